@@ -9,7 +9,6 @@ import { readyz } from '../harness/store-outage.ts';
 import { openTokens, postgresUnderTest, sqliteUnderTest } from '../harness/store-under-test.ts';
 import { until } from '../harness/until.ts';
 
-/** The promise. */
 const EFFECT_WITHIN_MS = 5_000;
 const LABEL = 'stolen';
 

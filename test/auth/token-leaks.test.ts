@@ -82,7 +82,7 @@ test('no token appears in logs, responses, files of the store or the process lis
   const tokens = [good, expired, revoked, makeToken(), `${makeToken().slice(0, -6)}000000`];
 
   const opsPort = await freePort();
-  const serve = await startServe(database, ['--ops', `127.0.0.1:${opsPort}`, '--ops-host', 'a']);
+  await using serve = await startServe(database, ['--ops', `127.0.0.1:${opsPort}`, '--ops-host', 'a']);
   const seen: { place: string; text: string }[] = [];
   const seeFiles = (folder: string, names = readdirSync(folder)): void => {
     for (const place of names.map(name => join(folder, name)))

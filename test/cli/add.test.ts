@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { commandProcess } from '../harness/command-lines.ts';
 import { errorBody, startFaulty } from '../harness/faulty-service.ts';
 import { freePort } from '../harness/free-port.ts';
-import { type Finished, runProgram } from '../harness/program.ts';
+import { assertFailed, type Finished, runProgram } from '../harness/program.ts';
 import { startTestService } from '../harness/running-service.ts';
 
 const commands = commandProcess();
@@ -36,19 +36,18 @@ test('add sends a plant and prints what was stored, as a sentence or as JSON', a
 
 test('add names the wrong field, says that an id has only digits, and sends nothing', async () => {
   for (const id of ['9223372036854775808', '1.5', '1e3', 'fern', '']) {
-    const { exitCode, stdout, stderr } = await add('http://127.0.0.1:1', 'token', id, 'Fern');
-    assert.deepEqual([exitCode, stdout], [2, '']);
-    assert.match(stderr, /^plant-store: id must be an integer from -9223372036854775808 to/);
-    assert.equal(/accepts only digits, so write 1000 and not 1e3$/m.test(stderr), !/^[0-9]+$/.test(id));
+    const finished = await add('http://127.0.0.1:1', 'token', id, 'Fern');
+    assertFailed(finished, /^plant-store: id must be an integer from -9223372036854775808 to/, 2);
+    const advice = /accepts only digits, so write 1000 and not 1e3$/m;
+    assert.equal(advice.test(finished.stderr), !/^[0-9]+$/.test(id));
   }
   assert.equal((await add('http://127.0.0.1:1', 'token', '1')).exitCode, 2);
   // Only a shell can pass arguments that are not UTF-8.
   const latin1 = `"$(printf 'Z\\374rich')"`;
   for (const plant of [`1 ${latin1}`, `--tag ${latin1} 1 Fern`]) {
     const shell = `"$@" add --url http://127.0.0.1:1 --token token ${plant}`;
-    const { exitCode, stderr } = await runProgram([], { prefix: ['sh', '-c', shell, 'sh'] });
-    assert.match(stderr, /^plant-store: .* It is not UTF-8: use a terminal with UTF-8, or import a file\.\n/);
-    assert.equal(exitCode, 2);
+    const finished = await runProgram([], { prefix: ['sh', '-c', shell, 'sh'] });
+    assertFailed(finished, /^plant-store: .* It is not UTF-8: use a terminal with UTF-8, or import a f/, 2);
   }
 });
 
@@ -62,11 +61,8 @@ test('add says what to do if the token is rejected, the id is taken or no servic
     [url, 'plant_unknown', /unknown.* create a token with: npx plant-store token create LABEL/],
     [nowhere, token, /no response from .* is the service running there\?$/m],
     [`${url}/plants`, token, /send POST \/plants; --url is the base address .*, without \/plants/],
-  ] as const) {
-    const { exitCode, stdout, stderr } = await add(toUrl, withToken, '1', 'Moss');
-    assert.deepEqual([exitCode, stdout], [1, '']);
-    assert.match(stderr, says);
-  }
+  ] as const)
+    assertFailed(await add(toUrl, withToken, '1', 'Moss'), says);
 });
 
 test('add prints the text of a server without control characters and without the token', async () => {

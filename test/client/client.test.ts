@@ -64,162 +64,155 @@ async function thrownBy(run: () => Promise<unknown>): Promise<PlantStoreError> {
   return error;
 }
 
-suite('the client sends a plant', () => {
-  test('and its result is plain data, which JSON.stringify writes with the id as text', async () => {
-    await using service = await startTestService();
-    const store = new PlantStore(service);
-    const results = [await store.createPlant(MONSTERA)];
-    for await (const { plant } of store.createPlants([MONSTERA])) results.push(plant!);
-    for (const [index, outcome] of (['created', 'unchanged'] as const).entries()) {
-      const expected = { ...MONSTERA, revision: 1, outcome };
-      for (const copy of [(each: object) => each, (each: object) => ({ ...each }), structuredClone])
-        assert.deepEqual(copy(results[index]!), expected);
-      const text = `{"id":"${MONSTERA.id}",${MONSTERA_JSON.slice(1, -1)},"revision":1,"outcome":"${outcome}"}`;
-      assert.equal(JSON.stringify([results[index]]), `[${text}]`);
-      // The text is a plant to send again.
-      assert.equal((await store.createPlant(JSON.parse(text))).outcome, 'unchanged');
-    }
-  });
+test('the client sends a plant and its result is plain data, which JSON.stringify writes with the id as text', async () => {
+  await using service = await startTestService();
+  const store = new PlantStore(service);
+  const results = [await store.createPlant(MONSTERA)];
+  for await (const { plant } of store.createPlants([MONSTERA])) results.push(plant!);
+  for (const [index, outcome] of (['created', 'unchanged'] as const).entries()) {
+    const expected = { ...MONSTERA, revision: 1, outcome };
+    for (const copy of [(each: object) => each, (each: object) => ({ ...each }), structuredClone])
+      assert.deepEqual(copy(results[index]!), expected);
+    const text = `{"id":"${MONSTERA.id}",${MONSTERA_JSON.slice(1, -1)},"revision":1,"outcome":"${outcome}"}`;
+    assert.equal(JSON.stringify([results[index]]), `[${text}]`);
+    // The text is a plant to send again.
+    assert.equal((await store.createPlant(JSON.parse(text))).outcome, 'unchanged');
+  }
+});
 
-  test('and rejects an invalid one itself, and names each invalid field', async () => {
-    await using server = await startServer(['silence']);
-    const faults: [unknown, RegExp][] = [
-      [undefined, /^id is required; name is required$/],
-      [{ name: 'a' }, /^id is required$/],
-      [{ id: 2 ** 53, name: 'a' }, /^id is a number that may have lost digits/],
-      [{ id: 1.5, name: 'a' }, /^id must be an integer from -9223372036854775808/],
-      [{ id: 2n ** 63n, name: 'a' }, /^id must be/],
-      [{ id: '1e3', name: 'a' }, /^id must be/],
-      [{ id: null, name: 'a' }, /^id must be/],
-      [{ id: 1n }, /^name is required$/],
-      [{ id: 1n, name: 5 }, /^name must be a string$/],
-      [{ id: 1n, name: '\ud800' }, /^name must not contain an unpaired surrogate$/],
-      [{ id: 1n, name: 'a', tag: null }, /^tag must be a string$/],
-      [
-        { id: 'x', name: '\0', tag: 1 },
-        /^id must be .*; name must not contain U\+0000; tag must be a string$/,
-      ],
-    ];
-    for (const [input, message] of faults) {
-      const error = await thrownBy(() => clientOf(server.url).createPlant(input as PlantInput));
-      assert.match(error.message, message);
-      assert.deepEqual([error.error, error.status, error.canRetry], [40002, undefined, false]);
-    }
-    assert.equal(server.times.length, 0);
-  });
+test('the client sends a plant and rejects an invalid one itself, and names each invalid field', async () => {
+  await using server = await startServer(['silence']);
+  const faults: [unknown, RegExp][] = [
+    [undefined, /^id is required; name is required$/],
+    [{ name: 'a' }, /^id is required$/],
+    [{ id: 2 ** 53, name: 'a' }, /^id is a number that may have lost digits/],
+    [{ id: 1.5, name: 'a' }, /^id must be an integer from -9223372036854775808/],
+    [{ id: 2n ** 63n, name: 'a' }, /^id must be/],
+    [{ id: '1e3', name: 'a' }, /^id must be/],
+    [{ id: null, name: 'a' }, /^id must be/],
+    [{ id: 1n }, /^name is required$/],
+    [{ id: 1n, name: 5 }, /^name must be a string$/],
+    [{ id: 1n, name: '\ud800' }, /^name must not contain an unpaired surrogate$/],
+    [{ id: 1n, name: 'a', tag: null }, /^tag must be a string$/],
+    [{ id: 'x', name: '\0', tag: 1 }, /^id must be .*; name must not contain U\+0000; tag must be a string$/],
+  ];
+  for (const [input, message] of faults) {
+    const error = await thrownBy(() => clientOf(server.url).createPlant(input as PlantInput));
+    assert.match(error.message, message);
+    assert.deepEqual([error.error, error.status, error.canRetry], [40002, undefined, false]);
+  }
+  assert.equal(server.times.length, 0);
+});
 
-  test('and rejects a response that a plant store never sends, without a retry', async () => {
-    const responses: [status: number, headers: Record<string, string>, body: string][] = [
-      [200, {}, MONSTERA_JSON],
-      [200, { ...STORED_HEADERS, 'Plant-Id': '9007199254740992' }, MONSTERA_JSON],
-      [200, { ...STORED_HEADERS, 'Plant-Revision': '1e400' }, MONSTERA_JSON],
-      [200, STORED_HEADERS, '<html>'],
-      [200, STORED_HEADERS, '{"name":"Monstera","tag":"houseplant"}'],
-      [200, STORED_HEADERS, '{"name":"Monstera deliciosa"}'],
-      [302, { Location: '/elsewhere' }, ''],
-      [404, {}, '<html>'],
-      [500, {}, ''],
-    ];
-    for (const response of responses) {
-      await using server = await startServer([response]);
-      const thrown = await thrownBy(() => clientOf(server.url).createPlant(MONSTERA));
-      const { error, status, canRetry, message } = thrown;
-      const expected = [undefined, response[0], false, 1];
-      assert.deepEqual([error, status, canRetry, server.times.length], expected, JSON.stringify(response));
-      if (response[1]['Plant-Id'] === '9007199254740992')
-        assert.match(message, /changed the id from 9007199254740993 to 9007199254740992/);
-    }
-  });
+test('the client sends a plant and rejects a response that a plant store never sends, without a retry', async () => {
+  const responses: [status: number, headers: Record<string, string>, body: string][] = [
+    [200, {}, MONSTERA_JSON],
+    [200, { ...STORED_HEADERS, 'Plant-Id': '9007199254740992' }, MONSTERA_JSON],
+    [200, { ...STORED_HEADERS, 'Plant-Revision': '1e400' }, MONSTERA_JSON],
+    [200, STORED_HEADERS, '<html>'],
+    [200, STORED_HEADERS, '{"name":"Monstera","tag":"houseplant"}'],
+    [200, STORED_HEADERS, '{"name":"Monstera deliciosa"}'],
+    [302, { Location: '/elsewhere' }, ''],
+    [404, {}, '<html>'],
+    [500, {}, ''],
+  ];
+  for (const response of responses) {
+    await using server = await startServer([response]);
+    const thrown = await thrownBy(() => clientOf(server.url).createPlant(MONSTERA));
+    const { error, status, canRetry, message } = thrown;
+    const expected = [undefined, response[0], false, 1];
+    assert.deepEqual([error, status, canRetry, server.times.length], expected, JSON.stringify(response));
+    if (response[1]['Plant-Id'] === '9007199254740992')
+      assert.match(message, /changed the id from 9007199254740993 to 9007199254740992/);
+  }
+});
 
-  test('and mentions in a rejection that an earlier attempt may have stored it', async () => {
-    const cases: [replies: Reply[], error: number, isUnknown: boolean][] = [
-      [['cut'], 40003, true],
-      [[[503]], 40001, true],
-      [['cut', [429]], 40102, true],
-      [[[408]], 40003, false],
-      [[[429]], 40102, false],
-    ];
-    for (const [replies, number, isUnknown] of cases) {
-      await using server = await startServer([...replies, errorReply(number)]);
-      const { error, message, canRetry } = await thrownBy(() => clientOf(server.url).createPlant(MONSTERA));
-      const addition = isUnknown ? '; an earlier attempt was not confirmed, so the plant may be stored' : '';
-      assert.deepEqual([error, message, canRetry], [number, `no${addition}`, false]);
-      assert.equal(server.times.length, replies.length + 1);
-    }
-  });
+test('the client sends a plant and mentions in a rejection that an earlier attempt may have stored it', async () => {
+  const cases: [replies: Reply[], error: number, isUnknown: boolean][] = [
+    [['cut'], 40003, true],
+    [[[503]], 40001, true],
+    [['cut', [429]], 40102, true],
+    [[[408]], 40003, false],
+    [[[429]], 40102, false],
+  ];
+  for (const [replies, number, isUnknown] of cases) {
+    await using server = await startServer([...replies, errorReply(number)]);
+    const { error, message, canRetry } = await thrownBy(() => clientOf(server.url).createPlant(MONSTERA));
+    const addition = isUnknown ? '; an earlier attempt was not confirmed, so the plant may be stored' : '';
+    assert.deepEqual([error, message, canRetry], [number, `no${addition}`, false]);
+    assert.equal(server.times.length, replies.length + 1);
+  }
+});
 
-  test('with options that it checks, and with defaults from the environment', async t => {
-    await using service = await startTestService();
-    const unset = (): void => {
-      delete process.env.PLANT_STORE_URL;
-      delete process.env.PLANT_STORE_TOKEN;
-    };
-    // The README tells users to set them.
-    unset();
-    t.after(unset);
-    const url = 'http://127.0.0.1:8080';
-    const malformed: [PlantStoreOptions, RegExp][] = [
-      [{ token: 'a' }, /PLANT_STORE_URL/],
-      [{ url }, /PLANT_STORE_TOKEN/],
-      [{ url: 'ftp://host', token: 'a' }, /http or https/],
-      [{ url: '127.0.0.1:8080', token: 'a' }, /^url is not a valid URL: 127\.0\.0\.1:8080;/],
-      [{ url: `${url}?a=b`, token: 'a' }, /without user name/],
-      [{ url, token: '' }, /token is empty/],
-      [{ url, token: 'plant_a\n' }, /begins or ends with white space/],
-      [{ url, token: 'a b' }, /characters that a bearer token cannot contain/],
-      [{ url, token: 'a', fetch: 5 as never }, /fetch must be a function/],
-      [{ url, token: 'a', responseTimeoutMs: 0 }, /responseTimeoutMs must be an integer from 1 to/],
-      [{ url, token: 'a', retryForMs: Infinity }, /retryForMs must be an integer from 0 to/],
-    ];
-    for (const [options, message] of malformed)
-      assert.throws(() => new PlantStore(options), { name: 'TypeError', message });
-    assert.throws(() => clientOf(url).createPlants([], { concurrency: 0 }), /concurrency must be an integer/);
-    process.env.PLANT_STORE_URL = service.url;
-    process.env.PLANT_STORE_TOKEN = service.token;
-    assert.equal((await new PlantStore().createPlant(MONSTERA)).outcome, 'created');
-  });
+test('the client sends a plant with options that it checks, and with defaults from the environment', async t => {
+  await using service = await startTestService();
+  const unset = (): void => {
+    delete process.env.PLANT_STORE_URL;
+    delete process.env.PLANT_STORE_TOKEN;
+  };
+  // The README tells users to set them.
+  unset();
+  t.after(unset);
+  const url = 'http://127.0.0.1:8080';
+  const malformed: [PlantStoreOptions, RegExp][] = [
+    [{ token: 'a' }, /PLANT_STORE_URL/],
+    [{ url }, /PLANT_STORE_TOKEN/],
+    [{ url: 'ftp://host', token: 'a' }, /http or https/],
+    [{ url: '127.0.0.1:8080', token: 'a' }, /^url is not a valid URL: 127\.0\.0\.1:8080;/],
+    [{ url: `${url}?a=b`, token: 'a' }, /without user name/],
+    [{ url, token: '' }, /token is empty/],
+    [{ url, token: 'plant_a\n' }, /begins or ends with white space/],
+    [{ url, token: 'a b' }, /characters that a bearer token cannot contain/],
+    [{ url, token: 'a', fetch: 5 as never }, /fetch must be a function/],
+    [{ url, token: 'a', responseTimeoutMs: 0 }, /responseTimeoutMs must be an integer from 1 to/],
+    [{ url, token: 'a', retryForMs: Infinity }, /retryForMs must be an integer from 0 to/],
+  ];
+  for (const [options, message] of malformed)
+    assert.throws(() => new PlantStore(options), { name: 'TypeError', message });
+  assert.throws(() => clientOf(url).createPlants([], { concurrency: 0 }), /concurrency must be an integer/);
+  process.env.PLANT_STORE_URL = service.url;
+  process.env.PLANT_STORE_TOKEN = service.token;
+  assert.equal((await new PlantStore().createPlant(MONSTERA)).outcome, 'created');
+});
 
-  test('with a fetch that ignores its signal, and honours timeout, abort and close', {
-    timeout: 20_000,
-  }, async () => {
-    let calls = 0;
-    const silent = (): Promise<Response> => {
-      calls++;
-      return new Promise(() => {});
-    };
-    const open = (options = {}): PlantStore =>
-      clientOf('http://plants.example', { fetch: silent, ...options });
-    const timeout = { responseTimeoutMs: 20, retryForMs: 0 };
-    const timedOut = await thrownBy(() => open(timeout).createPlant(MONSTERA));
-    assert.deepEqual([timedOut.code, timedOut.canRetry], ['ETIMEDOUT', true]);
-    const reason = new Error('enough');
-    const { promise: responded, resolve: onResponse } = Promise.withResolvers<void>();
-    const busy = async (): Promise<Response> => {
-      onResponse();
-      return Response.json({}, { status: 503, headers: { 'Retry-After': '60' } });
-    };
-    const patient = { fetch: busy, retryForMs: 100_000 };
-    // The second one is between two attempts.
-    for (const [options, mayEnd] of [
-      [{}, Promise.resolve()],
-      [patient, responded],
-    ] as const) {
-      const ending = new AbortController();
-      const aborted = open(options).createPlant(MONSTERA, { signal: ending.signal });
-      const rejected = assert.rejects(aborted, error => error === reason);
-      await mayEnd.then(() => new Promise(setImmediate));
-      ending.abort(reason);
-      await rejected;
-    }
-    const store = open();
-    const before = store.createPlant(MONSTERA, { signal: AbortSignal.abort(reason) });
-    await assert.rejects(before, error => error === reason);
-    const closed = thrownBy(() => store.createPlant(MONSTERA));
-    store.close();
-    for (const error of [await closed, await thrownBy(() => store.createPlant(MONSTERA))])
-      assert.deepEqual([error.code, error.status, error.canRetry], ['ECONNABORTED', undefined, false]);
-    assert.equal(calls, 3, 'an aborted or closed client has sent a plant');
-  });
+test('the client sends a plant with a fetch that ignores its signal, and honours timeout, abort and close', {
+  timeout: 20_000,
+}, async () => {
+  let calls = 0;
+  const silent = (): Promise<Response> => {
+    calls++;
+    return new Promise(() => {});
+  };
+  const open = (options = {}): PlantStore => clientOf('http://plants.example', { fetch: silent, ...options });
+  const timeout = { responseTimeoutMs: 20, retryForMs: 0 };
+  const timedOut = await thrownBy(() => open(timeout).createPlant(MONSTERA));
+  assert.deepEqual([timedOut.code, timedOut.canRetry], ['ETIMEDOUT', true]);
+  const reason = new Error('enough');
+  const { promise: responded, resolve: onResponse } = Promise.withResolvers<void>();
+  const busy = async (): Promise<Response> => {
+    onResponse();
+    return Response.json({}, { status: 503, headers: { 'Retry-After': '60' } });
+  };
+  const patient = { fetch: busy, retryForMs: 100_000 };
+  for (const [options, mayEnd] of [
+    [{}, Promise.resolve()],
+    [patient, responded],
+  ] as const) {
+    const ending = new AbortController();
+    const aborted = open(options).createPlant(MONSTERA, { signal: ending.signal });
+    const rejected = assert.rejects(aborted, error => error === reason);
+    await mayEnd.then(() => new Promise(setImmediate));
+    ending.abort(reason);
+    await rejected;
+  }
+  const store = open();
+  const before = store.createPlant(MONSTERA, { signal: AbortSignal.abort(reason) });
+  await assert.rejects(before, error => error === reason);
+  const closed = thrownBy(() => store.createPlant(MONSTERA));
+  store.close();
+  for (const error of [await closed, await thrownBy(() => store.createPlant(MONSTERA))])
+    assert.deepEqual([error.code, error.status, error.canRetry], ['ECONNABORTED', undefined, false]);
+  assert.equal(calls, 3, 'an aborted or closed client has sent a plant');
 });
 
 type AttemptCase = [what: string, replies: Reply[], attempts: number, error?: [number, number, boolean]];
@@ -259,7 +252,8 @@ for (const [way, isPipelined] of [
       await using busy = await startServer([errorReply(50302)]);
       const store = open(busy.url, { retryForMs: 500 });
       assert.equal((await thrownBy(() => store.createPlant(MONSTERA))).error, 50302);
-      assert.ok(busy.times.length >= 2 && busy.times.at(-1)! - busy.times[0]! <= 1_000, `${busy.times}`);
+      // By default it is 30 s.
+      assert.ok(busy.times.length >= 2 && busy.times.at(-1)! - busy.times[0]! < 20_000, `${busy.times}`);
     });
 
     test('stops reading a response of 64 MB', async () => {
@@ -309,148 +303,146 @@ for (const [way, isPipelined] of [
   });
 }
 
-suite('the client sends many plants', () => {
-  const plain = (count: number): PlantInput[] =>
-    Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `plant ${index}` }));
+const plain = (count: number): PlantInput[] =>
+  Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `plant ${index}` }));
 
-  /** The results until it throws, and what it throws. */
-  async function readAll(results: AsyncIterable<PlantResult>): Promise<[PlantResult[], unknown]> {
-    const read: PlantResult[] = [];
-    try {
-      for await (const result of results) read.push(result);
-    } catch (error) {
-      return [read, error];
-    }
-    return [read, undefined];
+async function readAll(results: AsyncIterable<PlantResult>): Promise<[PlantResult[], unknown]> {
+  const read: PlantResult[] = [];
+  try {
+    for await (const result of results) read.push(result);
+  } catch (error) {
+    return [read, error];
   }
+  return [read, undefined];
+}
 
-  test('with the contents of one id in order, also from one object that the caller reuses', async () => {
-    await using service = await startTestService();
-    function* reused(): Generator<PlantInput> {
-      const plant = { id: 7 as number | string, name: '' };
-      for (let index = 0; index < 100; index++)
-        yield Object.assign(plant, { id: index % 2 ? 7 : '07', name: `name ${index}` });
-    }
-    const results = await Array.fromAsync(
-      new PlantStore(service).createPlants(reused(), { concurrency: 32 }),
-    );
-    assert.deepEqual(
-      results.map(({ plant }) => [plant?.name, plant?.revision]),
-      Array.from({ length: 100 }, (_, index) => [`name ${index}`, index + 1]),
-    );
-  });
+test('the client sends many plants with the contents of one id in order, also from one object that the caller reuses', async () => {
+  await using service = await startTestService();
+  function* reused(): Generator<PlantInput> {
+    const plant = { id: 7 as number | string, name: '' };
+    for (let index = 0; index < 100; index++)
+      yield Object.assign(plant, { id: index % 2 ? 7 : '07', name: `name ${index}` });
+  }
+  const results = await Array.fromAsync(new PlantStore(service).createPlants(reused(), { concurrency: 32 }));
+  assert.deepEqual(
+    results.map(({ plant }) => [plant?.name, plant?.revision]),
+    Array.from({ length: 100 }, (_, index) => [`name ${index}`, index + 1]),
+  );
+});
 
-  test('and reads no more inputs than it may send', async () => {
-    await using service = await startTestService();
-    const cases: [number, string][] = [
-      [8, 'plant'],
-      // Fewer long ones: at most 16 Mi characters are in flight.
-      [1000, 'x'.repeat(1_000_000)],
-    ];
-    for (const [concurrency, name] of cases) {
-      let read = 0;
-      async function* endless(): AsyncGenerator<PlantInput> {
-        for (;;) yield { id: read++, name };
-      }
-      const results = new PlantStore(service).createPlants(endless(), { concurrency });
-      for (let count = 1; count <= 30; count++) {
-        const { value } = await results.next();
-        assert.equal(value?.plant?.id, BigInt(count - 1));
-        assert.ok(read < count + Math.min(concurrency, 17), `${read} read for ${count} results`);
-      }
-      await results.return();
-    }
-  });
-
-  test('and yields results before the next input arrives', { timeout: 20_000 }, async () => {
-    await using service = await startTestService();
-    async function* slow(): AsyncGenerator<PlantInput> {
-      yield* plain(2);
-      await new Promise(() => {});
-    }
-    const results = new PlantStore(service).createPlants(slow());
-    for (const id of [0n, 1n]) assert.equal((await results.next()).value?.plant?.id, id);
-  });
-
-  test('until the inputs fail, and yields the results of those before', async () => {
-    await using server = await startServer([[503], 'stored']);
-    const failure = new Error('the file ended early');
-    function* inputs(): Generator<PlantInput> {
-      yield MONSTERA;
-      throw failure;
-    }
-    const [results, thrown] = await readAll(clientOf(server.url).createPlants(inputs()));
-    assert.deepEqual([results.map(({ plant }) => plant?.outcome), thrown], [['created'], failure]);
-  });
-
-  test('and yields errors of one plant, and throws errors of all plants', async () => {
-    for (const { number, retry } of Object.values(ERRORS)) {
-      await using server = await startServer([errorReply(number), 'stored']);
-      const store = clientOf(server.url, { retryForMs: 0 });
-      const [[first, second], thrown] = await readAll(store.createPlants([MONSTERA, MONSTERA]));
-      if ([40001, 40002, 40003, 41301, 50001, 50304].includes(number)) {
-        assert.deepEqual([first?.error?.error, second?.plant?.outcome], [number, 'created']);
-      } else {
-        assert.ok(thrown instanceof PlantStoreError);
-        assert.deepEqual([thrown.error, thrown.canRetry], [number, retry || number === 40000]);
-      }
-    }
-  });
-
-  /** The first request gets the last response. */
-  const ENDS: [what: string, second: Reply, options: () => CreatePlantsOptions][] = [
-    ['an error of all plants', errorReply(40102), () => ({})],
-    [
-      'a listener that throws',
-      [503],
-      () => ({
-        onRetry: error => {
-          throw error;
-        },
-      }),
-    ],
-    [
-      'an aborted signal',
-      [503],
-      () => {
-        const ending = new AbortController();
-        return { signal: ending.signal, onRetry: error => ending.abort(error) };
-      },
-    ],
+test('the client sends many plants and reads no more inputs than it may send', async () => {
+  await using service = await startTestService();
+  const cases: [number, string][] = [
+    [8, 'plant'],
+    // Fewer long ones: at most 16 Mi characters are in flight.
+    [1000, 'x'.repeat(1_000_000)],
   ];
-  for (const [what, second, options] of ENDS) {
-    test(`until ${what}: it sends no further plant, and yields the results of sent plants first`, async () => {
-      let read = 0;
-      const waiting: Post[] = [];
-      await using slow = await startFaulty(post => {
-        if (waiting.push(post) < 2) return;
-        reply(second, post);
-        setTimeout(waiting[0]!.store, 100);
-      });
-      function* inputs(): Generator<PlantInput> {
-        for (; ; read++) yield read === 0 ? MONSTERA : { id: 1, name: 'a' };
-      }
-      const [results, thrown] = await readAll(clientOf(slow.url).createPlants(inputs(), options()));
-      assert.ok(thrown instanceof PlantStoreError);
-      assert.deepEqual(
-        results.map(({ plant }) => plant?.id),
-        [MONSTERA.id],
-      );
-      assert.equal(waiting.length, 2);
-      assert.ok(read <= 64, `${read} read`);
-    });
+  for (const [concurrency, name] of cases) {
+    let read = 0;
+    async function* endless(): AsyncGenerator<PlantInput> {
+      for (;;) yield { id: read++, name };
+    }
+    const results = new PlantStore(service).createPlants(endless(), { concurrency });
+    for (let count = 1; count <= 30; count++) {
+      const { value } = await results.next();
+      assert.equal(value?.plant?.id, BigInt(count - 1));
+      assert.ok(read < count + Math.min(concurrency, 17), `${read} read for ${count} results`);
+    }
+    await results.return();
   }
+});
 
-  test('and counts retryForMs from the last plant that was stored or rejected', async () => {
-    const replies: Reply[] = [[503], [503], [503], 'stored'];
-    await using limited = await startServer([...replies, ...replies, ...replies]);
-    // Each takes about a second: plants with one id are sent one after the other.
-    const inputs = Array.from({ length: 3 }, () => MONSTERA);
-    const retried: number[] = [];
-    const store = clientOf(limited.url, { retryForMs: 1_500 });
-    const onRetry = ({ status }: PlantStoreError): number => retried.push(status!);
-    const [results, thrown] = await readAll(store.createPlants(inputs, { onRetry }));
-    assert.deepEqual([results.length, thrown], [3, undefined]);
-    assert.deepEqual(retried, new Array(9).fill(503));
+test('the client sends many plants and yields results before the next input arrives', {
+  timeout: 20_000,
+}, async () => {
+  await using service = await startTestService();
+  async function* slow(): AsyncGenerator<PlantInput> {
+    yield* plain(2);
+    await new Promise(() => {});
+  }
+  const results = new PlantStore(service).createPlants(slow());
+  for (const id of [0n, 1n]) assert.equal((await results.next()).value?.plant?.id, id);
+});
+
+test('the client sends many plants until the inputs fail, and yields the results of those before', async () => {
+  await using server = await startServer([[503], 'stored']);
+  const failure = new Error('the file ended early');
+  function* inputs(): Generator<PlantInput> {
+    yield MONSTERA;
+    throw failure;
+  }
+  const [results, thrown] = await readAll(clientOf(server.url).createPlants(inputs()));
+  assert.deepEqual([results.map(({ plant }) => plant?.outcome), thrown], [['created'], failure]);
+});
+
+test('the client sends many plants and yields errors of one plant, and throws errors of all plants', async () => {
+  for (const { number, retry } of Object.values(ERRORS)) {
+    await using server = await startServer([errorReply(number), 'stored']);
+    const store = clientOf(server.url, { retryForMs: 0 });
+    const [[first, second], thrown] = await readAll(store.createPlants([MONSTERA, MONSTERA]));
+    if ([40001, 40002, 40003, 41301, 50001, 50304].includes(number)) {
+      assert.deepEqual([first?.error?.error, second?.plant?.outcome], [number, 'created']);
+    } else {
+      assert.ok(thrown instanceof PlantStoreError);
+      assert.deepEqual([thrown.error, thrown.canRetry], [number, retry || number === 40000]);
+    }
+  }
+});
+
+/** The first request gets the last response. */
+const ENDS: [what: string, second: Reply, options: () => CreatePlantsOptions][] = [
+  ['an error of all plants', errorReply(40102), () => ({})],
+  [
+    'a listener that throws',
+    [503],
+    () => ({
+      onRetry: error => {
+        throw error;
+      },
+    }),
+  ],
+  [
+    'an aborted signal',
+    [503],
+    () => {
+      const ending = new AbortController();
+      return { signal: ending.signal, onRetry: error => ending.abort(error) };
+    },
+  ],
+];
+for (const [what, second, options] of ENDS) {
+  test(`the client sends many plants until ${what}: it sends no further plant, and yields the results of sent plants first`, async () => {
+    let read = 0;
+    const waiting: Post[] = [];
+    await using slow = await startFaulty(post => {
+      if (waiting.push(post) < 2) return;
+      reply(second, post);
+      setTimeout(waiting[0]!.store, 100);
+    });
+    function* inputs(): Generator<PlantInput> {
+      for (; ; read++) yield read === 0 ? MONSTERA : { id: 1, name: 'a' };
+    }
+    const [results, thrown] = await readAll(clientOf(slow.url).createPlants(inputs(), options()));
+    assert.ok(thrown instanceof PlantStoreError);
+    assert.deepEqual(
+      results.map(({ plant }) => plant?.id),
+      [MONSTERA.id],
+    );
+    assert.equal(waiting.length, 2);
+    assert.ok(read <= 64, `${read} read`);
   });
+}
+
+test('the client sends many plants and counts retryForMs from the last plant that was stored or rejected', async () => {
+  const plants = 5;
+  const replies = Array<Reply[]>(plants).fill([[503, { 'Retry-After': '1' }], 'stored']);
+  await using limited = await startServer(replies.flat());
+  // Each takes at least a second: plants with one id are sent one after the other.
+  const inputs = Array<PlantInput>(plants).fill(MONSTERA);
+  const retried: number[] = [];
+  const store = clientOf(limited.url, { retryForMs: 4_000 });
+  const onRetry = ({ status }: PlantStoreError): number => retried.push(status!);
+  const [results, thrown] = await readAll(store.createPlants(inputs, { onRetry }));
+  assert.deepEqual([results.length, thrown], [plants, undefined]);
+  assert.deepEqual(retried, new Array(plants).fill(503));
 });

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { after, before, suite, test } from 'node:test';
+import { after, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { assertAccessible, type RecordedPage, startBrowser, type TestBrowser } from '../harness/browser.ts';
+import { assertAccessible, type RecordedPage, startBrowser } from '../harness/browser.ts';
+import { sendText } from '../harness/console-session.ts';
 import { listen } from '../harness/loopback-server.ts';
-import { sendBody } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { sqliteUnderTest } from '../harness/store-under-test.ts';
 import { until } from '../harness/until.ts';
@@ -32,10 +32,7 @@ const CONSOLE = {
   ],
 } as const;
 
-let browser: TestBrowser;
-before(async () => {
-  browser = await startBrowser();
-});
+const browser = await startBrowser();
 after(() => browser[Symbol.asyncDispose]());
 
 async function signIn(service: RunningService, view: keyof typeof VIEWS = 'light'): Promise<RecordedPage> {
@@ -50,11 +47,6 @@ async function show(page: Page, screen: string): Promise<void> {
   await page.getByRole('heading', { level: 1, name: screen }).waitFor();
 }
 
-async function send({ url, token }: RunningService, body: string, other = token): Promise<number> {
-  return (await sendBody(url, other, body)).status;
-}
-
-/** Checks that each screen is accessible. */
 async function assertScreens(service: RunningService, view: keyof typeof VIEWS): Promise<void> {
   const opened = await signIn(service, view);
   const { page } = opened;
@@ -81,141 +73,139 @@ function assertSound({ requests, complaints }: RecordedPage, service: RunningSer
   );
 }
 
-suite('the page of the console', () => {
-  test('shows live plots, plants with exact ids, hostile bodies as text, and tokens, accessibly', async () => {
-    await using service = await startTestService({ console: CONSOLE });
-    const opened = await signIn(service);
-    const { page } = opened;
-    for (const body of [
-      '{"id":-9223372036854775808,"name":"Acer"}',
-      '{"id":9223372036854775807,"name":"</script><img src=x onerror=alert(1)>","tag":"tree"}',
-      '{"id":9223372036854775807,"name":"Ölweide","tag":"tree"}',
-      '{"id":9223372036854775807,"name":"Ölweide"}',
-      '{"id":7,"name":"Silver birch","tag":"Betula, old"}',
-    ])
-      assert.equal(await send(service, body), 200);
-    // So many that a search takes several requests.
-    const ids = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)';
-    const row = `SELECT 10000000 + i, 1, 'oak', NULL, 1, 1, 0 FROM n`;
-    await sqliteUnderTest().sql(service.database, `INSERT INTO plant_revision ${ids} ${row}`);
-    const created = page.locator('.panel', { hasText: 'Plants per second' }).locator('dd').first();
-    let id = 1_000;
-    await until('the plot moves', async () => {
-      assert.equal(await send(service, `{"id":${id++},"name":"oak"}`), 200);
-      return Number.parseInt((await created.textContent()) ?? '', 10) > 10;
-    });
-    assert.ok((await page.locator('canvas').count()) >= 2);
+test('the console shows live plots, plants with exact ids, hostile bodies as text, and tokens, accessibly', async () => {
+  await using service = await startTestService({ console: CONSOLE });
+  const opened = await signIn(service);
+  const { page } = opened;
+  for (const body of [
+    '{"id":-9223372036854775808,"name":"Acer"}',
+    '{"id":9223372036854775807,"name":"</script><img src=x onerror=alert(1)>","tag":"tree"}',
+    '{"id":9223372036854775807,"name":"Ölweide","tag":"tree"}',
+    '{"id":9223372036854775807,"name":"Ölweide"}',
+    '{"id":7,"name":"Silver birch","tag":"Betula, old"}',
+  ])
+    assert.equal(await sendText(service, body), 200);
+  // So many that a search takes several requests.
+  const ids = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)';
+  const row = `SELECT 10000000 + i, 1, 'oak', NULL, 1, 1, 0 FROM n`;
+  await sqliteUnderTest().sql(service.database, `INSERT INTO plant_revision ${ids} ${row}`);
+  const created = page.locator('.panel', { hasText: 'Plants per second' }).locator('dd').first();
+  let id = 1_000;
+  await until('the plot moves', async () => {
+    assert.equal(await sendText(service, `{"id":${id++},"name":"oak"}`), 200);
+    return Number.parseInt((await created.textContent()) ?? '', 10) > 10;
+  });
+  assert.ok((await page.locator('canvas').count()) >= 2);
 
-    await show(page, 'Plants');
-    await page.getByRole('link', { name: '-9223372036854775808' }).waitFor();
-    const SEARCHES: [label: string, text: string, found: string][] = [
-      ['Exact id', ' 9223372036854775807 ', '9223372036854775807'],
-      ['Name begins with', 'Ölw', '9223372036854775807'],
-      ['Exact tag', 'Betula, old', '7'],
-    ];
-    for (const [label, text, found] of SEARCHES) {
-      await page.goto(`${service.opsUrl}/console/#plants`);
-      // Otherwise the text may be in the form of the last search, which the page then replaces.
-      await page.reload();
-      await page.getByLabel(label).fill(text);
-      await page.getByRole('button', { name: 'Search' }).click();
-      await until(
-        `it finds one plant: ${label}, ${text}`,
-        async () => (await page.locator('tbody tr').count()) === 1,
-      );
-      assert.equal(await page.locator('tbody a.id').textContent(), found);
-    }
-    await page.getByLabel('Exact id').fill('9223372036854775808');
+  await show(page, 'Plants');
+  await page.getByRole('link', { name: '-9223372036854775808' }).waitFor();
+  const SEARCHES: [label: string, text: string, found: string][] = [
+    ['Exact id', ' 9223372036854775807 ', '9223372036854775807'],
+    ['Name begins with', 'Ölw', '9223372036854775807'],
+    ['Exact tag', 'Betula, old', '7'],
+  ];
+  for (const [label, text, found] of SEARCHES) {
+    await page.goto(`${service.opsUrl}/console/#plants`);
+    // Otherwise the text may be in the form of the last search, which the page then replaces.
+    await page.reload();
+    await page.getByLabel(label).fill(text);
     await page.getByRole('button', { name: 'Search' }).click();
-    await page.getByRole('alert').getByText('Not searched: id must be an integer from').waitFor();
-    await page.goto(`${service.opsUrl}/console/#plants/9223372036854775807`);
-    await page.getByRole('heading', { name: 'Revision 3 (latest)' }).waitFor();
-    const timeline = ((await page.locator('.timeline').textContent()) ?? '').replaceAll(/\s+/g, ' ');
-    assert.match(timeline, /Name changed from <\/script><img src=x onerror=alert\(1\)> to Ölweide/);
-    assert.match(timeline, /^Revision 3 \(latest\).*by token first ?Tag changed from tree to none/);
+    await until(
+      `it finds one plant: ${label}, ${text}`,
+      async () => (await page.locator('tbody tr').count()) === 1,
+    );
+    assert.equal(await page.locator('tbody a.id').textContent(), found);
+  }
+  await page.getByLabel('Exact id').fill('9223372036854775808');
+  await page.getByRole('button', { name: 'Search' }).click();
+  await page.getByRole('alert').getByText('Not searched: id must be an integer from').waitFor();
+  await page.goto(`${service.opsUrl}/console/#plants/9223372036854775807`);
+  await page.getByRole('heading', { name: 'Revision 3 (latest)' }).waitFor();
+  const timeline = ((await page.locator('.timeline').textContent()) ?? '').replaceAll(/\s+/g, ' ');
+  assert.match(timeline, /Name changed from <\/script><img src=x onerror=alert\(1\)> to Ölweide/);
+  assert.match(timeline, /^Revision 3 \(latest\).*by token first ?Tag changed from tree to none/);
 
-    await show(page, 'Rejected');
-    await page.getByRole('button', { name: 'Record for an hour' }).click();
-    await page.getByText('On until').waitFor();
-    const entries = page.locator('details.entry');
-    // The title shows that no script ran, and an open entry stays open when another one comes.
-    const hostile = '{"name":"<script>document.title=1</script><img src=x onerror=document.title=1>",}';
-    for (const [count, [body, marked]] of [
-      [hostile, '}'],
-      ['{"id":1,"name":"\u0001\u202e"}', '\\u0001'],
-    ].entries()) {
-      assert.equal(await send(service, body!), 400);
-      await entries.nth(count).waitFor();
-      await entries.first().locator('summary').click();
-      assert.equal(await entries.first().locator('mark').textContent(), marked);
-    }
-    assert.equal(await page.locator('details[open] pre').last().textContent(), hostile);
-    assert.equal(await page.title(), 'Rejected - Plant store console');
+  await show(page, 'Rejected');
+  await page.getByRole('button', { name: 'Record for an hour' }).click();
+  await page.getByText('On until').waitFor();
+  const entries = page.locator('details.entry');
+  // The title shows that no script ran, and an open entry stays open when another one comes.
+  const hostile = '{"name":"<script>document.title=1</script><img src=x onerror=document.title=1>",}';
+  for (const [count, [body, marked]] of [
+    [hostile, '}'],
+    ['{"id":1,"name":"\u0001\u202e"}', '\\u0001'],
+  ].entries()) {
+    assert.equal(await sendText(service, body!), 400);
+    await entries.nth(count).waitFor();
+    await entries.first().locator('summary').click();
+    assert.equal(await entries.first().locator('mark').textContent(), marked);
+  }
+  assert.equal(await page.locator('details[open] pre').last().textContent(), hostile);
+  assert.equal(await page.title(), 'Rejected - Plant store console');
 
-    await show(page, 'Tokens');
-    await page.getByLabel('Label, such as').fill('field app');
-    await page.getByRole('button', { name: 'Create' }).click();
-    const token = (await page.locator('section pre').textContent())!;
-    assert.equal(await send(service, '{"id":1,"name":"x"}', token), 200);
-    await page.getByRole('button', { name: 'Revoke field app' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
-    await page.getByRole('row', { name: /field app revoked/ }).waitFor();
-    const isRejected = async () => (await send(service, '{"id":1,"name":"x"}', token)) === 401;
-    await until('the token is rejected', isRejected);
+  await show(page, 'Tokens');
+  await page.getByLabel('Label, such as').fill('field app');
+  await page.getByRole('button', { name: 'Create' }).click();
+  const token = (await page.locator('section pre').textContent())!;
+  assert.equal(await sendText(service, '{"id":1,"name":"x"}', token), 200);
+  await page.getByRole('button', { name: 'Revoke field app' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
+  await page.getByRole('row', { name: /field app revoked/ }).waitFor();
+  const isRejected = async () => (await sendText(service, '{"id":1,"name":"x"}', token)) === 401;
+  await until('the token is rejected', isRejected);
 
-    await show(page, 'Store');
-    await until('the store is shown', async () => {
-      const text = (await page.locator('main').textContent()) ?? '';
-      return /Size\s*[0-9.]+ MB/.test(text) && /listen\s*127\.0\.0\.1:8080\s*default/.test(text);
-    });
-    assertSound(opened, service);
-    for (const view of Object.keys(VIEWS) as (keyof typeof VIEWS)[]) await assertScreens(service, view);
+  await show(page, 'Store');
+  await until('the store is shown', async () => {
+    const text = (await page.locator('main').textContent()) ?? '';
+    return /Size\s*[0-9.]+ MB/.test(text) && /listen\s*127\.0\.0\.1:8080\s*default/.test(text);
   });
+  assertSound(opened, service);
+  for (const view of Object.keys(VIEWS) as (keyof typeof VIEWS)[]) await assertScreens(service, view);
+});
 
-  test('says what to do after a used link, signs out in all tabs, and its cookie is worth nothing elsewhere', async () => {
-    await using service = await startTestService({ console: CONSOLE });
-    assert.equal(await send(service, '{"id":9007199254740993,"name":"Acer"}'), 200);
-    const used = await service.makeConsoleCode!();
-    const { page } = await browser.openPage(DESKTOP);
-    await page.goto(`${service.opsUrl}/console/#${used}`);
-    await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
-    assert.ok(!page.url().includes(used), 'the code is not in the history');
-    await page.getByRole('button', { name: 'Sign out' }).click();
-    // The page is open already, so it follows the new fragment itself.
-    await page.goto(`${service.opsUrl}/console/#${used}`);
-    const problem = 'this link was used, has expired or is of another store';
-    await page.getByRole('alert').getByText(problem).waitFor();
-    await page
-      .getByLabel('Link or code')
-      .fill(`${service.opsUrl}/console/#${await service.makeConsoleCode!()}`);
-    await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
+test('the console says what to do after a used link, signs out in all tabs, and its cookie is worth nothing elsewhere', async () => {
+  await using service = await startTestService({ console: CONSOLE });
+  assert.equal(await sendText(service, '{"id":9007199254740993,"name":"Acer"}'), 200);
+  const used = await service.makeConsoleCode!();
+  const { page } = await browser.openPage(DESKTOP);
+  await page.goto(`${service.opsUrl}/console/#${used}`);
+  await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
+  assert.ok(!page.url().includes(used), 'the code is not in the history');
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  // The page is open already, so it follows the new fragment itself.
+  await page.goto(`${service.opsUrl}/console/#${used}`);
+  const problem = 'this link was used, has expired or is of another store';
+  await page.getByRole('alert').getByText(problem).waitFor();
+  await page
+    .getByLabel('Link or code')
+    .fill(`${service.opsUrl}/console/#${await service.makeConsoleCode!()}`);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
 
-    // A browser sends the cookies of one port to the others, too.
-    const echo = createServer((request, response) => response.end(request.headers.cookie));
-    await using thief = await listen(echo);
-    const tab = await page.context().newPage();
-    const stolen = await tab.goto(`${thief.url}/console/api/tokens`);
-    const headers = { Cookie: await stolen!.text(), Origin: service.opsUrl };
-    assert.match(headers.Cookie, /^plant_store_console/);
-    const theft = await fetch(`${service.opsUrl}/console/api/tokens`, { headers });
-    assert.equal(theft.status, 401);
-    await using other = await startTestService({ console: CONSOLE });
-    await tab.goto(`${other.opsUrl}/console/#${await other.makeConsoleCode!()}`);
-    await tab.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
-    await tab.getByRole('button', { name: 'Sign out' }).click();
-    await tab.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+  // A browser sends the cookies of one port to the others, too.
+  const echo = createServer((request, response) => response.end(request.headers.cookie));
+  await using thief = await listen(echo);
+  const tab = await page.context().newPage();
+  const stolen = await tab.goto(`${thief.url}/console/api/tokens`);
+  const headers = { Cookie: await stolen!.text(), Origin: service.opsUrl };
+  assert.match(headers.Cookie, /^plant_store_console/);
+  const theft = await fetch(`${service.opsUrl}/console/api/tokens`, { headers });
+  assert.equal(theft.status, 401);
+  await using other = await startTestService({ console: CONSOLE });
+  await tab.goto(`${other.opsUrl}/console/#${await other.makeConsoleCode!()}`);
+  await tab.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
+  await tab.getByRole('button', { name: 'Sign out' }).click();
+  await tab.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
 
-    await tab.goto(`${service.opsUrl}/console/#plants`);
-    const downloading = tab.waitForEvent('download');
-    await tab.getByText('Download all that match as CSV').click();
-    const csv = readFileSync(await (await downloading).path(), 'utf8');
-    assert.match(csv, /\n9007199254740993,1,Acer,,.*,first\n$/);
-    await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
-    const { cookies, origins } = await page.context().storageState();
-    assert.deepEqual([cookies, origins], [[], []]);
-    await tab.getByRole('button', { name: 'Search' }).click();
-    await tab.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
-  });
+  await tab.goto(`${service.opsUrl}/console/#plants`);
+  const downloading = tab.waitForEvent('download');
+  await tab.getByText('Download all that match as CSV').click();
+  const csv = readFileSync(await (await downloading).path(), 'utf8');
+  assert.match(csv, /\n9007199254740993,1,Acer,,.*,first\n$/);
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+  const { cookies, origins } = await page.context().storageState();
+  assert.deepEqual([cookies, origins], [[], []]);
+  await tab.getByRole('button', { name: 'Search' }).click();
+  await tab.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { suite, test } from 'node:test';
+import { test } from 'node:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { ERRORS } from '../../src/contract/errors.ts';
@@ -40,58 +40,56 @@ test('every schema is strict JSON Schema 2020-12, and every example matches its 
   }
 });
 
-suite('the description follows the interface', () => {
-  test('version 1.0.0 under the MIT license, one operation without parameters, bearer authentication', () => {
-    const { info, security, servers, paths, components } = description;
-    assert.partialDeepStrictEqual(info, { version: '1.0.0', license: { name: 'MIT', identifier: 'MIT' } });
-    assert.deepEqual(Object.keys(components.securitySchemes), ['bearer']);
-    assert.partialDeepStrictEqual(components.securitySchemes.bearer, { type: 'http', scheme: 'bearer' });
-    assert.deepEqual([security, operation.security], [[{ bearer: [] }], undefined]);
-    assert.partialDeepStrictEqual(servers, [{ url: '/' }]);
-    const address = 'https://plants.example/garden';
-    assert.equal(JSON.parse(openApiJson(address)).servers[0].url, address);
-    assert.deepEqual(Object.keys(paths), ['/plants']);
-    assert.deepEqual(Object.keys(paths['/plants']), ['post']);
-    assert.partialDeepStrictEqual(operation, { operationId: 'createPlant', requestBody: { required: true } });
-    assert.equal(operation.parameters, undefined);
-    assertRefersTo(operation.requestBody.content, 'NewPlant');
-  });
+test('the description has version 1.0.0 under the MIT license, one operation without parameters, bearer authentication', () => {
+  const { info, security, servers, paths, components } = description;
+  assert.partialDeepStrictEqual(info, { version: '1.0.0', license: { name: 'MIT', identifier: 'MIT' } });
+  assert.deepEqual(Object.keys(components.securitySchemes), ['bearer']);
+  assert.partialDeepStrictEqual(components.securitySchemes.bearer, { type: 'http', scheme: 'bearer' });
+  assert.deepEqual([security, operation.security], [[{ bearer: [] }], undefined]);
+  assert.partialDeepStrictEqual(servers, [{ url: '/' }]);
+  const address = 'https://plants.example/garden';
+  assert.equal(JSON.parse(openApiJson(address)).servers[0].url, address);
+  assert.deepEqual(Object.keys(paths), ['/plants']);
+  assert.deepEqual(Object.keys(paths['/plants']), ['post']);
+  assert.partialDeepStrictEqual(operation, { operationId: 'createPlant', requestBody: { required: true } });
+  assert.equal(operation.parameters, undefined);
+  assertRefersTo(operation.requestBody.content, 'NewPlant');
+});
 
-  test('three record shapes: no text limits, further members allowed, no id in Plant', () => {
-    // A description may continue after the words of the interface.
-    const meanings = JSON.parse(JSON.stringify(schemas), (key, value) =>
-      key === 'description' ? value.split(/[:,]/, 1)[0] : value,
-    );
-    const text = (description: string): object => ({ type: 'string', description });
-    const error = { type: 'integer', format: 'int32', description: 'Error number' };
-    // Without minimum and maximum, which JSON.parse rounds.
-    const id = { type: 'integer', format: 'int64', description: 'Identification number of the plant' };
-    assert.deepEqual(meanings, {
-      Plant: {
-        type: 'object',
-        required: ['name'],
-        properties: { name: text('The name of the plant'), tag: text('Tag to specify the type') },
-      },
-      NewPlant: {
-        allOf: [
-          { $ref: '#/components/schemas/Plant' },
-          { type: 'object', required: ['id'], properties: { id } },
-        ],
-      },
-      Error: {
-        type: 'object',
-        required: ['error', 'message'],
-        properties: { error, message: text('Error message text') },
-      },
-    });
+test('the description has three record shapes: no text limits, further members allowed, no id in Plant', () => {
+  // A description may continue after the words of the interface.
+  const meanings = JSON.parse(JSON.stringify(schemas), (key, value) =>
+    key === 'description' ? value.split(/[:,]/, 1)[0] : value,
+  );
+  const text = (description: string): object => ({ type: 'string', description });
+  const error = { type: 'integer', format: 'int32', description: 'Error number' };
+  // Without minimum and maximum, which JSON.parse rounds.
+  const id = { type: 'integer', format: 'int64', description: 'Identification number of the plant' };
+  assert.deepEqual(meanings, {
+    Plant: {
+      type: 'object',
+      required: ['name'],
+      properties: { name: text('The name of the plant'), tag: text('Tag to specify the type') },
+    },
+    NewPlant: {
+      allOf: [
+        { $ref: '#/components/schemas/Plant' },
+        { type: 'object', required: ['id'], properties: { id } },
+      ],
+    },
+    Error: {
+      type: 'object',
+      required: ['error', 'message'],
+      properties: { error, message: text('Error message text') },
+    },
   });
+});
 
-  test('200 is a Plant and every other status an Error, 400 described as an unexpected error', () => {
-    assert.match(responses['200']!.description, /^Plant response: the plant was created/);
-    assert.match(responses['400']!.description, /^Unexpected error: nothing was stored\. The message /);
-    for (const [status, response] of Object.entries(responses))
-      assertRefersTo(response.content, status === '200' ? 'Plant' : 'Error');
-  });
+test('in the description, 200 is a Plant and every other status an Error, 400 is described as an unexpected error', () => {
+  assert.match(responses['200']!.description, /^Plant response: the plant was created/);
+  assert.match(responses['400']!.description, /^Unexpected error: nothing was stored\. The message /);
+  for (const [status, response] of Object.entries(responses))
+    assertRefersTo(response.content, status === '200' ? 'Plant' : 'Error');
 });
 
 test('the statuses, the headers of each, and which leave open whether the plant is stored', () => {

@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { createServer, request as httpRequest, type RequestListener } from 'node:http';
-import { after, before, suite, test } from 'node:test';
+import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { VERSION } from '../../src/version.ts';
-import { assertAccessible, type RecordedPage, startBrowser, type TestBrowser } from '../harness/browser.ts';
+import { assertAccessible, type RecordedPage, startBrowser } from '../harness/browser.ts';
 import { listen } from '../harness/loopback-server.ts';
 import { runProgram } from '../harness/program.ts';
-import { type RunningService, startTestService } from '../harness/running-service.ts';
-import { holdStore } from '../harness/store-hold.ts';
+import { startTestService } from '../harness/running-service.ts';
 
 const WIDE = { viewport: { width: 1440, height: 900 } };
 /** WCAG 2.2, 1.4.10: nothing may be wider than 320 pixels. */
@@ -18,11 +17,7 @@ const DARK_PHONE = {
   colorScheme: 'dark',
 } as const;
 
-let service: RunningService;
-let browser: TestBrowser;
-before(async () => {
-  [service, browser] = await Promise.all([startTestService(), startBrowser()]);
-});
+const [service, browser] = await Promise.all([startTestService(), startBrowser()]);
 after(async () => {
   await browser[Symbol.asyncDispose]();
   await service[Symbol.asyncDispose]();
@@ -162,7 +157,11 @@ test('while it sends or a field is wrong, the form shows no earlier result; with
   const button = page.getByRole('button', { name: 'Send' });
   const id = page.getByLabel('id', { exact: true });
   await send(page, { token: slow.token });
-  const held = holdStore(slow.database);
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  await page.route('**/plants', async route => {
+    await held;
+    await route.continue();
+  });
   await id.fill('82');
   await button.evaluate(element => element.scrollIntoView({ block: 'end' }));
   await button.click();
@@ -170,7 +169,7 @@ test('while it sends or a field is wrong, the form shows no earlier result; with
   assert.ok(!(await page.locator('#wire').isVisible()));
   await id.fill('');
   assert.equal(await textOf(page, '#verdict'), 'Sending …');
-  held[Symbol.dispose]();
+  release();
   await page.getByText('Created: plant 82 ').waitFor();
   assert.match(await textOf(page, '#http'), /\n\{"id": 82, .*\}$/);
   const { y, height } = (await page.locator('#verdict').boundingBox())!;
@@ -210,7 +209,6 @@ test('behind a proxy with a path of its own the form works, and knows errors of 
     reject = () => body;
     assert.match(await send(page), /^Rejected with 400, but not by a plant store\./, body);
   }
-  // The page shows no token that a response repeats.
   reject = authorization => authorization;
   await send(page);
   const received = await textOf(page, '#received');
@@ -239,55 +237,52 @@ function bodyOfCurl(command: string): string {
 const hasPython = spawnSync('python3', ['--version']).status === 0;
 if (!hasPython) console.log('SKIPPED the Python sample: python3 is not installed');
 
-suite('the samples', () => {
-  const run = async (command: string, ...args: string[]): Promise<string> => {
-    // In a terminal, the test runner makes Node print in colors.
-    const env = { ...process.env, FORCE_COLOR: '0', PLANT_STORE_TOKEN: service.token };
-    return (await promisify(execFile)(command, args, { env })).stdout;
-  };
+const run = async (command: string, ...args: string[]): Promise<string> => {
+  // In a terminal, the test runner makes Node print in colors.
+  const env = { ...process.env, FORCE_COLOR: '0', PLANT_STORE_TOKEN: service.token };
+  return (await promisify(execFile)(command, args, { env })).stdout;
+};
 
-  test('send the plant of the form, with all digits and any text, and are copied as shown', async () => {
-    const { page } = await openDocs({ ...WIDE, permissions: ['clipboard-read', 'clipboard-write'] });
-    const client = new URL('../../src/client/plant-store.ts', import.meta.url).href;
-    for (const [id, name, tag] of [
-      ['9223372036854775806', `O'Hara's "x" \\ \\' $HOME \`id\` $(id) %s ! {} """ '''`, 'a\\'],
-      ['-9223372036854775807', 'Ölweide 🌿 ščurek </script>\u2028', null],
-    ] as const) {
-      await fill(page, { id, name, tag });
-      const program = (await textOf(page, '#typescript')).replace('plant-store-client', client);
-      const printed = await run(process.execPath, '--input-type=module-typescript', '--eval', program);
-      assert.equal(printed, 'created 1\n');
-      if (hasPython)
-        assert.equal(await run('python3', '-c', await textOf(page, '#python')), `${id} unchanged\n`);
-      const body = bodyOfCurl(await textOf(page, '#curl'));
-      assert.ok((await textOf(page, '#http')).endsWith(`\n\n${body}`));
-      // The form sends the same plant, or there would be a new revision.
-      assert.match(await send(page, { id, name, tag }), /^Unchanged: plant -?[0-9]+ already/);
-      assert.ok((await textOf(page, '#http')).endsWith(`\n\n${body}`));
-    }
-    // While the id is invalid, the samples remain programs.
-    const before = await textOf(page, '#curl');
-    await fill(page, { id: '' });
-    assert.equal(await textOf(page, '#curl'), before);
-    await page.locator('.exchange').getByText('curl', { exact: true }).click();
-    const panel = page.locator(':has(> #curl)').last();
-    await panel.getByRole('button', { name: 'Copy' }).click();
-    await panel.getByRole('button', { name: 'Copied' }).waitFor();
-    assert.equal(await page.evaluate('navigator.clipboard.readText()'), before);
-    if (!hasPython) return;
-    await fill(page, { id: '9223372036854775808' });
-    await assert.rejects(run('python3', '-c', await textOf(page, '#python')), {
-      code: 1,
-      stderr: /^400: \{"error":40002,"message":"id must be /,
-    });
+test('the samples send the plant of the form, with all digits and any text, and are copied as shown', async () => {
+  const { page } = await openDocs({ ...WIDE, permissions: ['clipboard-read', 'clipboard-write'] });
+  const client = new URL('../../src/client/plant-store.ts', import.meta.url).href;
+  for (const [id, name, tag] of [
+    ['9223372036854775806', `O'Hara's "x" \\ \\' $HOME \`id\` $(id) %s ! {} """ '''`, 'a\\'],
+    ['-9223372036854775807', 'Ölweide 🌿 ščurek </script>\u2028', null],
+  ] as const) {
+    await fill(page, { id, name, tag });
+    const program = (await textOf(page, '#typescript')).replace('plant-store-client', client);
+    const printed = await run(process.execPath, '--input-type=module-typescript', '--eval', program);
+    assert.equal(printed, 'created 1\n');
+    if (hasPython)
+      assert.equal(await run('python3', '-c', await textOf(page, '#python')), `${id} unchanged\n`);
+    const body = bodyOfCurl(await textOf(page, '#curl'));
+    assert.ok((await textOf(page, '#http')).endsWith(`\n\n${body}`));
+    // The form sends the same plant, or there would be a new revision.
+    assert.match(await send(page, { id, name, tag }), /^Unchanged: plant -?[0-9]+ already/);
+    assert.ok((await textOf(page, '#http')).endsWith(`\n\n${body}`));
+  }
+  // While the id is invalid, the samples remain programs.
+  const before = await textOf(page, '#curl');
+  await fill(page, { id: '' });
+  assert.equal(await textOf(page, '#curl'), before);
+  await page.locator('.exchange').getByText('curl', { exact: true }).click();
+  const panel = page.locator(':has(> #curl)').last();
+  await panel.getByRole('button', { name: 'Copy' }).click();
+  await panel.getByRole('button', { name: 'Copied' }).waitFor();
+  assert.equal(await page.evaluate('navigator.clipboard.readText()'), before);
+  if (!hasPython) return;
+  await fill(page, { id: '9223372036854775808' });
+  await assert.rejects(run('python3', '-c', await textOf(page, '#python')), {
+    code: 1,
+    stderr: /^400: \{"error":40002,"message":"id must be /,
   });
+});
 
-  test('are readable without JavaScript, and the form cannot be sent', async () => {
-    const { page } = await openDocs({ ...WIDE, javaScriptEnabled: false });
-    assert.ok(await page.getByRole('button', { name: 'Send' }).isDisabled());
-    await page.getByText('Python', { exact: true }).click();
-    assert.ok((await page.locator('#python').textContent())!.includes('https://plants.example/plants'));
-    // Only one sample is open.
-    assert.equal(await page.locator('.exchange pre:visible').count(), 1);
-  });
+test('the samples are readable without JavaScript, and the form cannot be sent', async () => {
+  const { page } = await openDocs({ ...WIDE, javaScriptEnabled: false });
+  assert.ok(await page.getByRole('button', { name: 'Send' }).isDisabled());
+  await page.getByText('Python', { exact: true }).click();
+  assert.ok((await page.locator('#python').textContent())!.includes('https://plants.example/plants'));
+  assert.equal(await page.locator('.exchange pre:visible').count(), 1);
 });

@@ -1,20 +1,17 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, test } from 'node:test';
 import { ERROR_NAMES, ERRORS, errorAnchor, helpLink } from '../../src/contract/errors.ts';
 import { ERROR_HELP } from '../../src/docs-page/error-help.ts';
 import { startServe } from '../harness/program.ts';
 import { ask, type RequestParts } from '../harness/raw-connection.ts';
 import { authorization } from '../harness/request-cases.ts';
-import { type RunningService, startTestService } from '../harness/running-service.ts';
+import { startTestService } from '../harness/running-service.ts';
 import { testFolder } from '../harness/test-folder.ts';
 
 const folder = testFolder();
 
-let service: RunningService;
-before(async () => {
-  service = await startTestService();
-});
+const service = await startTestService();
 after(() => service[Symbol.asyncDispose]());
 
 test('/docs is the page, needs no credential, and has security headers', async () => {

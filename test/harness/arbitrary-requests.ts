@@ -94,9 +94,6 @@ function onceInThree<T>(elements: fc.Arbitrary<T[]>): fc.Arbitrary<T[]> {
 /**
  * Up to five requests on one connection: POSTs of new plants. Some have changes in their bodies,
  * their headers or any of their bytes. They are sent in one or in several chunks.
- *
- * @param token one that the service accepts
- * @returns the same cases for the same seed
  */
 export function drawSendings(token: string, seed: number, count: number): Sending[] {
   const sendings = fc

@@ -11,7 +11,6 @@ import { CACHE, createAtomically } from './cache.ts';
 
 export type TestBrowser = Awaited<ReturnType<typeof startBrowser>>;
 
-/** A page, with its requests and errors. */
 export interface RecordedPage {
   page: Page;
   /** Every request of the page, as `METHOD URL`. */
@@ -56,11 +55,7 @@ function record(page: Page): RecordedPage {
   return { page, requests, complaints };
 }
 
-/**
- * Asserts that axe finds no fault in a page, and that it is not wider than the window.
- *
- * @param rules of axe; undefined: all
- */
+/** Asserts that axe finds no fault, by all rules or by some, and that a page fits the window. */
 export async function assertAccessible(page: Page, rules?: readonly string[]): Promise<void> {
   await page.evaluate(axe.source);
   const run = `axe.run(${JSON.stringify({ runOnly: rules })})`;

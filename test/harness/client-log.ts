@@ -14,7 +14,6 @@ export interface LoggedRequest {
 
 export interface LoggedResponse {
   status: number;
-  /** The text of the body. */
   body: string;
   /** The headers Plant-Id, Plant-Revision (0 when absent) and Plant-Outcome. */
   id: string | undefined;

@@ -36,7 +36,6 @@ class CommandProcess implements AsyncDisposable {
     this.#stderr = textsOf(this.#child.stderr);
   }
 
-  /** @returns the exit code and the output of the command */
   async run(command: CommandLine): Promise<Finished> {
     this.#child.stdin.write(`${JSON.stringify(command)}\n`);
     const [stdout, stderr] = await Promise.all([this.#stdout.next(), this.#stderr.next()]);
@@ -70,7 +69,6 @@ export async function runCommandLines(
   return await Promise.all(commands.map(each => running.run(each)));
 }
 
-/** The texts of a stream that end with a NUL. */
 async function* textsOf(stream: Readable): AsyncGenerator<string> {
   let text = '';
   for await (const chunk of stream.setEncoding('utf8')) {

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
+import { sendBody } from './program.ts';
 import type { RunningService } from './running-service.ts';
 
-/** Someone who uses the console of a service. */
 export interface Operator {
   service: RunningService;
-  /** Undefined: not signed in. */
   cookie?: string | undefined;
   /** The half of the session's secret that is not in the cookie. */
   secret?: string | undefined;
@@ -23,6 +22,15 @@ export function call(
     headers: { Origin: service.opsUrl, Cookie: cookie, 'Plant-Store-Console': secret, ...headers },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
+}
+
+/** Sends a body. @param token by default that of the service @returns the status */
+export async function sendText(
+  service: RunningService,
+  body: string | Uint8Array<ArrayBuffer>,
+  token = service.token,
+): Promise<number> {
+  return (await sendBody(service.url, token, body)).status;
 }
 
 /** Exchanges a code for a session. @param code without it, a new one */

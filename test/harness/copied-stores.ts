@@ -8,7 +8,6 @@ import { openReader } from './open-store.ts';
 import type { Finished } from './program.ts';
 import { openStore } from './store-under-test.ts';
 
-/** The tokens of a store to copy, as clients send them. */
 export type Tokens = Record<'valid' | 'expired' | 'revoked', string>;
 
 /** Plants with ids, names and tags that are hard to store, in the order of sending. */
@@ -52,7 +51,6 @@ export async function fillStore(
   return tokens;
 }
 
-/** A number of plants that are easy to store. */
 export function manyPlants(count: number): NewPlant[] {
   return Array.from({ length: count }, (_, index) => ({ id: BigInt(index) * 3n, name: `plant ${index}` }));
 }
@@ -65,7 +63,6 @@ export function equalDigest({ exitCode, stdout, stderr }: Finished): string {
   return /sha256:([0-9a-f]{64})$/.exec(source)![1]!;
 }
 
-/** The number of revisions that a copy added. */
 export function copiedRevisions({ stdout, stderr }: Finished): number {
   const [, count] = /^copied ([0-9,]+) revisions? and [0-9,]+ tokens? in /m.exec(stdout) ?? [];
   assert.ok(count !== undefined, stdout + stderr);

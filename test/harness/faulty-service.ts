@@ -5,7 +5,6 @@ import { type LoopbackServer, listen } from './loopback-server.ts';
 /** A request that arrived, with functions that respond to it. */
 export interface Post {
   body: string;
-  /** The number of the request, from 1. */
   number: number;
   request: IncomingMessage;
   respond(status: number, body?: string, headers?: Record<string, string>): void;

@@ -4,11 +4,7 @@ import type { Sending } from './arbitrary-requests.ts';
 /** Follows each header section and its body: it is served only where both were read as meant. */
 const LAST_REQUEST = 'GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
-/**
- * Requests with header sections of one kind, each with its own plant.
- *
- * @param token one that the service accepts
- */
+/** Requests with header sections of one kind, each with its own plant. */
 export function sendingsOf(kind: 'fast path' | 'odd', token: string): Sending[] {
   const firstId = kind === 'odd' ? 20_000_000 : 10_000_000;
   return headerSections(token)[kind].map((headers, index) => {

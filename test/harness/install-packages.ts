@@ -7,10 +7,6 @@ import { execFileSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/**
- * @param folder contains package.json and package-lock.json
- * @throws when npm fails
- */
 export function installPackages(folder: string): void {
   // npm writes node_modules/.package-lock.json after it has installed everything.
   const installed = changedAtMs(join(folder, 'node_modules/.package-lock.json'));

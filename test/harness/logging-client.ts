@@ -5,7 +5,6 @@ import type { LoggedRequest, LoggedResponse } from './client-log.ts';
 /** Differences from a valid request. */
 interface Unusual {
   token?: string;
-  /** The body, instead of the plant. */
   body?: string;
 }
 
@@ -20,10 +19,6 @@ export class LoggingClient {
   readonly #log: LoggedRequest[];
   readonly #connection: Client;
 
-  /**
-   * @param log receives every request; clients may share it
-   * @param ca trusted certificates, for TLS
-   */
   constructor(url: string, token: string, log: LoggedRequest[], ca?: Buffer) {
     this.#token = token;
     this.#log = log;

@@ -8,11 +8,7 @@ export interface LoopbackServer extends AsyncDisposable {
   port: number;
 }
 
-/**
- * Starts a server of any protocol; settles when it accepts connections.
- *
- * @param wantedPort 0 for a free port
- */
+/** Starts a server of any protocol. Settles when it accepts connections. */
 export async function listen(server: Server, wantedPort = 0): Promise<LoopbackServer> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {

@@ -34,7 +34,6 @@ export class PostgresProxy implements AsyncDisposable {
   readonly #passages = new Set<Passage>();
   readonly #expected: Expected[] = [];
   #stalled = false;
-  /** The number of connections that clients have opened. */
   openedConnections = 0;
 
   private constructor(server: Server, targetPort: number) {
@@ -49,7 +48,6 @@ export class PostgresProxy implements AsyncDisposable {
     return new PostgresProxy(server, targetPort);
   }
 
-  /** @returns the URL of the database through this proxy */
   url(database: string): string {
     const url = new URL(database);
     url.port = String((this.#server.address() as AddressInfo).port);
@@ -104,7 +102,6 @@ class Passage {
   readonly #client: Socket;
   readonly #server: Socket;
   readonly #expected: Expected[];
-  /** The texts of prepared statements, by name. */
   readonly #texts = new Map<string, string>();
   #fromClient = Buffer.alloc(0);
   #isStarted = false;

@@ -18,7 +18,6 @@ const OWNER = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 /** The password of the superuser on all test servers. */
 export const OWNER_PASSWORD = 'owner secret';
 
-/** Runs SQL on a connection of its own. */
 export async function queryOnce<Row = Record<string, unknown>>(url: string, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url });
   client.on('error', () => {});
@@ -73,20 +72,17 @@ export class PostgresServer implements AsyncDisposable {
     return standby;
   }
 
-  /** @returns the URL of a database on this server */
   url(database: string, parameters = '', user = 'postgres', password = OWNER_PASSWORD): string {
     const credentials = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`;
     return `postgres://${credentials}@127.0.0.1:${this.port}/${database}${parameters}`;
   }
 
-  /** @returns the URL of a new, empty database */
   async createDatabase(): Promise<string> {
     const name = `plants_${++this.#databases}`;
     await this.query(`CREATE DATABASE ${name}`);
     return this.url(name);
   }
 
-  /** Runs SQL as the superuser. */
   query(sql: string, database = 'postgres'): Promise<Record<string, unknown>[]> {
     return queryOnce(this.url(database), sql);
   }
@@ -122,7 +118,6 @@ export class PostgresServer implements AsyncDisposable {
     await exit;
   }
 
-  /** Kills all processes of the server. */
   async kill(): Promise<void> {
     const exit = once(this.#process!, 'exit');
     await this.signal('SIGKILL');

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -8,24 +9,27 @@ import { newPlantJson } from '../../src/contract/plant.ts';
 /** The program of this checkout. */
 export const PROGRAM = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url));
 
-/** The result of a command. */
 export interface Finished {
   exitCode: number | null;
   stdout: string;
   stderr: string;
 }
 
-/** How to start a process. */
+/** Asserts that a command printed no result, and a message that matches. */
+export function assertFailed({ exitCode, stdout, stderr }: Finished, says: RegExp, code = 1): void {
+  assert.match(stderr, says);
+  assert.deepEqual([exitCode, stdout], [code, '']);
+}
+
 export interface StartOptions {
   env?: Record<string, string>;
   cwd?: string;
-  /** Arguments for Node. */
   nodeArgs?: string[];
   /** The file to run, by default the program of this checkout. */
   executable?: string;
   /** A command that runs the program, for example in a separate network. */
   prefix?: readonly string[] | undefined;
-  /** Milliseconds after which the process is killed. */
+  /** Milliseconds after which the process is killed. A process of a failed test would run on. */
   timeout?: number;
 }
 
@@ -44,18 +48,20 @@ export function startProgram(
   });
 }
 
+/** Far longer than a command takes on a slow machine. */
+const COMMAND_MS_MAX = 180_000;
+
 /** Starts the command line. @returns the process, and its result when it ends */
 export function startCommand(
   args: string[],
   options?: StartOptions,
 ): { child: ChildProcess; finished: Promise<Finished> } {
-  const child = startProgram(args, options);
+  const child = startProgram(args, { timeout: COMMAND_MS_MAX, ...options });
   const output = [readText(child.stdout!), readText(child.stderr!), once(child, 'close')] as const;
   const finished = Promise.all(output).then(([stdout, stderr, [exitCode]]) => ({ stdout, stderr, exitCode }));
   return { child, finished };
 }
 
-/** Runs the command line to its end. */
 export function runProgram(
   args: string[],
   { stdin, ...options }: StartOptions & { stdin?: string | Uint8Array } = {},
@@ -63,14 +69,6 @@ export function runProgram(
   const { child, finished } = startCommand(args, options);
   child.stdin!.end(stdin);
   return finished;
-}
-
-/** Far longer than a command takes on a slow machine. */
-const RUN_MS_MAX = 30_000;
-
-/** Runs a command, and kills it after a timeout. Then it has no exit code. */
-export function runInTime(args: string[], options: StartOptions = {}): Promise<Finished> {
-  return runProgram(args, { ...options, timeout: RUN_MS_MAX });
 }
 
 /**
@@ -84,7 +82,6 @@ export function firstTokenOf(greeting: string, root = ''): string {
   return file === undefined ? '' : readFileSync(root + file, 'utf8').trimEnd();
 }
 
-/** Arguments of `serve`: any free ports of this machine. */
 export const FREE_PORTS = ['--listen', '127.0.0.1:0', '--ops', '127.0.0.1:0'];
 
 /** A running `serve` process. `await using` kills it, unless it has ended. */
@@ -93,18 +90,11 @@ export interface ServeProcess extends AsyncDisposable {
   url: string;
   /** The token of a new SQLite store; empty if the store is not new. */
   token: string;
-  /** The lines of its log. */
   logged(): string[];
-  /** Sends the signal and waits for the process to end. */
   stop(signal: NodeJS.Signals): Promise<Finished>;
 }
 
-/**
- * Starts `serve` as a process, on free ports, and waits until it accepts plants.
- *
- * @param args additional arguments
- * @throws with its messages, if it ends instead
- */
+/** Starts `serve` on free ports, and waits until it accepts plants. @throws if it ends instead */
 export async function startServe(
   database: string,
   args: string[] = [],
@@ -136,7 +126,6 @@ export async function startServe(
   };
 }
 
-/** Sends a body by `fetch`. */
 export function sendBody(
   url: string,
   token: string,

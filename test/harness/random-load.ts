@@ -15,7 +15,6 @@ const SHARED_CONTENTS = 3;
 /** The pause after a 5xx, or after a missing response. */
 const PAUSE_MS = 10;
 
-/** Makes a token for each client of a load on several instances. */
 export async function createTokens(database: string): Promise<string[]> {
   const store = await openCommandStore(database);
   const tokens = Array.from({ length: CLIENTS }, makeToken);
@@ -67,7 +66,6 @@ export class RandomLoad implements AsyncDisposable {
     );
   }
 
-  /** Settles when this number of further plants is confirmed. */
   async stores(more: number): Promise<void> {
     const last = this.#stored + more;
     await until(`${more} more plants are stored`, () => this.#stored >= last);
@@ -92,7 +90,6 @@ export class RandomLoad implements AsyncDisposable {
     return this.#finished;
   }
 
-  /** Stops all clients after their last responses. */
   async stop(): Promise<void> {
     this.#stopping = true;
     await this.#finished;

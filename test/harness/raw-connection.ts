@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** A response as it was sent. */
 export interface RawResponse {
   status: number;
   /** Names are in lower case. A repeated name is an error of the server and throws. */
@@ -51,17 +50,11 @@ export class RawConnection {
     this.socket.write(bytes);
   }
 
-  /** Closes the client's side. */
   finish(): void {
     this.socket.end();
   }
 
-  /**
-   * Reads the next response; 100 (Continue) is one.
-   *
-   * @param hasBody false for a response to HEAD
-   * @throws if the connection ends before the response is complete
-   */
+  /** Reads the next response; 100 (Continue) is one. @throws if the connection ends before */
   async response(hasBody = true): Promise<RawResponse> {
     for (;;) {
       const response = this.#take(hasBody);
@@ -117,10 +110,6 @@ export interface RequestParts {
   body?: string | Uint8Array;
 }
 
-/**
- * @param token for the Authorization header
- * @returns a valid `POST /plants`, with the given differences
- */
 export function requestBytes(token: string, parts: RequestParts = {}): Buffer {
   const { method = 'POST', target = '/plants', version = '1.1' } = parts;
   const body = Buffer.from(parts.body ?? '{"id":1,"name":"A"}');

@@ -22,7 +22,6 @@ export const BODY_BYTES_MAX = 1000;
 /** Well-formed tokens: {@link makeTokensKnown} stores two, and one is unknown. */
 const TOKENS = { expired: makeToken(), revoked: makeToken(), unknown: makeToken() };
 
-/** Stores the expired and the revoked token of these requests. */
 export async function makeTokensKnown(database: string): Promise<void> {
   const store = await openCommandStore(database);
   const token = { createdAt: 1, expiresAt: null };
@@ -32,7 +31,6 @@ export async function makeTokensKnown(database: string): Promise<void> {
   await store.close();
 }
 
-/** @returns a function that makes a request with this value of a field; see {@link RequestParts} */
 function field(name: string): (value: string | string[] | null) => RequestParts {
   return value => ({ headers: { [name]: value } });
 }
@@ -261,7 +259,6 @@ function chunks(wire: string, headers: RequestParts['headers'] = {}, version = '
   };
 }
 
-/** A request with each occurrence of a text replaced. */
 function changed(from: string, to: string): RequestCase {
   return {
     what: `${JSON.stringify(to)} instead of ${JSON.stringify(from)}`,

@@ -4,7 +4,6 @@ import type { RawResponse } from './raw-connection.ts';
 /** No response may contain names of the software, causes of an error, or file names. */
 const NEVER = /node:|node_modules|sqlite|\.ts:|at Object|Unexpected token|undefined|\[object|plant_/i;
 
-/** Asserts the headers that all responses have in common. */
 export function assertCommonHeaders({ headers }: RawResponse): void {
   assert.equal(headers.get('content-type'), 'application/json');
   const ageMs = Date.now() - Date.parse(headers.get('date') ?? '');
@@ -15,9 +14,6 @@ export function assertCommonHeaders({ headers }: RawResponse): void {
 /** Far longer than a response takes on a slow machine. */
 const DATE_AGE_MS_MAX = 30_000;
 
-/**
- * Asserts that a response is nosniff and no-store, names no software and allows no other origin.
- */
 export function assertHardened(headers: RawResponse['headers']): void {
   assert.equal(headers.get('x-content-type-options'), 'nosniff');
   assert.equal(headers.get('cache-control'), 'no-store');
@@ -47,7 +43,6 @@ export function assertErrorResponse(response: RawResponse, number: number): void
   assert.doesNotMatch(response.body, NEVER);
 }
 
-/** Asserts that a response is a Plant with exactly this content. */
 export function assertPlantResponse(response: RawResponse, plant: { name: string; tag?: string }): void {
   assert.equal(response.status, 200, `${response.status} ${response.body}`);
   assertCommonHeaders(response);

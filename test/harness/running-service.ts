@@ -12,12 +12,10 @@ export interface RunningService extends Service {
   /** The base URL, without a trailing slash. */
   url: string;
   opsUrl: string;
-  /** A valid token. */
   token: string;
   /** The database URL, as for `--database`. */
   database: string;
   folder: string;
-  /** The messages of its log. */
   logged: string[];
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -27,11 +25,7 @@ export interface TestSettings extends Partial<Omit<ServiceSettings, 'database'>>
   database?: string;
 }
 
-/**
- * Starts a service; `await using` ends it and deletes its folder.
- *
- * @param settings differences from the defaults of the command line
- */
+/** `await using` ends it and deletes its folder. @param settings other than by default */
 export async function startTestService(settings: TestSettings = {}): Promise<RunningService> {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-test-'));
   const database = settings.database ?? `sqlite:${join(folder, 'plants.db')}`;

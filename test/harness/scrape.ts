@@ -1,19 +1,12 @@
 import assert from 'node:assert/strict';
 
-/** One response of /metrics. */
 export interface Scrape {
   text: string;
-  /** The type of each metric, by its name. */
   types: Map<string, string>;
   /** The values by name and labels, for example `up{job="a"}`. */
   values: Map<string, number>;
 }
 
-/**
- * Reads /metrics of a running service.
- *
- * @param opsUrl the base URL of its operations listener
- */
 export async function scrape(opsUrl: string): Promise<Scrape> {
   const response = await fetch(`${opsUrl}/metrics`);
   assert.equal(response.status, 200);

@@ -25,7 +25,6 @@ subscribe('http.server.request.start', message => {
   leftToNode.add((message as { request: IncomingMessage }).request.socket);
 });
 
-/** Whether Node's HTTP server has received a request on a connection. */
 export function isLeftToNode(connection: RawConnection): boolean {
   const serverSide = serverSideOf(connection);
   return serverSide !== undefined && leftToNode.has(serverSide);

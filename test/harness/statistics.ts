@@ -3,12 +3,7 @@ export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
 
-/**
- * The quantile of values, by linear interpolation between the two nearest.
- *
- * @param q from 0, the minimum, to 1, the maximum
- * @returns NaN if there are no values
- */
+/** The value between the two nearest ones, or NaN without any. @param q from 0 to 1 */
 export function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   if (sorted.length === 0) return Number.NaN;

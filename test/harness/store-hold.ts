@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 
 /** Far longer than a commit takes on a busy machine. */
-const LOCK_MS_MAX = 1_500;
+const LOCK_MS_MAX = 20_000;
 
 /** Delays all commits of a service by an open write transaction, until it is disposed. */
 export function holdStore(database: string): Disposable {

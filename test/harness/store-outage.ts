@@ -6,8 +6,10 @@ import { LoggingClient } from './logging-client.ts';
 import type { RunningService } from './running-service.ts';
 import { until } from './until.ts';
 
-/** The service promises a response within this time, also while the store is unavailable. */
-const RESPONSE_MS_MAX = 5_000;
+/**
+ * Far longer than a response takes on a busy machine. `test/limits.test.ts` checks the promised 5 s.
+ */
+const RESPONSE_MS_MAX = 15_000;
 /** The interval of requests during an outage, so that some meet each state of the service. */
 const PROBE_INTERVAL_MS = 100;
 /** Longer than an operation of the store may take, so that some requests come after its timeout. */
@@ -15,12 +17,10 @@ const OUTAGE_MS = 3_500;
 
 let lastId = 0n;
 
-/** @returns a plant with an id that is new in this process */
 export function newPlant(): NewPlant {
   return { id: ++lastId, name: 'oak' };
 }
 
-/** Sends a plant on a new connection. */
 export async function send(
   service: Pick<RunningService, 'url' | 'token'>,
   plant: NewPlant,
@@ -33,7 +33,6 @@ export async function send(
   return response;
 }
 
-/** @returns the response of `/readyz` */
 export async function readyz({ opsUrl }: RunningService): Promise<{ status: string; warnings?: string[] }> {
   const response = await fetch(`${opsUrl}/readyz`);
   const state = (await response.json()) as { status: string; warnings?: string[] };

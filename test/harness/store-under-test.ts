@@ -13,18 +13,13 @@ import { testFolder } from './test-folder.ts';
 /** An engine with real databases, for the tests of all stores. */
 export interface EngineUnderTest {
   name: 'SQLite' | 'PostgreSQL';
-  /** @returns the URL of a new, empty database */
   newDatabase(): Promise<string>;
-  /** Runs SQL on a new connection. */
   sql(database: string, text: string): Promise<Record<string, unknown>[]>;
 }
 
 /**
- * Both engines, on which a test runs the same cases. PostgreSQL runs until the tests of the file
- * end.
- *
- * Await it before the first `test` of the file: later, the runner may end the file without more
- * tests.
+ * Both engines, of which PostgreSQL runs until the tests of the file end. Await it before the first
+ * `test` of the file: later, the runner may end the file without more tests.
  */
 export async function enginesUnderTest(): Promise<[sqlite: EngineUnderTest, postgres: EngineUnderTest]> {
   return [sqliteUnderTest(), await postgresUnderTest()];
@@ -42,7 +37,7 @@ export function sqliteUnderTest(): EngineUnderTest {
       return `sqlite:${join(subfolder, 'plants.db')}`;
     },
     sql: async (database, text) => {
-      using client = new DatabaseSync(pathOf(database), { timeout: 5_000 });
+      using client = new DatabaseSync(pathOf(database), { timeout: 20_000 });
       return client
         .prepare(text)
         .all()
@@ -51,10 +46,6 @@ export function sqliteUnderTest(): EngineUnderTest {
   };
 }
 
-/**
- * @param settings of `postgresql.conf`
- * @param initArgs further arguments of `initdb`
- */
 export async function postgresUnderTest(
   settings?: Record<string, string>,
   initArgs?: readonly string[],
@@ -69,7 +60,6 @@ export async function postgresUnderTest(
   };
 }
 
-/** @returns the name of a PostgreSQL database from its URL */
 export function databaseName(database: string): string {
   return new URL(database).pathname.slice(1);
 }
@@ -82,7 +72,6 @@ export async function openStore(
   return await openServedStore({ database, repeatedIdRule, connections: 4 });
 }
 
-/** Creates a store; `await using` closes it. */
 export async function openNewStore(
   under: EngineUnderTest,
 ): Promise<StorageEngine & AsyncDisposable & { database: string }> {
@@ -106,7 +95,6 @@ export function numbered(count: number, name: string): NewPlant[] {
   return Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name }));
 }
 
-/** @returns the path of an SQLite store from its URL */
 export function pathOf(database: string): string {
   return database.replace('sqlite:', '');
 }

@@ -10,7 +10,6 @@ export async function storedRevisions(database: string): Promise<PlantRevision[]
   return await Array.fromAsync(reader.revisions());
 }
 
-/** Reads the revisions of one plant. */
 export async function storedRevisionsOf(database: string, id: bigint): Promise<PlantRevision[]> {
   return (await storedRevisions(database)).filter(({ plant }) => plant.id === id);
 }
@@ -30,13 +29,11 @@ export function withChecksum(revision: Omit<PlantRevision, 'checksum'>): PlantRe
   return { ...revision, checksum: revisionChecksum(contentChecksum(revision.plant), revision) };
 }
 
-/** @returns the revision with its checksum */
 export function revisionOfRow([id, revision, name, tag, recordedAt, recordedBy]: Row): PlantRevision {
   const plant = tag === null ? { id: BigInt(id), name } : { id: BigInt(id), name, tag };
   return withChecksum({ plant, revision, recordedAt, recordedBy });
 }
 
-/** @returns an INSERT for both engines */
 export function insertSql(...rows: Row[]): string {
   const values = rows.map(row => {
     const shown = row.map(value => (typeof value === 'string' ? `'${value}'` : (value ?? 'NULL')));

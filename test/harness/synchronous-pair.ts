@@ -24,9 +24,7 @@ export async function startSynchronousPair() {
   await isSynchronous();
   return {
     ...{ primary, standby },
-    /** The URL of the database on the primary. */
     database,
-    /** The URL with only the standby. */
     standbyDatabase: database.replace(`:${primary.port}/`, `:${standby.port}/`),
     /** Settles when commits on the primary wait for the standby, and the standby confirms them. */
     isSynchronous,

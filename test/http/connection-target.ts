@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
+import { after } from 'node:test';
 import { RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { assertErrorResponse, assertPlantResponse } from '../harness/response-assertions.ts';
 import { type RunningService, startTestService, type TestSettings } from '../harness/running-service.ts';
 import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
-import { storedRevisionsOf } from '../harness/stored-revisions.ts';
+import { storedRevisions } from '../harness/stored-revisions.ts';
 import { until } from '../harness/until.ts';
 
 /** The id of plants that must never be stored. */
@@ -12,20 +13,34 @@ export const GHOST_ID = 1;
 /** A service for tests that control its connections byte by byte. */
 export class ConnectionTarget {
   readonly service: RunningService;
+  readonly #created: number[] = [];
   #lastId = GHOST_ID;
 
   private constructor(service: RunningService) {
     this.service = service;
   }
 
+  /** Starts a service for the tests of a file. Await it before the first one. */
   static async start(settings: TestSettings = {}): Promise<ConnectionTarget> {
-    return new ConnectionTarget(await startTestService(settings));
+    const target = new ConnectionTarget(await startTestService(settings));
+    after(() => target.#end());
+    return target;
   }
 
-  /** Checks that no rejected plant is stored and that the log is empty, then stops the service. */
-  async end(): Promise<void> {
+  /**
+   * Checks that each created plant is stored once, that no rejected one is, and that the log is
+   * empty, then stops the service.
+   */
+  async #end(): Promise<void> {
     try {
-      assert.deepEqual(await storedRevisionsOf(this.service.database, BigInt(GHOST_ID)), []);
+      const ids = (await storedRevisions(this.service.database)).map(({ plant }) => Number(plant.id));
+      const stored = new Set(ids);
+      assert.equal(stored.size, ids.length);
+      assert.ok(!stored.has(GHOST_ID));
+      assert.deepEqual(
+        this.#created.filter(id => !stored.has(id)),
+        [],
+      );
       assert.deepEqual(this.service.logged, []);
     } finally {
       await this.service[Symbol.asyncDispose]();
@@ -35,6 +50,12 @@ export class ConnectionTarget {
   /** An id without a stored plant. */
   nextId(): number {
     return ++this.#lastId;
+  }
+
+  /** Checks that the next responses confirm that these plants were created. */
+  async assertCreated(connection: RawConnection, ...ids: readonly number[]): Promise<void> {
+    for (const id of ids) await assertCreated(connection, id);
+    this.#created.push(...ids);
   }
 
   open(): Promise<RawConnection> {
@@ -59,7 +80,7 @@ export class ConnectionTarget {
   async assertOpen(connection: RawConnection): Promise<void> {
     const id = this.nextId();
     connection.write(this.request(id));
-    await assertCreated(connection, id);
+    await this.assertCreated(connection, id);
     connection.finish();
     await assertClosed(connection);
   }

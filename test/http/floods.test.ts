@@ -1,58 +1,22 @@
 import assert from 'node:assert/strict';
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
-import { after, before, suite, test } from 'node:test';
+import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { makeToken } from '../../src/auth/token.ts';
 import { BODY_BYTES_MAX } from '../../src/contract/limits.ts';
-import { PARSED_CHUNK_BYTES_MAX } from '../../src/http/node-connection.ts';
 import { LONG_BODIES_BYTES_MAX } from '../../src/http/request-body.ts';
 import { chunked, type RawConnection, requestBytes } from '../harness/raw-connection.ts';
 import { addToken } from '../harness/running-service.ts';
-import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
+import { serverSideOf } from '../harness/server-side.ts';
 import { until } from '../harness/until.ts';
-import {
-  assertCreated,
-  assertRejected,
-  ConnectionTarget,
-  GHOST_ID,
-  plantJson,
-  writeApart,
-} from './connection-target.ts';
+import { assertRejected, ConnectionTarget, GHOST_ID, plantJson, writeApart } from './connection-target.ts';
 
 /** Their bodies together are far larger than all else in memory. */
 const IDLE_BODIES = 16;
-const NOWHERE = Buffer.from('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
 
-let target: ConnectionTarget;
-
-before(async () => {
-  target = await ConnectionTarget.start();
-});
-after(() => target.end());
-
-/** The most requests without a response that Node's HTTP server had parsed on one connection. */
-async function parsedAhead(during: () => Promise<void>): Promise<number> {
-  const open = new Map<Socket, number>();
-  let most = 0;
-  const count = (message: unknown, change: number): void => {
-    const { socket } = message as { socket: Socket };
-    const now = (open.get(socket) ?? 0) + change;
-    open.set(socket, now);
-    most = Math.max(most, now);
-  };
-  const started = (message: unknown): void => count(message, 1);
-  const finished = (message: unknown): void => count(message, -1);
-  subscribe('http.server.request.start', started);
-  subscribe('http.server.response.finish', finished);
-  await during();
-  unsubscribe('http.server.request.start', started);
-  unsubscribe('http.server.response.finish', finished);
-  return most;
-}
+const target = await ConnectionTarget.start();
 
 test('idle connections do not keep their last bodies in memory', async () => {
   setFlagsFromString('--expose-gc');
@@ -71,30 +35,6 @@ test('idle connections do not keep their last bodies in memory', async () => {
   }
   // Other tests leave and free far less than the bodies together.
   await until('their memory is free', () => buffered() < earlier + (IDLE_BODIES / 2) * BODY_BYTES_MAX);
-});
-
-suite('hundreds of requests that are not for the fast path, on one connection', () => {
-  /** What is sent, and the expected error. */
-  const kinds: [what: string, request: (id: number) => Buffer, number?: number][] = [
-    ['for another path', () => NOWHERE, 40401],
-    ['with their bodies in chunks', id => target.request(id, chunked(plantJson(id)))],
-  ];
-  for (const [what, request, number] of kinds) {
-    test(`${what}, get responses in order, and few are parsed ahead of the first pending response`, async () => {
-      using connection = await target.open();
-      const ids = Array.from({ length: 300 }, () => (number === undefined ? target.nextId() : GHOST_ID));
-      const ahead = await parsedAhead(async () => {
-        connection.write(Buffer.concat(ids.map(request)));
-        for (const id of ids) {
-          if (number === undefined) await assertCreated(connection, id);
-          else await assertRejected(connection, number);
-        }
-      });
-      assert.ok(isLeftToNode(connection));
-      assert.ok(ahead <= 1 + PARSED_CHUNK_BYTES_MAX / NOWHERE.length, `${ahead} were parsed ahead`);
-      await target.assertOpen(connection);
-    });
-  }
 });
 
 test('a client that waits for each response does not wait for clients that send thousands', async () => {
@@ -174,7 +114,7 @@ suite('long bodies that are incomplete', () => {
       const id = target.nextId();
       const body = plantJson(id);
       short.write(target.request(id, 'body' in parts ? chunked(body) : { body }));
-      await assertCreated(short, id);
+      await target.assertCreated(short, id);
     }
     using long = await target.open();
     long.write(target.request(GHOST_ID, chunked(`{"id":1,"name":"${'x'.repeat(50_000)}"}`)));
@@ -189,7 +129,7 @@ suite('long bodies that are incomplete', () => {
     });
     const id = target.nextId();
     next[0]!.write(plantJson(id).padEnd(BODY_BYTES_MAX));
-    await assertCreated(next[0]!, id);
+    await target.assertCreated(next[0]!, id);
     next[0]!.write(longHeaders());
     assert.equal((await next[0]!.response()).status, 100, 'the memory of a body that was read is free');
     for (const connection of [...begun, ...next]) connection[Symbol.dispose]();
@@ -210,7 +150,7 @@ suite('long bodies that are incomplete', () => {
     using last = await target.open();
     const id = target.nextId();
     last.write(requestBytes(token, { body: plantJson(id) }));
-    await assertCreated(last, id);
+    await target.assertCreated(last, id);
     for (const connection of await untilAllBegun()) connection[Symbol.dispose]();
   });
 
@@ -254,7 +194,7 @@ suite('long bodies that are incomplete', () => {
     first!.connection.write(first!.rest);
     await assertRejected(first!.connection, 50301);
     second!.connection.write(second!.rest);
-    await assertCreated(second!.connection, ids[1]!);
+    await target.assertCreated(second!.connection, ids[1]!);
     for (const each of [...begun, first!.connection, second!.connection]) each[Symbol.dispose]();
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { after, before, suite, test } from 'node:test';
+import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { floods } from '../../faults/floods.ts';
 import type { Order } from '../../faults/scenario.ts';
@@ -18,12 +18,7 @@ const TIMER_MS_MAX = 60_000;
 const PAUSE_MS = 3_500;
 const { signal } = new AbortController();
 const ORDER: Order = { seed: SEED, budgetMs: 0, signal, tell: console.log, mutant: undefined };
-let target: ConnectionTarget;
-
-before(async () => {
-  target = await ConnectionTarget.start();
-});
-after(() => target.end());
+const target = await ConnectionTarget.start();
 
 // Concurrent, since up to 15 s pass in each test.
 suite('slow and hostile clients', { concurrency: true }, () => {
@@ -31,15 +26,18 @@ suite('slow and hostile clients', { concurrency: true }, () => {
     using connection = await target.open();
     using half = await target.open();
     half.write('POST /plants HTTP/1.1\r\nHost: a\r\n');
-    for (const slow of [connection, half]) await assertRejected(slow, 40801);
-    assert.equal(responsesIn(await scrape(target.service.opsUrl)).tooSlow, 2);
     // An error event without a listener would end a service. The test runner only reports it.
     const unhandled: Error[] = [];
     process.on('uncaughtExceptionMonitor', error => unhandled.push(error));
-    const closed = new Promise(resolve => serverSideOf(connection)?.on('close', resolve));
+    await until('it is accepted', () => serverSideOf(connection) !== undefined);
+    // Before the response: the service closes the connection some time after it.
+    const closed = new Promise(resolve => serverSideOf(connection)!.on('close', resolve));
+    await assertRejected(connection, 40801);
     connection.socket.resetAndDestroy();
     await closed;
     assert.deepEqual(unhandled, []);
+    await assertRejected(half, 40801);
+    assert.equal(responsesIn(await scrape(target.service.opsUrl)).tooSlow, 2);
     using next = await target.open();
     await target.assertOpen(next);
   });
@@ -68,14 +66,12 @@ suite('slow and hostile clients', { concurrency: true }, () => {
   });
 
   test('a client that does not read the responses before CONNECT is cut', async () => {
-    const connection = await target.open();
+    using connection = await target.open();
     connection.socket.pause();
     const pages = Array<string>(400).fill('GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n');
     connection.write([...pages, 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'].join(''));
     await until('it is accepted', () => serverSideOf(connection) !== undefined);
-    const closed = once(serverSideOf(connection)!, 'close', { signal: AbortSignal.timeout(TIMER_MS_MAX) });
-    await closed;
-    connection[Symbol.dispose]();
+    await once(serverSideOf(connection)!, 'close', { signal: AbortSignal.timeout(TIMER_MS_MAX) });
   });
 
   // Short runs of fault scenarios. `npm run faults` also measures the times of responses.

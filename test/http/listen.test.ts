@@ -3,14 +3,14 @@ import { existsSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
 import { ReservedAddress } from '../../src/http/listen.ts';
 import { freePort } from '../harness/free-port.ts';
-import { runInTime } from '../harness/program.ts';
+import { assertFailed, runProgram } from '../harness/program.ts';
 import { chunked, RawConnection, requestBytes } from '../harness/raw-connection.ts';
 import { addToken, startTestService } from '../harness/running-service.ts';
 import { scrape } from '../harness/scrape.ts';
 import { pathOf, sqliteUnderTest } from '../harness/store-under-test.ts';
+import { until } from '../harness/until.ts';
 
 const sqlite = sqliteUnderTest();
 const host = '127.0.0.1';
@@ -26,8 +26,12 @@ async function beginStart() {
   // It is awaited later.
   starting.catch(() => {});
   const open = async (onPort = port): Promise<RawConnection> => {
-    const connection = await RawConnection.open(onPort).catch(() => wait(1));
-    return connection ?? open(onPort);
+    let connection: RawConnection | undefined;
+    await until('the address accepts connections', async () => {
+      connection = await RawConnection.open(onPort).catch(() => undefined);
+      return connection !== undefined;
+    });
+    return connection!;
   };
   const ops = await open(opsPort);
   ops.write('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n');
@@ -72,10 +76,7 @@ test('abandoned connections do not take the place of those that come later', asy
 test('a Node that lacks a part of its HTTP server that the service uses is rejected at the start', async () => {
   const change = `data:text/javascript,import{Server}from'node:http';delete Server.prototype.closeIdleConnections`;
   const database = await sqlite.newDatabase();
-  const { exitCode, stderr } = await runInTime(['serve', '--database', database], {
-    nodeArgs: ['--import', change],
-  });
-  assert.equal(exitCode, 1);
-  assert.match(stderr, /HTTP server of Node v\S+ has changed.*; use Node 26/);
+  const finished = await runProgram(['serve', '--database', database], { nodeArgs: ['--import', change] });
+  assertFailed(finished, /HTTP server of Node v\S+ has changed.*; use Node 26/);
   assert.ok(!existsSync(pathOf(database)));
 });

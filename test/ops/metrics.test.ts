@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { suite, test } from 'node:test';
+import { test } from 'node:test';
 import packageJson from '../../package.json' with { type: 'json' };
 import { makeToken } from '../../src/auth/token.ts';
 import { ERRORS } from '../../src/contract/errors.ts';
@@ -17,7 +17,6 @@ const UNKNOWN_TOKEN = makeToken();
 const sqlite = sqliteUnderTest();
 const postgres = await postgresUnderTest();
 
-/** The board of Grafana. */
 interface Board {
   panels: { targets: { expr: string }[] }[];
 }
@@ -122,54 +121,40 @@ for (const { types, values } of [onSqlite, onPostgres]) {
   });
 }
 
-suite('docs/operate', () => {
-  const read = (name: string): string =>
-    readFileSync(new URL(`../../docs/operate/${name}`, import.meta.url), 'utf8');
-  const [readme, alerts, board] = ['README.md', 'alerts.yaml', 'board.json'].map(read) as [
-    string,
-    string,
-    string,
-  ];
+const read = (name: string): string =>
+  readFileSync(new URL(`../../docs/operate/${name}`, import.meta.url), 'utf8');
+const [readme = '', alerts = '', board = ''] = ['README.md', 'alerts.yaml', 'board.json'].map(read);
 
-  test('the alerts, the text and every panel of the board use exported metrics and results', () => {
-    const series = [onSqlite, onPostgres].flatMap(({ values }) => [...values.keys()]);
-    // A query may use these names. A histogram exports only the names of its series.
-    const exported = new Set(series.map(each => each.replace(/\{.*/s, '')));
-    const declared = new Set([...exported, ...onSqlite.types.keys()]);
-    const METRIC = /\b(?:plant_store|nodejs|process)_[a-z0-9_]*[a-z0-9]\b/g;
-    const queries = (JSON.parse(board) as Board).panels.map(({ targets }) =>
-      targets.map(({ expr }) => expr).join(),
-    );
-    assert.ok(queries.length > 0);
-    for (const text of [alerts, ...queries]) {
-      const names = text.match(METRIC) ?? [];
-      assert.deepEqual([names.length > 0, names.filter(name => !exported.has(name))], [true, []], text);
-    }
-    const named = readme.match(/(?<=`)(?:plant_store|nodejs|process)_\w+(?=`)/g)!;
-    assert.deepEqual(
-      named.filter(name => !declared.has(name)),
-      [],
-    );
-    const results = [...`${alerts}${board}`.matchAll(/result!?=\\?"(\w+)\\?"/g)].map(([, result]) => result!);
-    assert.ok(results.length > 0);
-    for (const result of results)
-      assert.ok(
-        series.some(each => each.includes(`result="${result}"`)),
-        result,
-      );
-  });
+test('in docs/operate, the alerts, the text and every panel of the board use exported metrics and results', () => {
+  const series = [onSqlite, onPostgres].flatMap(({ values }) => [...values.keys()]);
+  // A query may use these names. A histogram exports only the names of its series.
+  const exported = new Set(series.map(each => each.replace(/\{.*/s, '')));
+  const declared = new Set([...exported, ...onSqlite.types.keys()]);
+  const METRIC = /\b(?:plant_store|nodejs|process)_[a-z0-9_]*[a-z0-9]\b/g;
+  const queries = (JSON.parse(board) as Board).panels.map(({ targets }) =>
+    targets.map(({ expr }) => expr).join(),
+  );
+  assert.ok(queries.length > 0);
+  for (const text of [alerts, ...queries]) {
+    const names = text.match(METRIC) ?? [];
+    assert.deepEqual([names.length > 0, names.filter(name => !exported.has(name))], [true, []], text);
+  }
+  const named = readme.match(/(?<=`)(?:plant_store|nodejs|process)_\w+(?=`)/g)!;
+  assert.deepEqual(
+    named.filter(name => !declared.has(name)),
+    [],
+  );
+  const results = [...`${alerts}${board}`.matchAll(/result!?=\\?"(\w+)\\?"/g)].map(([, result]) => result!);
+  assert.ok(results.length > 0);
+  const isExported = (result: string) => series.some(each => each.includes(`result="${result}"`));
+  for (const result of results) assert.ok(isExported(result), result);
+});
 
-  test('each alert has a section, and there are no other sections', () => {
-    const names = [...alerts.matchAll(/^ +- alert: (\w+)$/gm)].map(([, name]) => name!);
-    const sections = [...readme.matchAll(/^### (\w+)\n\n\*\*Means\*\*: .+?\n\n\*\*Do\*\*: /gms)];
-    assert.ok(names.length > 0);
-    assert.equal(new Set(names).size, names.length);
-    assert.deepEqual(
-      sections.map(([, section]) => section),
-      names,
-      'in the same order',
-    );
-  });
+test('each alert has a section, and there are no other sections', () => {
+  const names = [...alerts.matchAll(/^ +- alert: (\w+)$/gm)].map(([, name]) => name!);
+  const sections = [...readme.matchAll(/^### (\w+)\n\n\*\*Means\*\*: .+?\n\n\*\*Do\*\*: /gms)];
+  const explained = sections.map(([, section]) => section);
+  assert.deepEqual(explained, [...new Set(names)], 'in the same order');
 });
 
 test('/metrics reports that PostgreSQL is down, until it is up again', async () => {

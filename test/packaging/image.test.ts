@@ -8,7 +8,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { freePort } from '../harness/free-port.ts';
 import { LoggingClient } from '../harness/logging-client.ts';
 import { mountNamespace } from '../harness/mount-namespace.ts';
-import { runInTime, startServe } from '../harness/program.ts';
+import { runProgram, startServe } from '../harness/program.ts';
 import { testFolder } from '../harness/test-folder.ts';
 
 const UNPACKED_BYTES_MAX = 180_000_000;
@@ -119,8 +119,8 @@ else
         assert.equal(response?.outcome, outcome);
         await client.close();
         const health = { exitCode: 0, stdout: 'the service is ready\n', stderr: '' };
-        assert.deepEqual(await runInTime(['health'], options), health);
-        const { stderr } = await runInTime(['backup', '/plants.db'], options);
+        assert.deepEqual(await runProgram(['health'], options), health);
+        const { stderr } = await runProgram(['backup', '/plants.db'], options);
         assert.match(stderr, /cannot be created \(EROFS\)/);
         assert.match(readFileSync(`/proc/${serve.child.pid}/status`, 'utf8'), /^CapEff:\s0+$/m);
         assert.equal((await serve.stop('SIGTERM')).exitCode, 0);

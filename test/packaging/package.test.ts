@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
-import { before, suite, test } from 'node:test';
+import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -70,82 +70,78 @@ function filesIn(root: string, part: string): string[] {
   return globSync(`${part}/**/*`, { cwd: root }).filter(each => statSync(join(root, each)).isFile());
 }
 
-suite('the package of the service', () => {
-  test('contains the program and its documents, and no build files', () => {
-    const documents = globSync('*.md', { cwd: ROOT });
-    const others = ['LICENSE', 'bench', 'bin', 'deploy', 'dist', 'docs', 'examples', 'package.json'];
-    assert.deepEqual(readdirSync(installed).sort(), [...documents, ...others].sort());
-    const files = filesIn(installed, 'dist');
-    // It contains all sources, compiled or unchanged, except files that only the compiler reads.
-    const expected = filesIn(ROOT, 'src')
-      .filter(each => !each.endsWith('.d.ts'))
-      .map(each => each.replace(/^src/, 'dist').replace(/\.ts$/, '.js'));
-    assert.deepEqual(files.sort(), expected.sort());
-    for (const file of files) assert.ok(!readFileSync(join(installed, file)).includes(ROOT), file);
-  });
-
-  test('stores plants, backs them up and exports them, and has the client', async () => {
-    const cwd = join(home, 'service');
-    mkdirSync(cwd);
-    const executable = join(home, 'node_modules', '.bin', 'plant-store');
-    const options = { executable, cwd, env: { PATH: dirname(process.execPath) } };
-    await using service = await startServe('sqlite:plants.db', [], options);
-    assert.equal(await sendPlant(service.url, service.token, 9007199254740993n), 200);
-    await assertConsoleFiles(service);
-    const backup = await runProgram(['backup', 'backup.db', '--database', 'sqlite:plants.db'], options);
-    assert.equal(backup.exitCode, 0, backup.stderr);
-    assert.equal((await service.stop('SIGTERM')).exitCode, 0);
-    const exported = await runProgram(['export', '--database', 'sqlite:backup.db'], options);
-    assert.equal(exported.stdout, 'id,name,tag\n9007199254740993,Monstera,\n');
-    const importing = ['--input-type=module', '-e', `import { PlantStore } from 'plant-store'`];
-    assert.equal(spawnSync(process.execPath, importing, { cwd: home }).status, 0);
-  });
+test('the package of the service contains the program and its documents, and no build files', () => {
+  const documents = globSync('*.md', { cwd: ROOT });
+  const others = ['LICENSE', 'bench', 'bin', 'deploy', 'dist', 'docs', 'examples', 'package.json'];
+  assert.deepEqual(readdirSync(installed).sort(), [...documents, ...others].sort());
+  const files = filesIn(installed, 'dist');
+  // It contains all sources, compiled or unchanged, except files that only the compiler reads.
+  const expected = filesIn(ROOT, 'src')
+    .filter(each => !each.endsWith('.d.ts'))
+    .map(each => each.replace(/^src/, 'dist').replace(/\.ts$/, '.js'));
+  assert.deepEqual(files.sort(), expected.sort());
+  for (const file of files) assert.ok(!readFileSync(join(installed, file)).includes(ROOT), file);
 });
 
-suite('the package of the client', () => {
-  test('contains the client, the contract and their types, and depends on nothing', () => {
-    assert.deepEqual(globSync('node_modules/*', { cwd: clientHome }), ['node_modules/plant-store-client']);
-    assert.deepEqual(readdirSync(installedClient).sort(), ['LICENSE', 'README.md', 'dist', 'package.json']);
-    const sources = ['client', 'contract'].flatMap(part => filesIn(join(ROOT, 'src'), part));
-    const expected = sources.flatMap(each => ['.js', '.d.ts'].map(end => each.replace(/\.ts$/, end)));
-    assert.deepEqual(filesIn(join(installedClient, 'dist'), '.').sort(), expected.sort());
-    assert.equal(clientJson.version, packageJson.version);
-  });
+test('the package of the service stores plants, backs them up and exports them, and has the client', async () => {
+  const cwd = join(home, 'service');
+  mkdirSync(cwd);
+  const executable = join(home, 'node_modules', '.bin', 'plant-store');
+  const options = { executable, cwd, env: { PATH: dirname(process.execPath) } };
+  await using service = await startServe('sqlite:plants.db', [], options);
+  assert.equal(await sendPlant(service.url, service.token, 9007199254740993n), 200);
+  await assertConsoleFiles(service);
+  const backup = await runProgram(['backup', 'backup.db', '--database', 'sqlite:plants.db'], options);
+  assert.equal(backup.exitCode, 0, backup.stderr);
+  assert.equal((await service.stop('SIGTERM')).exitCode, 0);
+  const exported = await runProgram(['export', '--database', 'sqlite:backup.db'], options);
+  assert.equal(exported.stdout, 'id,name,tag\n9007199254740993,Monstera,\n');
+  const importing = ['--input-type=module', '-e', `import { PlantStore } from 'plant-store'`];
+  assert.equal(spawnSync(process.execPath, importing, { cwd: home }).status, 0);
+});
 
-  test('sends a plant, and has the contract', async () => {
-    cpSync(join(ROOT, 'examples/send-plant.mjs'), join(clientHome, 'send-plant.mjs'));
-    writeFileSync(
-      join(clientHome, 'contract.mjs'),
-      `import { ERRORS, ID_MAX, readNewPlantText, schemaJson } from 'plant-store-client/contract';
-       JSON.parse(schemaJson('NewPlant'));
-       console.log([ERRORS.idTaken.number, ID_MAX, readNewPlantText('{}').message].join());`,
-    );
-    await using service = await startTestService();
-    const env = { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: service.token };
-    const run = async (...args: string[]): Promise<string> =>
-      (await promisify(execFile)(process.execPath, args, { cwd: clientHome, env })).stdout;
-    const stored = await run('send-plant.mjs', '9007199254740993', 'Ficus');
-    assert.equal(stored, 'created plant 9007199254740993, revision 1\n');
-    assert.match(await run('contract.mjs'), /^40003,9223372036854775807,id is required; name/);
-  });
+test('the package of the client contains the client, the contract and their types, and depends on nothing', () => {
+  assert.deepEqual(globSync('node_modules/*', { cwd: clientHome }), ['node_modules/plant-store-client']);
+  assert.deepEqual(readdirSync(installedClient).sort(), ['LICENSE', 'README.md', 'dist', 'package.json']);
+  const sources = ['client', 'contract'].flatMap(part => filesIn(join(ROOT, 'src'), part));
+  const expected = sources.flatMap(each => ['.js', '.d.ts'].map(end => each.replace(/\.ts$/, end)));
+  assert.deepEqual(filesIn(join(installedClient, 'dist'), '.').sort(), expected.sort());
+  assert.equal(clientJson.version, packageJson.version);
+});
 
-  test('has types that compile without those of Node', () => {
-    writeFileSync(
-      join(clientHome, 'typed.ts'),
-      `import { PlantStore, type StoredPlant } from 'plant-store-client';
-       import { ERRORS, type NewPlant } from 'plant-store-client/contract';
-       const store = new PlantStore({ url: 'http://127.0.0.1:1', token: 'a' });
-       export const stored: Promise<StoredPlant> = store.createPlant({ id: 1n, name: 'a' });
-       export const plant: NewPlant = { id: 1n, name: 'a', tag: 'b' };
-       export const taken: 40003 = ERRORS.idTaken.number;
-       // @ts-expect-error
-       store.createPlant({ id: 1n });`,
-    );
-    for (const module of ['nodenext', 'esnext --moduleResolution bundler']) {
-      const flags = `--module ${module} --target es2024 --lib es2024,dom --strict --exactOptionalPropertyTypes`;
-      const args = [COMPILER, ...flags.split(' '), '--noEmit', 'typed.ts'];
-      const { stdout } = spawnSync(process.execPath, args, { cwd: clientHome, encoding: 'utf8' });
-      assert.equal(stdout, '');
-    }
-  });
+test('the package of the client sends a plant, and has the contract', async () => {
+  cpSync(join(ROOT, 'examples/send-plant.mjs'), join(clientHome, 'send-plant.mjs'));
+  writeFileSync(
+    join(clientHome, 'contract.mjs'),
+    `import { ERRORS, ID_MAX, readNewPlantText, schemaJson } from 'plant-store-client/contract';
+     JSON.parse(schemaJson('NewPlant'));
+     console.log([ERRORS.idTaken.number, ID_MAX, readNewPlantText('{}').message].join());`,
+  );
+  await using service = await startTestService();
+  const env = { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: service.token };
+  const run = async (...args: string[]): Promise<string> =>
+    (await promisify(execFile)(process.execPath, args, { cwd: clientHome, env })).stdout;
+  const stored = await run('send-plant.mjs', '9007199254740993', 'Ficus');
+  assert.equal(stored, 'created plant 9007199254740993, revision 1\n');
+  assert.match(await run('contract.mjs'), /^40003,9223372036854775807,id is required; name/);
+});
+
+test('the package of the client has types that compile without those of Node', () => {
+  writeFileSync(
+    join(clientHome, 'typed.ts'),
+    `import { PlantStore, type StoredPlant } from 'plant-store-client';
+     import { ERRORS, type NewPlant } from 'plant-store-client/contract';
+     const store = new PlantStore({ url: 'http://127.0.0.1:1', token: 'a' });
+     export const stored: Promise<StoredPlant> = store.createPlant({ id: 1n, name: 'a' });
+     export const plant: NewPlant = { id: 1n, name: 'a', tag: 'b' };
+     export const taken: 40003 = ERRORS.idTaken.number;
+     // @ts-expect-error
+     store.createPlant({ id: 1n });`,
+  );
+  for (const module of ['nodenext', 'esnext --moduleResolution bundler']) {
+    const flags = `--module ${module} --target es2024 --lib es2024,dom --strict --exactOptionalPropertyTypes`;
+    const args = [COMPILER, ...flags.split(' '), '--noEmit', 'typed.ts'];
+    const { stdout } = spawnSync(process.execPath, args, { cwd: clientHome, encoding: 'utf8' });
+    assert.equal(stdout, '');
+  }
 });

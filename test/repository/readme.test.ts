@@ -17,7 +17,6 @@ const CHECKS = 'npm ci && npm test\n';
 /** Stands in the README for the token of the first start. */
 const TOKEN_PLACEHOLDER = 'plant_TOKEN';
 
-/** The blocks of commands in a document, in order. */
 function blocksOf(document: string): string[] {
   const text = readFileSync(join(ROOT, document), 'utf8');
   return [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block]) => block!);

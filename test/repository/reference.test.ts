@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { suite, test } from 'node:test';
+import { test } from 'node:test';
 import { COMMANDS } from '../../src/cli/main.ts';
 import { ERRORS } from '../../src/contract/errors.ts';
 
@@ -19,7 +19,6 @@ function tableOf(...firstHeaders: string[]): string[][] {
   );
 }
 
-/** The texts in backticks of a cell. */
 function codesOf(cell: string): string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, code]) => code!);
 }
@@ -36,38 +35,36 @@ async function namedCommands(): Promise<[name: string, command: Command][]> {
   );
 }
 
-suite('docs/reference.md', () => {
-  test('lists every command with its arguments, and no other', async () => {
-    const commands = (await namedCommands()).map(([name, { registeredArguments }]) =>
-      [name, ...registeredArguments.map(each => `<${each.name()}${each.variadic ? '...' : ''}>`)].join(' '),
-    );
-    const listed = tableOf('Command', 'What it does').flatMap(([command]) => codesOf(command!));
-    assert.deepEqual(listed, commands);
-  });
+test('docs/reference.md lists every command with its arguments, and no other', async () => {
+  const commands = (await namedCommands()).map(([name, { registeredArguments }]) =>
+    [name, ...registeredArguments.map(each => `<${each.name()}${each.variadic ? '...' : ''}>`)].join(' '),
+  );
+  const listed = tableOf('Command', 'What it does').flatMap(([command]) => codesOf(command!));
+  assert.deepEqual(listed, commands);
+});
 
-  test('lists every setting with its environment variable and default, and no other', async () => {
-    const commands = await namedCommands();
-    const listed = tableOf('Command', 'Flag').flatMap(([names, flag, variable, initial]) =>
-      codesOf(names!)
-        .flatMap(each => commands.filter(([name]) => name === each || name.startsWith(`${each} `)))
-        // A default is the only text of its cell.
-        .map(([name]) =>
-          [name, codesOf(flag!), codesOf(variable!), /^`([^`]+)`$/.exec(initial!)?.[1]].join(' '),
-        ),
-    );
-    const options = commands.flatMap(([name, command]) =>
-      command.options.map(({ long, envVar, defaultValue, defaultValueDescription }) =>
-        [name, long, envVar, defaultValueDescription ?? defaultValue].join(' '),
+test('docs/reference.md lists every setting with its environment variable and default, and no other', async () => {
+  const commands = await namedCommands();
+  const listed = tableOf('Command', 'Flag').flatMap(([names, flag, variable, initial]) =>
+    codesOf(names!)
+      .flatMap(each => commands.filter(([name]) => name === each || name.startsWith(`${each} `)))
+      // A default is the only text of its cell.
+      .map(([name]) =>
+        [name, codesOf(flag!), codesOf(variable!), /^`([^`]+)`$/.exec(initial!)?.[1]].join(' '),
       ),
-    );
-    assert.deepEqual(listed.toSorted(), options.toSorted());
-  });
+  );
+  const options = commands.flatMap(([name, command]) =>
+    command.options.map(({ long, envVar, defaultValue, defaultValueDescription }) =>
+      [name, long, envVar, defaultValueDescription ?? defaultValue].join(' '),
+    ),
+  );
+  assert.deepEqual(listed.toSorted(), options.toSorted());
+});
 
-  test('lists every error with its status and whether to retry, and no other', () => {
-    const catalogue = Object.values(ERRORS).map(({ status, number, retry }) =>
-      [status, number, retry ? 'yes' : 'no'].join(),
-    );
-    const listed = tableOf('Status').map(row => row.slice(0, 3).join());
-    assert.deepEqual(listed, catalogue);
-  });
+test('docs/reference.md lists every error with its status and whether to retry, and no other', () => {
+  const catalogue = Object.values(ERRORS).map(({ status, number, retry }) =>
+    [status, number, retry ? 'yes' : 'no'].join(),
+  );
+  const listed = tableOf('Status').map(row => row.slice(0, 3).join());
+  assert.deepEqual(listed, catalogue);
 });

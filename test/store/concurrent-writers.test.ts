@@ -57,7 +57,6 @@ async function sendFromMany(services: RunningService[], token: string): Promise<
   return log;
 }
 
-/** @param instances the number of services on one database */
 async function withManyClients(
   under: EngineUnderTest,
   instances: number,

@@ -79,7 +79,6 @@ function testSearch(under: EngineUnderTest): void {
       assert.deepEqual([all.map(({ plant }) => plant), next], [expected, undefined], what);
       for (const { revision } of all) assert.equal(revision, 3);
       if (filter.id !== undefined) continue;
-      // Page by page, each of one plant.
       const pages: NewPlant[] = [];
       for (let from = filter.from; ; ) {
         const { plants: one, next } = await search.page({ ...filter, from }, 1, LONG_MS);
@@ -151,10 +150,8 @@ function testSearch(under: EngineUnderTest): void {
     assert.equal((await search.page({ id: 19_999n }, 1, LONG_MS)).plants.length, 1);
     const calls = [search.page({ name: 'none' }, 1, LONG_MS), search.bytes(), search.page({}, 9, 1)];
     const failed = assert.rejects(Promise.all<unknown>(calls), StoreUnavailable);
-    const startedAt = performance.now();
     await search[Symbol.asyncDispose]();
     await failed;
-    assert.ok(performance.now() - startedAt < 1_000);
     await assert.rejects(search.page({}, 1, LONG_MS), StoreUnavailable);
   });
 }

@@ -40,7 +40,6 @@ function testTokens(under: EngineUnderTest): void {
     const revoked = await engine.revokeToken('first', 2 ** 41 + 1);
     assert.deepEqual([revoked], [{ ...first, revokedAt: 2 ** 41 + 1, changeNumber: 3 }]);
     assert.deepEqual(await engine.tokens(), [revoked, second]);
-    // A second revocation changes nothing.
     assert.deepEqual([await engine.revokeToken('first', 2 ** 42)], [revoked]);
     assert.equal(await engine.revokeToken('none', 2), undefined);
     // A label stays in use, also after the revocation.
@@ -88,7 +87,6 @@ function testTokens(under: EngineUnderTest): void {
       const fingerprint = await engine.tokensFingerprint();
       assert.ok(!seen.has(fingerprint));
       seen.add(fingerprint);
-      // A plant does not change it.
       await engine.commit([plantWrite({ id: BigInt(seen.size), name: 'A' }, 1)]);
       assert.equal(await engine.tokensFingerprint(), fingerprint);
     };

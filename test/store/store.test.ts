@@ -35,7 +35,6 @@ const IDS = [
   ID_MAX,
 ];
 
-/** Reads the latest revision of each plant. */
 async function latestRevisions(database: string): Promise<PlantRevision[]> {
   await using reader = await openReader(database);
   return (await Array.fromAsync(latestPlants(checkedRevisions(reader.revisions())))) as PlantRevision[];
@@ -130,7 +129,6 @@ function testOutcomes(under: EngineUnderTest): void {
       created.map(([content, , revision]) => [revision, { id: 5n, ...content }]),
     );
     for (const { recordedAt } of revisions) assert.ok(recordedAt >= before && recordedAt <= Date.now());
-    // The view for SQL clients.
     assert.deepEqual(await under.sql(database, 'SELECT revision, name, tag FROM plant ORDER BY id'), [
       { revision: 5, name: 'Ficus lyrata', tag: null },
       { revision: 1, name: 'Ficus lyrata', tag: null },
@@ -186,7 +184,6 @@ function testOutcomes(under: EngineUnderTest): void {
       await commit(engine, { id: 1n, name: 'later' }, { id: 3n, name: 'new' }, { id: 2n, name: 'neighbour' }),
       [rejected, CREATED, UNCHANGED],
     );
-    // The latest revision is compared.
     assert.deepEqual(await commit(engine, { id: 9n, name: 'old' }, { id: 9n, name: 'new' }), [
       rejected,
       { outcome: 'unchanged', revision: 2 },

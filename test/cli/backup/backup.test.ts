@@ -19,7 +19,7 @@ import { commandProcess } from '../../harness/command-lines.ts';
 import { fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { openCommandStore } from '../../harness/open-store.ts';
-import { type Finished, runProgram, sendPlant, startCommand } from '../../harness/program.ts';
+import { assertFailed, type Finished, runProgram, sendPlant, startCommand } from '../../harness/program.ts';
 import { addToken, startTestService } from '../../harness/running-service.ts';
 import { testFolder } from '../../harness/test-folder.ts';
 import { until } from '../../harness/until.ts';
@@ -29,7 +29,6 @@ const PLANTS = 50_000;
 const root = testFolder();
 const commands = commandProcess(root);
 
-/** A new folder for one test. */
 function newFolder(): string {
   return mkdtempSync(join(root, 'test-'));
 }
@@ -164,8 +163,7 @@ test('a full or failing disk is reported and leaves no file', async () => {
   const args = ['backup', join(disk, 'backup.db'), '--database', database];
   // No file can grow beyond 1 MiB, on any POSIX system; `ulimit -f` counts half KiB.
   const small = await runProgram(args, { prefix: ['sh', '-c', 'ulimit -f 2048; exec "$0" "$@"'] });
-  assert.deepEqual([small.exitCode, small.stdout], [1, '']);
-  assert.match(small.stderr, /^plant-store: (?:copying failed|the disk is full)[^\n]+\n$/);
+  assertFailed(small, /^plant-store: (?:copying failed|the disk is full)[^\n]+\n$/);
   assert.deepEqual(readdirSync(disk), []);
 
   // The file gets its name only after its flush.
@@ -174,10 +172,7 @@ test('a full or failing disk is reported and leaves no file', async () => {
     syncBuiltinESMExports();`;
   const nodeArgs = ['--import', `data:text/javascript,${encodeURIComponent(failingFlush)}`];
   const failing = await runProgram(args, { nodeArgs });
-  assert.match(
-    `${failing.exitCode} ${failing.stderr}`,
-    /^1 plant-store: .* cannot be created \(EIO\); do not use/,
-  );
+  assertFailed(failing, /^plant-store: .* cannot be created \(EIO\); do not use/);
   assert.deepEqual(readdirSync(disk), []);
 
   const inOwnNamespace = mountNamespace('ENOSPC');

@@ -30,11 +30,8 @@ export interface Ways {
   putOff?: [status: number, retryAfter: string];
   /** Whether a request with this header section may create a plant. */
   accepts?(headers: IncomingHttpHeaders): boolean;
-  /** Changes a body before it is read. */
   read?(text: string): string;
-  /** Changes the response. */
   respond?(usual: ForeignResponse): ForeignResponse;
-  /** Sends a response in another form. */
   send?(response: ServerResponse, body: Buffer): unknown;
 }
 

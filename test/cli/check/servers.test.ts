@@ -8,7 +8,6 @@ import { RULES } from '../../../src/cli/check/rules.ts';
 import { plantsUrl } from '../../../src/client/transport.ts';
 import { ERROR, type ForeignResponse, startForeignStore, TOKEN, type Ways } from './foreign-plant-store.ts';
 
-/** Checks a server this many times. */
 async function faultsOf(ways: Ways, runs = 1): Promise<{ id: string; fault: string }[]> {
   await using store = await startForeignStore(ways);
   const url = plantsUrl(new URL(store.url + (ways.base ?? '')));
@@ -41,7 +40,6 @@ const rejects = (condition: (usual: ForeignResponse, name: string) => boolean, s
   on(200, usual => (condition(usual, (usual.body as { name: string }).name) ? { status, body: ERROR } : {}));
 const rejectsIds = (condition: (id: bigint) => boolean, status = 400): Ways =>
   rejects(({ plantId }) => condition(plantId!), status);
-/** Reads a part of a body as another text. */
 const reads = (what: string | RegExp, by: string): Ways => ({ read: text => text.replace(what, by) });
 const readsIds = (change: (id: bigint) => bigint): Ways => ({
   read: text => text.replace(/(?<="id":)-?[0-9]+(?=[,}])/, id => String(change(BigInt(id)))),
@@ -143,7 +141,6 @@ function sendHttp10({ socket, statusCode }: ServerResponse, body: Buffer): void 
   socket!.end(Buffer.concat([Buffer.from(header), body]));
 }
 
-/** Servers that follow the interface. */
 const RIGHT: Record<string, Ways> = {
   'follows the interface word by word': {},
   'has a base path': { base: '/garden/v1' },

@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { StoredToken } from '../../../src/contract/stored-token.ts';
 import { type PlantRevision, StoreRejected } from '../../../src/store/plant-store.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
@@ -16,12 +17,12 @@ import {
 } from '../../harness/copied-stores.ts';
 import { LoggingClient } from '../../harness/logging-client.ts';
 import { openCopyTarget, openReader, openServedStore } from '../../harness/open-store.ts';
-import { type Finished, sendPlant, startCommand } from '../../harness/program.ts';
+import { type HeldStatement, PLANT_INSERT, PostgresProxy } from '../../harness/postgres-proxy.ts';
+import { assertFailed, type Finished, sendPlant, startCommand } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { openTokens, postgresUnderTest, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { changeRows, insertSql, type Row, withChecksum } from '../../harness/stored-revisions.ts';
 import { testFolder } from '../../harness/test-folder.ts';
-import { until } from '../../harness/until.ts';
 
 const folder = testFolder();
 const EXCEPT = join(folder, 'ids');
@@ -33,10 +34,9 @@ function copy(from: string, to: string, ...args: string[]): Promise<Finished> {
   return commands.run({ args: ['copy', '--from', from, '--to', to, ...args] });
 }
 
-function assertFailed({ exitCode, stdout, stderr }: Finished, says: RegExp): void {
-  assert.equal(exitCode, 1, stdout + stderr);
-  assert.match(stderr, says);
-  assert.match(stderr, /^plant-store: [^\n]+\n$/, 'one line');
+function assertRejected(finished: Finished, says: RegExp): void {
+  assertFailed(finished, says);
+  assert.match(finished.stderr, /^plant-store: [^\n]+\n$/, 'one line');
 }
 
 for (const from of [sqlite, postgres])
@@ -82,25 +82,24 @@ test('rejects a target with rows that the source does not have, and does not cha
   // Rows before, between and after those of the target, which an accepted copy would write.
   const around = [-9, 1, 88].map((id): Row => [id, 1, 'a', null, 1, 1]);
   await sqlite.sql(source, insertSql(...around));
-  const assertRejected = async (sql: string, says: RegExp): Promise<void> => {
+  const assertUnchanged = async (sql: string, says: RegExp): Promise<void> => {
     await postgres.sql(target, sql);
     const before = await rowsOf(target);
-    assertFailed(await copy(source, target), says);
+    assertRejected(await copy(source, target), says);
     assert.deepEqual(await rowsOf(target), before);
   };
   for (const [change, undo, says] of [
     ['revoked_at = 5', 'revoked_at = NULL', /"valid" is revoked in the target/],
     ["label = 'mine'", "label = 'valid'", /token 1 of the target, "mine", differs/],
   ] as const) {
-    await assertRejected(`UPDATE token SET ${change} WHERE id = 1`, says);
+    await assertUnchanged(`UPDATE token SET ${change} WHERE id = 1`, says);
     await postgres.sql(target, `UPDATE token SET ${undo} WHERE id = 1`);
   }
-  await assertRejected(insertSql([99, 1, 'x', null, 1, 1]), /plant 99, but/);
-  assertFailed(await copy(source, target, '--dry-run'), /plant 99, but/);
+  await assertUnchanged(insertSql([99, 1, 'x', null, 1, 1]), /plant 99, but/);
+  assertRejected(await copy(source, target, '--dry-run'), /plant 99, but/);
   await changeRows(postgres, target, 'DELETE FROM plant_revision WHERE id = 99');
-  // A double takes one id for the other.
   await sqlite.sql(source, insertSql([9_007_199_254_740_992n, 1, 'x', null, 1, 1]));
-  await assertRejected(
+  await assertUnchanged(
     insertSql([9_007_199_254_740_993n, 1, 'x', null, 1, 1]),
     /plant 9007199254740993, but/,
   );
@@ -109,14 +108,14 @@ test('rejects a target with rows that the source does not have, and does not cha
     ['A', null],
     ['a', ''],
   ] as const) {
-    await assertRejected(insertSql([1, 1, name, tag, 1, 1]), /revision 1 of plant 1 has other content/);
+    await assertUnchanged(insertSql([1, 1, name, tag, 1, 1]), /revision 1 of plant 1 has other content/);
     await changeRows(postgres, target, 'DELETE FROM plant_revision WHERE id = 1');
   }
   const before = await rowsOf(target);
   writeFileSync(EXCEPT, '3');
   for (const dryRun of [[], ['--dry-run']]) {
     const finished = await copy(source, target, '--except', EXCEPT, ...dryRun);
-    assertFailed(finished, /: the target has plant 3, which --except .* name a new store with --to$/m);
+    assertRejected(finished, /: the target has plant 3, which --except .* name a new store with --to$/m);
   }
   assert.deepEqual(await rowsOf(target), before);
 });
@@ -160,7 +159,7 @@ test('a wrong address is named with its flag, and never with its password', asyn
     [file, nowhere, /^plant-store: --to: the store at .* the database does not exist/],
     [nowhere, file, /^plant-store: --from: .* the database does not exist/],
   ] as const)
-    assertFailed(await copy(from, to), says);
+    assertRejected(await copy(from, to), says);
   const { exitCode, stderr } = await copy(file, `${database}?password=secret&colour=green`);
   assert.equal(exitCode, 2);
   assert.match(stderr, /^plant-store: --to: the postgres:\/\/ URL of the database has [^\n]*\n$/);
@@ -169,7 +168,7 @@ test('a wrong address is named with its flag, and never with its password', asyn
   await using service = await startTestService();
   for (const args of [[], ['--dry-run']]) {
     const finished = await copy(file, service.database, ...args);
-    assertFailed(finished, /^plant-store: --to: another plant-store service is running on .* with --to$/m);
+    assertRejected(finished, /^plant-store: --to: another plant-store service is running on .* with --to$/m);
   }
 });
 
@@ -186,30 +185,36 @@ async function count(database: string): Promise<number> {
 test('an interrupted copy continues when it is run again', async () => {
   const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
   await fillStore(source, manyPlants(PLANTS));
+  await using proxy = await PostgresProxy.start(postgres.server.port);
   /** Starts a copy and stops it after the first rows. */
-  const stopInTheMiddle = async (stop: (child: ChildProcess) => unknown): Promise<Finished> => {
-    const before = await count(target);
-    const { child, finished } = startCommand(['copy', '--from', source, '--to', target]);
-    await until('rows are copied', async () => child.exitCode !== null || (await count(target)) > before);
-    await stop(child);
+  const stopInTheMiddle = async (
+    stop: (child: ChildProcess, inFlight: HeldStatement) => Promise<void>,
+  ): Promise<Finished> => {
+    const { child, finished } = startCommand(['copy', '--from', source, '--to', proxy.url(target)]);
+    const first = await proxy.holdNext(PLANT_INSERT);
+    const holding = proxy.holdNext(PLANT_INSERT);
+    await first.deliver();
+    first.respond();
+    await stop(child, await holding);
     return await finished;
   };
-  const assertInTheMiddle = async (): Promise<number> => {
-    const stored = await count(target);
-    assert.ok(stored > 0 && stored < PLANTS, `${stored} of ${PLANTS}`);
-    return stored;
-  };
 
-  const interrupted = await stopInTheMiddle(child => child.kill('SIGINT'));
+  const interrupted = await stopInTheMiddle(async (child, inFlight) => {
+    child.kill('SIGINT');
+    // The copy stops after the statement in flight.
+    await wait(1_000);
+    await inFlight.deliver();
+    inFlight.respond();
+  });
   assert.equal(`${interrupted.exitCode} ${interrupted.stderr}`, `130 plant-store: stopped; ${REST}\n`);
-  await assertInTheMiddle();
   const { exitCode, stderr } = await stopInTheMiddle(() => postgres.server.kill());
   await postgres.server.startAgain();
   assert.equal(exitCode, 1);
   assert.match(stderr, new RegExp(`^plant-store: [^\n]+; ${REST}\n$`));
   assert.ok(stderr.includes('--to: '), stderr);
 
-  const stored = await assertInTheMiddle();
+  const stored = await count(target);
+  assert.ok(stored > 0 && stored < PLANTS, `${stored} of ${PLANTS}`);
   const last = await copy(source, target);
   assert.equal(copiedRevisions(last), PLANTS - stored);
   equalDigest(last);

@@ -1,19 +1,14 @@
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { csvRows } from '../../../src/cli/import/csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from '../../../src/cli/import/json-rows.ts';
-import { fileRows } from '../../../src/cli/import/plant-file.ts';
 import type { PlantRow } from '../../../src/cli/import/plant-row.ts';
 import { Progress } from '../../../src/cli/import/progress.ts';
 import { NotUtf8, utf8Texts } from '../../../src/cli/import/utf8-texts.ts';
 import { Failure } from '../../../src/cli/output/failure.ts';
 import { csvLine } from '../../../src/contract/csv-line.ts';
 import { type NewPlant, newPlantJson } from '../../../src/contract/plant.ts';
-import { testFolder } from '../../harness/test-folder.ts';
 
 type Format = 'CSV' | 'lines' | 'array';
 
@@ -308,16 +303,6 @@ suite('files of plants', () => {
     }
   });
 });
-
-const CSV_BYTES = Buffer.from('id,name\n1,a\n');
-for (const [what, content] of Object.entries({ 'a file': CSV_BYTES, 'a gzip file': gzipSync(CSV_BYTES) })) {
-  test(`${what} that is opened after a stop is not read, and no error is left over`, async () => {
-    const file = join(testFolder(), 'plants');
-    await writeFile(file, content);
-    const reading = { form: {}, stop: AbortSignal.abort('stopped'), onNote: () => {} };
-    await assert.rejects(Array.fromAsync(fileRows(file, reading)), error => error === 'stopped');
-  });
-}
 
 suite('rejected rows', () => {
   test('stay rejected for the same reason until they are changed', async () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { commandProcess } from '../../harness/command-lines.ts';
 import { call, json, signIn } from '../../harness/console-session.ts';
-import { type Finished, sendBody } from '../../harness/program.ts';
+import { assertFailed, type Finished, sendBody } from '../../harness/program.ts';
 import { addToken, type RunningService, startTestService } from '../../harness/running-service.ts';
 import { scrape } from '../../harness/scrape.ts';
 import {
@@ -198,96 +198,93 @@ test('a damaged id in a table of PostgreSQL gets 503 at once, although the index
   assert.equal(((await response.json()) as { error: number }).error, 50304);
 });
 
-suite('a damaged file of an SQLite store', () => {
-  test('is noticed by each command, whatever byte of a row has changed', async () => {
-    for (const [offset, from, to, named] of [
-      // The id, the number, and the type of the name.
-      [0, 7, 0x17, 'revision 2 of plant 23'],
-      [1, 2, 0, 'revision 0 of plant 7'],
-      [-5, 0x1f, 0x1e, 'revision 2 of plant 7'],
-    ] as const) {
-      const database = await storeWith(sqlite);
-      changeBytes(database, file => {
-        const at = file.lastIndexOf(Buffer.from('\x07\x02seven two', 'latin1')) + offset;
-        assert.equal(file[at], from);
-        file[at] = to;
-      });
-      await assertNoticed(database, named, [7]);
-    }
-  });
-
-  test('verify notices a bit of the expiry of a token', async () => {
+test('a damaged file of an SQLite store is noticed by each command, whatever byte of a row has changed', async () => {
+  for (const [offset, from, to, named] of [
+    // The id, the number, and the type of the name.
+    [0, 7, 0x17, 'revision 2 of plant 23'],
+    [1, 2, 0, 'revision 0 of plant 7'],
+    [-5, 0x1f, 0x1e, 'revision 2 of plant 7'],
+  ] as const) {
     const database = await storeWith(sqlite);
-    const expiresAt = 0x0180_0000_0123;
-    await addToken(database, 'expires', expiresAt);
-    const bytes = Buffer.alloc(6);
-    bytes.writeUIntBE(expiresAt, 0, bytes.length);
     changeBytes(database, file => {
-      // In the table. The index `token_copy` has another copy, on a later page.
-      const at = file.indexOf(bytes);
-      assert.notEqual(at, file.lastIndexOf(bytes));
-      file[at]! ^= 0x40;
+      const at = file.lastIndexOf(Buffer.from('\x07\x02seven two', 'latin1')) + offset;
+      assert.equal(file[at], from);
+      file[at] = to;
     });
-    const [{ exitCode, stdout, stderr } = {}] = await run(database, 'verify');
-    assert.deepEqual([exitCode, stdout], [1, '']);
-    assert.match(
-      stderr!,
-      /^plant-store: the pages, indexes or schema .*\n.* structure: row 1 missing from index token_copy\n/,
-    );
-  });
+    await assertNoticed(database, named, [7]);
+  }
+});
 
-  test('list prints each other plant once, wherever damaged rows are', async () => {
-    const ids = Array.from({ length: 9_000 }, (_, id) => id);
-    const database = await storeWith(
-      sqlite,
-      ids.map((id): Row => [id, 1, `plant ${id}`, null, 1, 1]),
-    );
-    // `list` reads in slices of some thousand rows. Two rows in a row are damaged at the end of one.
-    const isDamaged = (id: number): boolean => id % 2_048 < 2 || id % 1_000 === 0;
-    await change(sqlite, database, 'recorded_by = 3 WHERE id % 2048 < 2 OR id % 1000 = 0');
-    const [{ stdout, stderr } = {}] = await run(database, 'list --json');
-    assert.deepEqual(
-      stdout!.match(/(?<="id":)\d+/g)!.map(Number),
-      ids.filter(id => !isDamaged(id)),
-    );
-    assert.equal(stderr!.match(/is damaged/g)!.length, ids.filter(isDamaged).length);
+test('in a damaged file of an SQLite store, verify notices a bit of the expiry of a token', async () => {
+  const database = await storeWith(sqlite);
+  const expiresAt = 0x0180_0000_0123;
+  await addToken(database, 'expires', expiresAt);
+  const bytes = Buffer.alloc(6);
+  bytes.writeUIntBE(expiresAt, 0, bytes.length);
+  changeBytes(database, file => {
+    // In the table. The index `token_copy` has another copy, on a later page.
+    const at = file.indexOf(bytes);
+    assert.notEqual(at, file.lastIndexOf(bytes));
+    file[at]! ^= 0x40;
   });
+  const [verified] = await run(database, 'verify');
+  assertFailed(
+    verified!,
+    /^plant-store: the pages, indexes or schema .*\n.* structure: row 1 missing from index token_copy\n/,
+  );
+});
 
-  test('a lost page and exchanged pages end each command with a clear message', async () => {
-    const many = Array.from({ length: 4_000 }, (_, id): Row => [id, 1, `plant ${id}`, 't', 1, 1]);
-    const page = (file: Buffer, id: number): Buffer => {
-      const start = file.indexOf(`plant ${id}t`);
-      return file.subarray(start - (start % PAGE_BYTES)).subarray(0, PAGE_BYTES);
-    };
-    const lost = (file: Buffer): void => void page(file, 2_000).fill(0);
-    const exchanged = (file: Buffer): void => {
-      const before = Buffer.from(page(file, 1_000));
-      const [one, two] = [page(file, 1_000), page(file, 3_000)];
-      two.copy(one);
-      before.copy(two);
-    };
-    for (const [change, says] of [
-      [lost, /malformed \(SQLite result code 11\)/],
-      [exchanged, /revision 1 of plant \d+ comes after/],
-    ] as const) {
-      const database = await storeWith(sqlite, many);
-      changeBytes(database, change);
-      const commands = ['export', 'list', `copy --to ${await sqlite.newDatabase()}`];
-      for (const { exitCode, stderr } of await run(database, ...commands)) {
-        assert.equal(exitCode, 1);
-        assert.match(stderr, /^plant-store: the store is damaged: .*; restore a backup \(.*\)\n$/);
-        assert.match(stderr, says);
-      }
-      if (change !== lost) continue;
-      const token = await addToken(database, 'test');
-      await using service = await startTestService({ database });
-      const statuses = await Array.fromAsync([2_000, 1, 9_000], async id => {
-        return (await sendBody(service.url, token, `{"id":${id},"name":"plant ${id}","tag":"t"}`)).status;
-      });
-      assert.deepEqual(statuses, [503, 200, 200]);
-      assert.equal(await damageSeen(service), '200, 0, true, a part of the store cannot be read');
+test('in a damaged file of an SQLite store, list prints each other plant once, wherever damaged rows are', async () => {
+  const ids = Array.from({ length: 9_000 }, (_, id) => id);
+  const database = await storeWith(
+    sqlite,
+    ids.map((id): Row => [id, 1, `plant ${id}`, null, 1, 1]),
+  );
+  // `list` reads in slices of some thousand rows. Two rows in a row are damaged at the end of one.
+  const isDamaged = (id: number): boolean => id % 2_048 < 2 || id % 1_000 === 0;
+  await change(sqlite, database, 'recorded_by = 3 WHERE id % 2048 < 2 OR id % 1000 = 0');
+  const [{ stdout, stderr } = {}] = await run(database, 'list --json');
+  assert.deepEqual(
+    stdout!.match(/(?<="id":)\d+/g)!.map(Number),
+    ids.filter(id => !isDamaged(id)),
+  );
+  assert.equal(stderr!.match(/is damaged/g)!.length, ids.filter(isDamaged).length);
+});
+
+test('in a damaged file of an SQLite store, a lost page and exchanged pages end each command with a clear message', async () => {
+  const many = Array.from({ length: 4_000 }, (_, id): Row => [id, 1, `plant ${id}`, 't', 1, 1]);
+  const page = (file: Buffer, id: number): Buffer => {
+    const start = file.indexOf(`plant ${id}t`);
+    return file.subarray(start - (start % PAGE_BYTES)).subarray(0, PAGE_BYTES);
+  };
+  const lost = (file: Buffer): void => void page(file, 2_000).fill(0);
+  const exchanged = (file: Buffer): void => {
+    const before = Buffer.from(page(file, 1_000));
+    const [one, two] = [page(file, 1_000), page(file, 3_000)];
+    two.copy(one);
+    before.copy(two);
+  };
+  for (const [change, says] of [
+    [lost, /malformed \(SQLite result code 11\)/],
+    [exchanged, /revision 1 of plant \d+ comes after/],
+  ] as const) {
+    const database = await storeWith(sqlite, many);
+    changeBytes(database, change);
+    const commands = ['export', 'list', `copy --to ${await sqlite.newDatabase()}`];
+    for (const { exitCode, stderr } of await run(database, ...commands)) {
+      assert.equal(exitCode, 1);
+      assert.match(stderr, /^plant-store: the store is damaged: .*; restore a backup \(.*\)\n$/);
+      assert.match(stderr, says);
     }
-  });
+    if (change !== lost) continue;
+    const token = await addToken(database, 'test');
+    await using service = await startTestService({ database });
+    const statuses = await Array.fromAsync([2_000, 1, 9_000], async id => {
+      return (await sendBody(service.url, token, `{"id":${id},"name":"plant ${id}","tag":"t"}`)).status;
+    });
+    assert.deepEqual(statuses, [503, 200, 200]);
+    assert.equal(await damageSeen(service), '200, 0, true, a part of the store cannot be read');
+  }
 });
 
 /** What an operator sees of damaged plants: status, metric, check and warning. */

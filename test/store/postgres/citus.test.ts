@@ -21,7 +21,6 @@ test('errors of Citus: what a failed statement means for its connection', () => 
     // A prepared statement whose table changed, and a coordinator that became read-only.
     ['0A000', 'connectionLost'],
     ['25006', 'connectionLost'],
-    // A missing right.
     ['42501', 'final'],
   ] as const) {
     const error = Object.assign(new Error('recorded'), { code, severity: 'ERROR' });

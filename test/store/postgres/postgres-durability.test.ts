@@ -72,7 +72,7 @@ test('serve warns of a server that may lose plants until it is fixed, and flushe
   const [database, url] = await newDatabase();
   const settings = ['fsync', 'full_page_writes', 'synchronous_commit'];
   await setOnServer(settings, 'off');
-  const serve = await startServe(url);
+  await using serve = await startServe(url);
   await noteCommits(database);
   const token = await addToken(url, 'sender');
   assert.deepEqual(await notedCommits(database, { url: serve.url, token }), ['on warning read committed']);

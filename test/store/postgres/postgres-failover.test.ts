@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LoggedRequest } from '../../harness/client-log.ts';
 import { openReader } from '../../harness/open-store.ts';
-import { FREE_PORTS, runProgram } from '../../harness/program.ts';
+import { assertFailed, FREE_PORTS, runProgram } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { assertBack, isReady, newPlant, send } from '../../harness/store-outage.ts';
 import { databaseName } from '../../harness/store-under-test.ts';
@@ -77,10 +77,8 @@ test('without its standby the primary confirms no plant, and after a failover th
   await pair.primary.signal('SIGSTOP');
   await until('no host accepts writes', async () => !(await isReady(service)));
   assert.equal((await send(service, newPlant(), log)).status, 503);
-  const { exitCode, stderr } = await runProgram(['serve', '--database', pair.url('primary'), ...FREE_PORTS]);
-  assert.equal(exitCode, 1);
-  assert.match(
-    stderr,
+  assertFailed(
+    await runProgram(['serve', '--database', pair.url('primary'), ...FREE_PORTS]),
     /^plant-store: the store at .* is read-only \(a standby, or default_transaction_read_only is on\); name the host that accepts writes\n$/,
   );
   // The timeout is longer than the promotion. So this search must retry the standby while the

@@ -9,7 +9,6 @@ import { WorkerQueues } from '../../../src/store/postgres/worker-queues.ts';
 /** Queues whose commits end when the test ends them. The worker of an id changes at any time. */
 class Cluster {
   workerOf = (_id: bigint): string => 'w1';
-  /** The names of the plants of each batch in flight. */
   readonly batches: { names: string[]; end: () => void }[] = [];
   readonly queues = new WorkerQueues(
     id => this.workerOf(id),
@@ -30,7 +29,6 @@ class Cluster {
     return this.queues.write(plantWrite({ id, name }, 1));
   }
 
-  /** @returns the names of the plants in flight */
   async inFlight(): Promise<string[]> {
     await nextIteration();
     return this.batches.flatMap(({ names }) => names);

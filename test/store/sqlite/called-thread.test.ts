@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { suite, test } from 'node:test';
+import { suite, type TestContext, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import { StoreUnavailable } from '../../../src/store/plant-store.ts';
 import { CalledThread } from '../../../src/store/sqlite/called-thread.ts';
@@ -22,10 +22,14 @@ const PROGRAM = `
 const threadOf = (program: string) => new CalledThread<string, Reply>('test', new URL(program), undefined);
 
 suite('a called thread', { timeout: 60_000 }, () => {
-  const newThread = () => threadOf(`data:text/javascript,${encodeURIComponent(PROGRAM)}`);
+  const newThread = (t: TestContext) => {
+    const thread = threadOf(`data:text/javascript,${encodeURIComponent(PROGRAM)}`);
+    t.after(() => thread.close());
+    return thread;
+  };
 
-  test('replies in the order of the calls, also when one of them throws', async () => {
-    const thread = newThread();
+  test('replies in the order of the calls, also when one of them throws', async t => {
+    const thread = newThread(t);
     const calls = ['one', 'throw', 'two'].map(call => thread.call(call));
     await assert.rejects(calls[1]!, { name: 'StoreUnavailable', message: 'thrown' });
     const [one, two] = await Promise.all([calls[0]!, calls[2]!]);
@@ -39,8 +43,8 @@ suite('a called thread', { timeout: 60_000 }, () => {
   });
 
   for (const cause of ['exit', 'die'])
-    test(`fails the calls in flight when it ends, and none of its successor: ${cause}`, async () => {
-      const thread = newThread();
+    test(`fails the calls in flight when it ends, and none of its successor: ${cause}`, async t => {
+      const thread = newThread(t);
       const [, first] = await thread.call('one');
       thread.call(cause).catch(() => undefined);
       await assert.rejects(thread.call('in flight'), StoreUnavailable);
@@ -49,12 +53,11 @@ suite('a called thread', { timeout: 60_000 }, () => {
       assert.equal(call, 'two');
       assert.notEqual(second, first);
       assert.deepEqual(await thread.call('three'), ['three', second]);
-      await thread.end();
     });
 
   test('ignores a reply that its `error` event has overtaken', async t => {
     const started = once(process, 'worker');
-    const call = newThread().call('one');
+    const call = newThread(t).call('one');
     const [worker] = (await started) as [Worker];
     t.after(() => worker.terminate());
     const replied = new Promise(resolve => worker.prependListener('message', resolve));

@@ -18,7 +18,6 @@ const sqlite = sqliteUnderTest();
 async function withService(
   run: (sabotaged: {
     service: RunningService;
-    /** The path of its store. */
     path: string;
     send(): Promise<number | undefined>;
   }) => Promise<void>,
@@ -116,7 +115,7 @@ test('a log that is deleted under load loses no confirmed plant, even if the ser
   const store = await sqlite.newDatabase();
   const path = store.replace('sqlite:', '');
   const log: LoggedRequest[] = [];
-  const serve = await startServe(store);
+  await using serve = await startServe(store);
   const clients = Array.from({ length: 16 }, () => new LoggingClient(serve.url, serve.token, log));
   let sent = 0n;
   // Large plants with distant ids fill many pages, which SQLite could confuse.
