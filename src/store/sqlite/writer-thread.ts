@@ -27,7 +27,7 @@ interface OpenStore {
   plants: PlantTable;
   /** Unique name of this connection in the process. */
   connection: string;
-  /** Identity of the write-ahead log from the first query on. It stays during a connection. */
+  /** Identity of the write-ahead log from the first change on. It stays during a connection. */
   wal: string | undefined;
 }
 
@@ -93,9 +93,10 @@ export class StoreWriter {
 
   query(text: string, values: unknown[]): Row[] {
     return this.#run(open => {
-      this.#prepareWal(open);
+      // A read needs no lock: a service can start while another process writes.
+      if (!text.startsWith('SELECT')) this.#prepareWal(open);
       const rows = queryRows(open.database, text, values);
-      this.#checkFiles(open);
+      if (open.wal !== undefined) this.#checkFiles(open);
       return rows;
     });
   }
