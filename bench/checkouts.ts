@@ -5,7 +5,7 @@ import type { Row } from './rows.ts';
 import { plantStoreOnSqlite, type Subject } from './subjects.ts';
 import { type Durations, measureLoad, newFolder, startSettled, warmUp } from './trial.ts';
 
-const CONNECTIONS = [64, 256];
+const CONNECTIONS = [1, 64, 256];
 const RATIO_MIN = 0.97;
 const OURS = 'this checkout';
 const THEIRS = 'the other checkout';
