@@ -130,9 +130,9 @@ test('a connection that lost its settings is replaced', async () => {
   await noteCommits(database);
   // The next insert disables the setting, as another client of a pooler could.
   await server.query(
-    `CREATE TABLE loss AS SELECT 1;
+    `CREATE TABLE loss AS SELECT NULL::int AS pid;
      CREATE FUNCTION lose() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
-       DELETE FROM loss;
+       UPDATE loss SET pid = pg_backend_pid() WHERE pid IS NULL;
        IF FOUND THEN PERFORM set_config('synchronous_commit', 'off', false); END IF;
        RETURN true; END $$;
      ALTER TABLE plant_revision ADD CHECK (lose()) NOT VALID`,
@@ -140,6 +140,8 @@ test('a connection that lost its settings is replaced', async () => {
   );
   for (let plant = 1; plant <= 2; plant++)
     assert.deepEqual(await notedCommits(database, running, 1), ['on warning read committed']);
+  const lost = 'SELECT pid FROM pg_stat_activity JOIN loss USING (pid)';
+  await until('the connection has ended', async () => (await server.query(lost, database)).length === 0);
 });
 
 const PGBOUNCER = '/usr/sbin/pgbouncer';
