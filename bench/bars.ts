@@ -21,7 +21,7 @@ export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>
   const starts = (subject: string) => byRound(start, subject, 'startMs');
   return [
     ...rateBars(
-      'creates/s against node:http with grouped flushes',
+      'creates/s against flushed node:http',
       { 1: 0.95, 64: 1.05, 256: 1.2 },
       ours,
       rate(FLUSHED_ECHO.name),
@@ -34,7 +34,7 @@ export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>
     ),
     ...rateBars('creates/s against the best durable peer', { 1: 0.7, 64: 7, 256: 7 }, ours, durable),
     ...rateBars(
-      'creates/s against the fastest peer with less durability',
+      'creates/s against the fastest less durable peer',
       { 64: 1.1, 256: 1.1 },
       ours,
       rate(LESS_DURABLE_PEER.name),
