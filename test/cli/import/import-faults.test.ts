@@ -199,7 +199,13 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
       if (!holds) post.store();
       else if (waiting.push(post) === 64) onFull();
     });
-    const { child, finished } = startCommand(['import', ...serviceArgs(server.url), '--in-flight', '64', '-']);
+    const { child, finished } = startCommand([
+      'import',
+      ...serviceArgs(server.url),
+      '--in-flight',
+      '64',
+      '-',
+    ]);
     const name = 'x'.repeat(20_000);
     const lines = Array.from({ length: 1_600 }, (_, id) => `{"id":${id},"name":"${name}"}\n`);
     let taken = false;
