@@ -50,7 +50,7 @@ const SABOTAGES: [what: string, begin: (path: string) => void, end?: (path: stri
     path => {
       // Keeps the inode until this process ends. The lock of the service names it, and the store of
       // another test would be rejected if it got it.
-      openSync(path);
+      openSync(path, 'r');
       for (const suffix of ['', '-wal', '-shm']) rmSync(`${path}${suffix}`);
     },
   ],
