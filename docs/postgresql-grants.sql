@@ -13,4 +13,4 @@ GRANT SELECT, INSERT ON plant_revision TO plant_service;
 GRANT SELECT ON plant TO plant_service;
 GRANT SELECT, UPDATE (last_used_day) ON token TO plant_service;
 GRANT SELECT, INSERT, DELETE ON console_code TO plant_service;
-GRANT SELECT ON last_run TO plant_service;
+GRANT SELECT, INSERT, UPDATE ON last_run TO plant_service;

@@ -12,6 +12,7 @@ import type { AllowedOrigins } from './http/cross-origin.ts';
 import { type ListenAddress, ListenFailed, ReservedAddress } from './http/listen.ts';
 import { checkNodeInternals } from './http/node-internals.ts';
 import { PlantServer } from './http/plant-server.ts';
+import { KnownDamage } from './ops/known-damage.ts';
 import { loggedRequest } from './ops/logged-request.ts';
 import { Metrics } from './ops/metrics.ts';
 import { monitoredCommits } from './ops/monitored-commits.ts';
@@ -93,13 +94,18 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const engine = opened.use(await openServedStore(settings));
     const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
     if (schemaUpdate !== undefined) log.info(schemaUpdate);
+    const damage = new KnownDamage(engine, log);
+    const restartedAt = engine.schemaSteps.before === 0 ? null : Date.now();
     const tokensMessage = 'the token table cannot be read or written; after 4 s unread, creates get 503';
     const tokens = await TokenCache.open(
       engine,
-      rateLimitedLog(details => log.warn(details, tokensMessage)),
+      damage.observed(
+        'reading tokens',
+        rateLimitedLog(details => log.warn(details, tokensMessage)),
+      ),
     );
     opened.defer(() => tokens.close());
-    const commits = monitoredCommits(engine, metrics, log);
+    const commits = monitoredCommits(engine, metrics, damage, log);
     opened.use(setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS));
     const queue = engine.openQueue(commits.commit);
     opened.defer(() => queue.close());
@@ -116,7 +122,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       ...queue.statistics,
       storeWarnings: await storeWarnings(),
       engine: await engine.statistics(),
-      damagedPlants: commits.damagedPlants(),
+      ...{ isDamaged: damage.isKnown, lastRuns: damage.lastRuns, restartedAt },
       commitsFailingMs: commits.failingMs(),
       openConnections: server.openConnections,
       isShuttingDown: closing !== undefined,
@@ -126,11 +132,14 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const operatorConsole =
       settings.console &&
       new OperatorConsole({
-        ...{ engine, readState, rejected, log, version: VERSION, ...settings.console },
+        ...{ engine, damage, rejected, log, version: VERSION, restartedAt, ...settings.console },
         samples: opened.use(new Samples(metrics, () => queue.statistics.plantsInFlight)),
         search: opened.use(await openSearch(settings.database)),
         onToken: token => tokens.add(token),
-        onError: rateLimitedLog(details => log.error(details, 'a request of the console failed')),
+        onError: damage.observed(
+          'a search',
+          rateLimitedLog(details => log.error(details, 'a request of the console failed')),
+        ),
       });
     const hostNames = [settings.ops.host, ...(settings.opsHosts ?? [])];
     const ops = new OpsServer({ readState, metrics, hostNames, page: operatorConsole });

@@ -5,7 +5,7 @@ import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../store/a
 import { settledTime, type Verification, verifyRevisions } from '../store/audit/verification.ts';
 import type { DatabaseAddress } from '../store/database-url.ts';
 import { openReader } from '../store/open-store.ts';
-import { StoreDamaged, StoreRejected } from '../store/plant-store.ts';
+import { type CommandRun, FAULTS_FOUND, StoreDamaged, StoreRejected } from '../store/plant-store.ts';
 import { noteRun } from './note-run.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { Failure } from './output/failure.ts';
@@ -50,7 +50,7 @@ async function verify(options: VerifyOptions): Promise<void> {
   if (options.seal !== undefined) checkNewFile(options.seal);
   // The service has priority.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-  const { structure, seal, faults, difference, aheadOfClock } = await check(database, earlier);
+  const { structure, seal, faults, difference, aheadOfClock, damage } = await check(database, earlier);
   if (difference !== undefined) faults.push(difference);
   reportFaults([...faults, ...structure.map(each => `structure: ${each}`)], aheadOfClock);
   const isSound = faults.length === 0;
@@ -61,10 +61,10 @@ async function verify(options: VerifyOptions): Promise<void> {
     }
     console.log(sealLine(seal));
   }
-  const counts = seal && `${amount(seal.plants, 'plant')} and ${amount(seal.revisions, 'revision')}, `;
-  const found = faults.length === 0 ? 'no fault found' : `FAULTS FOUND: ${faults[0]}`;
+  const counts = seal && `${amount(seal.plants, 'plant')} and ${amount(seal.revisions, 'revision')}`;
   // A damaged store gets the row too: a service also writes to it, so this adds no risk.
-  await noteRun(database, 'verify', `${counts ?? ''}${found}`);
+  const result = isSound ? `no fault found in ${counts}` : (counts ?? 'not all revisions were counted');
+  await noteRun(database, 'verify', result, faults[0], damage);
   if (earlier !== undefined && difference === undefined) {
     console.error(`the store still holds all ${amount(earlier.revisions, 'revision')} of that seal`);
   }
@@ -73,16 +73,17 @@ async function verify(options: VerifyOptions): Promise<void> {
   // The seal exists if the revisions have no fault.
   const isOnlyOther = structure.length === 0 && seal !== undefined;
   const section = isOnlyOther ? 'Seals' : 'Damaged stores';
-  console.error(
-    `FAULTS FOUND, so no seal was made; for what to do, see docs/operate/backup.md, "${section}"`,
-  );
+  console.error(`${FAULTS_FOUND}no seal was made; for what to do, see docs/operate/backup.md, "${section}"`);
 }
 
 async function check(
   database: DatabaseAddress,
   earlier: Seal | undefined,
-): Promise<Verification & { structure: string[] }> {
+): Promise<Verification & { structure: string[]; damage: CommandRun | undefined }> {
   await using reader = await openReader(database);
+  // First: what is met from now on is not what this run checks. A page of runs may be damaged, too.
+  const runs = await reader.lastRuns().catch(() => []);
+  const damage = runs.find(({ command }) => command === 'damage');
   const structureFaults = await reader.structureFaults();
   if (structureFaults === undefined) console.error(STRUCTURE_NOT_CHECKED);
   const structure = structureFaults ?? [];
@@ -97,13 +98,13 @@ async function check(
       const then = new Date(earlier!.until).toISOString();
       verification.difference = `the store does not hold exactly what it held on ${then}: ${verification.difference}`;
     }
-    return { ...verification, structure };
+    return { ...verification, structure, damage };
   } catch (error) {
     if (!(error instanceof StoreDamaged)) throw error;
     if (!structure.includes(error.message)) structure.push(error.message);
     const faults = ['the store is damaged: not all of its revisions can be read'];
     const difference = earlier && 'the seal could not be compared: not all revisions can be read';
-    return { structure, faults, seal: undefined, difference, aheadOfClock: 0 };
+    return { structure, faults, seal: undefined, difference, aheadOfClock: 0, damage };
   }
 }
 

@@ -4,14 +4,20 @@ import { hashToken, makeToken } from '../auth/token.ts';
 import { TOKEN_EXPIRY_MS_MAX, TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { COMMON_FIELDS, type HttpResponse } from '../http/response.ts';
+import { DAMAGE, type KnownDamage } from '../ops/known-damage.ts';
 import type { OpsPage } from '../ops/ops-server.ts';
 import type { ServiceLog } from '../ops/rate-limited-log.ts';
-import { readinessOf, type ServiceState } from '../ops/readiness.ts';
 import { isIntact } from '../store/audit/checksum.ts';
 import { bytesText } from '../store/bytes-text.ts';
 import type { StorageEngine } from '../store/open-store.ts';
 import { searchAll } from '../store/plant-search.ts';
-import { type PlantRevision, type PlantSearch, StoreDamaged, StoreRejected } from '../store/plant-store.ts';
+import {
+  type CommandRun,
+  type PlantRevision,
+  type PlantSearch,
+  StoreDamaged,
+  StoreRejected,
+} from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
 import {
   type Call,
@@ -41,6 +47,7 @@ const SEARCH_TIME_MS = 400;
 const DOWNLOAD_CHUNK_LENGTH = 64 * 1024;
 /** Shortest measurement of the rate at which the disk fills. */
 const DISK_RATE_MS_MIN = 6 * 3_600_000;
+const DAY_MS = 86_400_000;
 
 /** The name, the value and the source of a setting. */
 export type ShownSetting = readonly [name: string, value: string, source: 'flag' | 'environment' | 'default'];
@@ -50,9 +57,11 @@ export interface ConsoleParts {
   /** Not the engine's own reads, so that searches delay no creates. */
   search: PlantSearch;
   samples: Samples;
-  readState: () => Promise<ServiceState>;
+  damage: KnownDamage;
   rejected: RejectedRequests;
   version: string;
+  /** Null: this is the first start on this store. */
+  restartedAt: number | null;
   /** The store, without its password. */
   database: string;
   settings: readonly ShownSetting[];
@@ -64,7 +73,14 @@ export interface ConsoleParts {
   log: ServiceLog;
 }
 
-const NO_BACKUP = 'none was noted; the command npx plant-store backup makes one';
+/** What to do before a command has run for the first time. PostgreSQL has its own backups. */
+const NO_RUN = {
+  backup: 'none yet; npx plant-store backup FILE makes one',
+  verify: 'none yet; npx plant-store verify checks the whole store',
+};
+
+/** A label, a text, and a time that the page shows before the text. */
+type FactRow = [label: string, text: string | undefined, at?: number];
 
 /**
  * The page for operators, below `/console/` of the operations listener. That listener checks the
@@ -115,6 +131,8 @@ export class OperatorConsole implements OpsPage {
       // The client closed the connection of a download.
       if ((error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE') return undefined;
       this.#parts.onError(error);
+      if (error instanceof StoreDamaged)
+        return failure(503, `the store is damaged, and a part of it cannot be read; ${DAMAGE.advice}`);
       return failure(503, 'the store does not respond; the log of the service has the cause');
     }
   }
@@ -136,15 +154,13 @@ export class OperatorConsole implements OpsPage {
       this.#sessions.signOut(secretOf(request));
       return noContent(sessionCookie(request, '', '; Max-Age=0'));
     },
-    'GET api/now': async ({ query }) => {
-      const readiness = readinessOf(await this.#parts.readState());
-      return json({ ...this.#parts.samples.after(Number(query.get('after'))), readiness });
-    },
+    'GET api/now': async ({ query }) =>
+      json({ ...this.#parts.samples.after(Number(query.get('after'))), facts: await this.#facts() }),
     'GET api/plants': async ({ query }) => {
       const page = await this.#parts.search.page(filterOf(query), PAGE_PLANTS, SEARCH_TIME_MS);
       const labelOf = await this.#labels();
       return json({
-        plants: page.plants.map(each => ({ id: String(each.plant.id), ...shownRevision(each, labelOf) })),
+        plants: page.plants.map(each => ({ id: String(each.plant.id), ...this.#shown(each, labelOf) })),
         next: page.next === undefined ? null : String(page.next),
       });
     },
@@ -153,7 +169,7 @@ export class OperatorConsole implements OpsPage {
       const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id, SHOWN_REVISIONS_MAX);
       if (revisions.length === 0) return failure(404, 'no plant has this id');
       const labelOf = await this.#labels();
-      return json({ revisions: revisions.map(each => shownRevision(each, labelOf)) });
+      return json({ revisions: revisions.map(each => this.#shown(each, labelOf)) });
     },
     'GET api/plants.csv': call => this.#download(call),
     'GET api/rejected': async () => {
@@ -184,30 +200,47 @@ export class OperatorConsole implements OpsPage {
       return noContent();
     },
     'GET api/store': async () => {
-      const { database, settings, version, search, readState, onError } = this.#parts;
-      const { engine, storeWarnings } = await readState();
+      const { database, settings, search, engine, onError } = this.#parts;
+      const { walBytes, connections } = await engine.statistics();
       const bytes = (await search.bytes().catch(onError)) ?? undefined;
-      const runs = (await this.#parts.engine.lastRuns().catch(onError)) ?? [];
-      const hasBackup = runs.some(({ command }) => command === 'backup');
-      const rows = {
-        Version: version,
-        Store: database,
-        Size: bytesText(bytes),
-        'Write-ahead log': bytesText(engine.walBytes),
-        'Connections to PostgreSQL': engine.connections?.toString(),
-        'Free on the disk': bytesText(engine.diskFreeBytes),
-        'Disk full in': this.#diskFullIn(engine.diskFreeBytes),
-        // PostgreSQL has backup programs of its own.
-        'Last backup': engine.walBytes !== undefined && !hasBackup ? NO_BACKUP : undefined,
-      };
-      return json({
-        rows: Object.entries(rows).filter(([, value]) => value !== undefined),
-        runs,
-        warnings: storeWarnings ?? ['the store does not respond; the log of the service has the cause'],
-        settings,
-      });
+      const rows: FactRow[] = [
+        ['Store', database],
+        ['Size', bytesText(bytes)],
+        ['Write-ahead log', bytesText(walBytes)],
+        ['Connections to PostgreSQL', connections?.toString()],
+        ...(await this.#facts()),
+      ];
+      return json({ rows: rows.filter(([, text]) => text !== undefined), settings });
     },
   };
+
+  /** What an operator asks first. */
+  async #facts(): Promise<FactRow[]> {
+    const { engine, damage, version, restartedAt } = this.#parts;
+    const { diskFreeBytes, diskBytes, walBytes } = await engine.statistics();
+    const free = diskFreeBytes && `${bytesText(diskFreeBytes)} of ${bytesText(diskBytes)}`;
+    const start = restartedAt === null ? 'the first start on this store' : 'a restart';
+    const run = (label: string, command: CommandRun['command'], otherwise?: string): FactRow => {
+      const last = damage.lastRuns.find(each => each.command === command);
+      return last ? [label, `${ageText(last.endedAt)}: ${last.result}`, last.endedAt] : [label, otherwise];
+    };
+    const rows: FactRow[] = [
+      ['Up since', `${start}, version ${version}`, this.#start.at],
+      ['Free on the disk', free && `${free}${this.#diskFullIn(diskFreeBytes)}`],
+      run('Last backup', 'backup', walBytes === undefined ? undefined : NO_RUN.backup),
+      run('Last verify', 'verify', NO_RUN.verify),
+      run('Last damage', 'damage'),
+    ];
+    return rows.filter(([, text]) => text !== undefined);
+  }
+
+  #shown(stored: PlantRevision, labelOf: LabelOf) {
+    const { plant, revision, recordedAt, recordedBy } = stored;
+    if (isIntact(stored))
+      return { revision, name: plant.name, tag: plant.tag, recordedAt, recordedBy: labelOf(recordedBy) };
+    this.#parts.damage.met('a search');
+    return { revision, isDamaged: true };
+  }
 
   async #createToken({ label, expiresAt = null }: Call['body']): Promise<HttpResponse> {
     const { engine, onToken, log } = this.#parts;
@@ -249,22 +282,21 @@ export class OperatorConsole implements OpsPage {
     return tokenId => labels.get(tokenId) ?? String(tokenId);
   }
 
-  #diskFullIn(freeBytes: number | undefined): string | undefined {
-    const { at, diskFreeBytes } = this.#start;
+  /** @returns empty if the disk does not fill, or too little time has passed */
+  #diskFullIn(freeBytes = 0): string {
+    const { at, diskFreeBytes = 0 } = this.#start;
     const elapsedMs = Date.now() - at;
-    if (freeBytes === undefined || diskFreeBytes === undefined || elapsedMs < DISK_RATE_MS_MIN)
-      return undefined;
     const usedBytes = diskFreeBytes - freeBytes;
-    const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / 86_400_000);
-    const text = usedBytes <= 0 ? 'never' : days < 2 ? 'less than 2 days' : `${days} days`;
-    return `${text}, at the rate of all programs since the start`;
+    if (elapsedMs < DISK_RATE_MS_MIN || usedBytes <= 0) return '';
+    const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / DAY_MS);
+    return `; full in ${days < 2 ? 'less than 2 days' : `${days} days`} at the rate of all programs since the start`;
   }
 }
 
-function shownRevision(stored: PlantRevision, labelOf: LabelOf) {
-  const { plant, revision, recordedAt, recordedBy } = stored;
-  if (!isIntact(stored)) return { revision, isDamaged: true };
-  return { revision, name: plant.name, tag: plant.tag, recordedAt, recordedBy: labelOf(recordedBy) };
+function ageText(at: number): string {
+  const hours = Math.floor((Date.now() - at) / 3_600_000);
+  if (hours < 1) return 'less than an hour ago';
+  return hours < 48 ? `${hours} h ago` : `${Math.floor(hours / 24)} days ago`;
 }
 
 /** Leaves out damaged revisions. Then it fails at the end, so that no download seems complete. */

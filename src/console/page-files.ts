@@ -22,6 +22,7 @@ const FIELDS = Object.entries({
 const TEXTS: Record<string, () => string> = {
   '': () => readFileSync(new URL('./browser/index.html', import.meta.url), 'utf8'),
   'app.css': () => readFileSync(new URL('./browser/app.css', import.meta.url), 'utf8'),
+  'banner.js': () => readFileSync(new URL('./browser/banner.js', import.meta.url), 'utf8'),
   'app.js': () => readFileSync(new URL('./browser/app.js', import.meta.url), 'utf8'),
   'display.js': () => readFileSync(new URL('./browser/display.js', import.meta.url), 'utf8'),
   'now.js': () => readFileSync(new URL('./browser/now.js', import.meta.url), 'utf8'),

@@ -3,6 +3,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import { ERROR_NAMES, ERRORS } from '../contract/errors.ts';
 import { OUTCOMES, type Outcome } from '../contract/plant.ts';
 import { isErrorName, isOutcome, type Result } from '../http/response.ts';
+import { type CommandRun, FAULTS_FOUND } from '../store/plant-store.ts';
 import type { ServiceState } from './readiness.ts';
 
 /** Upper bounds of both duration histograms. A create waits less than 5 s. */
@@ -135,6 +136,13 @@ function labelsOf(result: Result): string {
 
 /** Metrics that are read at each scrape, without those that the engine does not have. */
 function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
+  const runs = state.lastRuns.filter(({ command }) => command !== 'damage');
+  const ofRuns = (name: string, help: string, valueOf: (run: CommandRun) => number): string =>
+    metric(
+      `plant_store_last_run_${name}`,
+      help,
+      runs.map(run => [labels({ run: run.command }), valueOf(run)]),
+    );
   const { flushes } = engine;
   const rows: [name: string, help: string, value: number | boolean | undefined][] = [
     ['in_flight_plants', 'Plants that wait for a commit or are in one.', state.plantsInFlight],
@@ -152,9 +160,9 @@ function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
       storeWarnings?.length,
     ],
     [
-      'damaged_plants',
-      'Plants that were sent again, and whose stored revision is damaged; the log has their ids.',
-      state.damagedPlants,
+      'damage_known',
+      'Whether anything has met damage since the last verify that passed, also before a restart: 1 or 0.',
+      state.isDamaged,
     ],
     ['shutting_down', 'Whether the service is shutting down: 1 or 0.', state.isShuttingDown],
     ['tokens', 'Known tokens, including expired and revoked ones.', state.tokensKnown],
@@ -170,9 +178,15 @@ function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
     ['disk_free_bytes', 'Free space on the file system of the store.', engine.diskFreeBytes],
     ['store_connections', 'Connections to the database server.', engine.connections],
   ];
-  return rows
-    .filter(([, , value]) => value !== undefined)
-    .map(([name, help, value]) => metric(`plant_store_${name}`, help, [['', Number(value)]]));
+  return [
+    ...rows
+      .filter(([, , value]) => value !== undefined)
+      .map(([name, help, value]) => metric(`plant_store_${name}`, help, [['', Number(value)]])),
+    ofRuns('timestamp_seconds', 'When verify or backup last ended, since 1970.', run => run.endedAt / 1000),
+    ofRuns('success', 'Whether verify or backup last found no fault: 1 or 0.', run =>
+      Number(!run.result.startsWith(FAULTS_FOUND)),
+    ),
+  ];
 }
 
 /** A Prometheus histogram. That of prom-client is slower, and every create is counted. */

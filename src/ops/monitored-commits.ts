@@ -5,6 +5,7 @@ import {
   type StoreUnavailable,
   type WriteResult,
 } from '../store/plant-store.ts';
+import type { KnownDamage } from './known-damage.ts';
 import type { Metrics } from './metrics.ts';
 import { failureLog, type ServiceLog } from './rate-limited-log.ts';
 
@@ -16,16 +17,20 @@ import { failureLog, type ServiceLog } from './rate-limited-log.ts';
  * some small batches. After a bad second, a test commit assesses each second without plants: a
  * service that is not ready gets none.
  *
- * @returns the wrapped operations; `damagedPlants`, their number; `assess`, which the caller calls
- *   every second, and which never throws; `failingMs`, the time since the first bad second ended, 0
- *   if the last one was not bad
+ * @returns the wrapped operations; `assess`, which the caller calls every second, and which never
+ *   throws; `failingMs`, the time since the first bad second ended, 0 if the last one was not bad
  */
-export function monitoredCommits(engine: PlantCommits, metrics: Metrics, log: ServiceLog) {
+export function monitoredCommits(
+  engine: PlantCommits,
+  metrics: Metrics,
+  damage: KnownDamage,
+  log: ServiceLog,
+) {
   const confirmations = failureLog(
     details => log.error(details, 'the store does not confirm plants; clients get 503 until it does'),
     () => log.info('the store confirms plants again'),
   );
-  const damaged = new DamagedPlants();
+  const damagedPlants = new DamagedPlants(damage, log);
   let confirmed = 0;
   let failed = 0;
   let failingSince: number | undefined;
@@ -39,12 +44,12 @@ export function monitoredCommits(engine: PlantCommits, metrics: Metrics, log: Se
         const results = await engine.commit(writes);
         metrics.committed(writes.length, performance.now() - beganAt);
         confirmed += writes.length;
-        damaged.observe(writes, results, log);
+        damagedPlants.observe(writes, results);
         confirmations.recovered();
         return results;
       } catch (cause) {
         metrics.commitFailed();
-        damaged.commitFailed(cause);
+        if (cause instanceof StoreDamaged) damage.met('a create');
         if ((cause as StoreUnavailable).isPartial) throw cause;
         failed += writes.length;
         confirmations.failed(cause);
@@ -53,8 +58,11 @@ export function monitoredCommits(engine: PlantCommits, metrics: Metrics, log: Se
         inFlight--;
       }
     },
-    damagedPlants: () => damaged.count,
-    check: async (): Promise<string[]> => [...(await engine.check()), ...damaged.warnings],
+    check: async (): Promise<string[]> => {
+      const warnings = await engine.check();
+      await damage.refresh();
+      return [...damage.warnings, ...warnings];
+    },
     assess: async (): Promise<void> => {
       let [plants, isBad] = [confirmed + failed, failed > confirmed];
       confirmed = failed = 0;
@@ -71,47 +79,36 @@ export function monitoredCommits(engine: PlantCommits, metrics: Metrics, log: Se
   };
 }
 
-/** Ids of damaged plants that are logged and counted. */
+/** Ids of damaged plants that are remembered. */
 const DAMAGED_PLANTS_MAX = 10_000;
 
-const WARNING =
-  'stored plants are damaged, so creates of them get 503; the log has their ids; see docs/operate/backup.md, "Damaged stores"';
-const UNREADABLE =
-  'a part of the store cannot be read, so creates that need it get 503; the log has the cause; see docs/operate/backup.md, "Damaged stores"';
-
 /**
- * The plants that were sent again and whose latest revision is damaged. A plant is logged once, and
- * counted until a commit finds it intact, as after a repair.
+ * The plants that were sent again and whose latest revision is damaged. A plant is logged once,
+ * until a commit finds it intact, as after a repair.
  */
 class DamagedPlants {
   readonly #ids = new Set<bigint>();
-  #isUnreadable = false;
+  readonly #damage: KnownDamage;
+  readonly #log: ServiceLog;
 
-  get count(): number {
-    return this.#ids.size;
+  constructor(damage: KnownDamage, log: ServiceLog) {
+    this.#damage = damage;
+    this.#log = log;
   }
 
-  /** The texts have no ids, so that each is logged once while its cause lasts. */
-  get warnings(): string[] {
-    return [...(this.count > 0 ? [WARNING] : []), ...(this.#isUnreadable ? [UNREADABLE] : [])];
-  }
-
-  /** The warning stays until the service ends: later commits may not need the damaged part. */
-  commitFailed(cause: unknown): void {
-    this.#isUnreadable ||= cause instanceof StoreDamaged;
-  }
-
-  observe(writes: readonly PlantWrite[], results: readonly WriteResult[], log: ServiceLog): void {
+  observe(writes: readonly PlantWrite[], results: readonly WriteResult[]): void {
     for (const [index, { rejected }] of results.entries()) {
       const { id } = writes[index]!.plant;
       if (rejected !== 'damaged') {
         // The hash of each bigint takes time, and nearly always no plant is damaged.
         if (this.#ids.size > 0) this.#ids.delete(id);
-      } else if (!this.#ids.has(id) && this.count < DAMAGED_PLANTS_MAX) {
-        this.#ids.add(id);
-        const message = `the latest revision of plant ${id} is damaged: its checksum is wrong; creates of this plant get 503`;
-        log.error({ id: String(id) }, message);
+        continue;
       }
+      this.#damage.met('a create');
+      if (this.#ids.has(id) || this.#ids.size >= DAMAGED_PLANTS_MAX) continue;
+      this.#ids.add(id);
+      const message = `the latest revision of plant ${id} is damaged: its checksum is wrong; creates of this plant get 503`;
+      this.#log.error({ id: String(id) }, message);
     }
   }
 }

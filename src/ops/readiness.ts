@@ -1,7 +1,12 @@
-import type { CommitStatistics, EngineStatistics } from '../store/plant-store.ts';
+import type { CommandRun, CommitStatistics, EngineStatistics } from '../store/plant-store.ts';
+import { DAMAGE, DAMAGE_WARNING } from './known-damage.ts';
 
 /** When commits fail for longer than this, the service is not ready. */
 const COMMITS_FAILING_MAX_MS = 5_000;
+/** Below this, the disk is nearly full, as in the alert PlantStoreDiskFilling. */
+const DISK_FREE_BYTES_MIN = 1e9;
+/** Below this, commits that fail do so for lack of space: a test commit needs 8 MiB. */
+const DISK_FULL_BYTES = 64e6;
 
 /** The current state of the service, for the operations listener. */
 export interface ServiceState extends CommitStatistics {
@@ -10,59 +15,134 @@ export interface ServiceState extends CommitStatistics {
   engine: EngineStatistics;
   /** For how long most plants were not confirmed; 0 if the last second was not bad. */
   commitsFailingMs: number;
-  /** Plants that were sent again, and whose latest revision is damaged. */
-  damagedPlants: number;
+  isDamaged: boolean;
+  lastRuns: readonly CommandRun[];
   openConnections: number;
   isShuttingDown: boolean;
   tokensKnown: number;
   /** Whether the token table was read in the last 4 s. If not, no token is accepted. */
   areTokensCurrent: boolean;
+  /** Ms since 1970; null: this is the first start on this store. */
+  restartedAt: number | null;
 }
 
-/** @returns the body of `/readyz`: why plants cannot be stored, or what may soon prevent it */
+/** What `/readyz`, the command `health` and the page for operators say of a service. */
+interface Verdict {
+  state: 'not ready' | 'damaged' | 'warning' | 'well';
+  sentence: string;
+  /** What to do next. */
+  advice: string;
+}
+
+interface Check {
+  name: string;
+  ok: boolean;
+  detail: string;
+  /** Empty if it is ok. */
+  advice: string;
+}
+
+const LOG_HAS_CAUSE = 'the log of the service has the cause';
+const DISK_ADVICE =
+  'free space on this disk or enlarge its file system; never delete -wal, -shm or -serve-lock, which belong to the store';
+
+/** @returns the body of `/readyz`: one verdict, and every check. The first that fails decides. */
 export function readinessOf(state: ServiceState) {
-  const { storeWarnings: warnings, plantsInFlight, plantsInFlightMax } = state;
-  const { isCheckpointFailing } = state.engine;
-  const checks: { name: string; ok: boolean; detail: string }[] = [];
-  const check = (name: string, ok: boolean, detail: string, fault: string): void => {
-    checks.push({ name, ok, detail: ok ? detail : fault });
+  const { storeWarnings = [], plantsInFlight, plantsInFlightMax, commitsFailingMs } = state;
+  const { diskFreeBytes: freeBytes = Infinity, diskBytes, walBytes } = state.engine;
+  // 0: the folder is gone.
+  const isDiskFull = diskBytes !== 0 && freeBytes < DISK_FULL_BYTES;
+  const free = `${Math.floor(freeBytes / 1e6)} MB free`;
+  const full = isDiskFull ? `the disk of the store is full (${free}), so ` : '';
+  const otherAdvice =
+    walBytes === undefined
+      ? `check that PostgreSQL runs and can be reached; ${LOG_HAS_CAUSE}`
+      : `check the disk and the files of the store; ${LOG_HAS_CAUSE}`;
+  const storeAdvice = isDiskFull ? DISK_ADVICE : otherAdvice;
+  const checks: Check[] = [];
+  const check = (name: string, ok: boolean, detail: string, fault: string, advice: string): void => {
+    checks.push({ name, ok, detail: ok ? detail : fault, advice: ok ? '' : advice });
   };
-  check('shutdown', !state.isShuttingDown, 'the service accepts requests', 'shutting down');
-  const unreachable = 'the store cannot be used now; the log has the cause';
-  check('store', warnings !== undefined, 'the store responds', unreachable);
-  const failing = 'most plants get 503 responses, since commits fail; the log has the cause';
-  check('commits', state.commitsFailingMs === 0, 'commits succeed', failing);
   check(
-    'queue',
-    plantsInFlight < plantsInFlightMax,
-    `${plantsInFlight} of at most ${plantsInFlightMax} plants wait for a commit or are in one`,
-    'the limit of plants in flight is reached, so further plants get 503 responses',
+    'shutdown',
+    !state.isShuttingDown,
+    'the service accepts requests',
+    'the service is shutting down',
+    'start it again if it does not start by itself',
+  );
+  check(
+    'store',
+    state.storeWarnings !== undefined,
+    'the store responds',
+    `${full}the store does not respond or cannot be used, and plants get 503 responses`,
+    storeAdvice,
   );
   check(
     'tokens',
     state.areTokensCurrent,
     `${state.tokensKnown} tokens are cached and current`,
-    'the token table cannot be read, so no token is accepted and plants get 503 responses; the log has the cause',
+    'the token table cannot be read, so no token is accepted and plants get 503 responses',
+    storeAdvice,
   );
   check(
-    'checksums',
-    state.damagedPlants === 0,
-    'no damaged plant was found by a create',
-    `damaged plants found by creates: ${state.damagedPlants}; the log has their ids`,
+    'commits',
+    commitsFailingMs === 0,
+    'commits succeed',
+    `${full}commits fail and most plants get 503 responses`,
+    storeAdvice,
   );
-  if (isCheckpointFailing !== undefined) {
-    check(
-      'checkpoint',
-      !isCheckpointFailing,
-      'the write-ahead log is copied into the database file',
-      'the write-ahead log cannot be copied into the database file, so it grows; the warnings have the cause',
-    );
-  }
-  if (warnings !== undefined)
-    check('warnings', warnings.length === 0, 'the store has no warnings', warnings.join('; '));
-  const areCommitsDecisive = state.commitsFailingMs > COMMITS_FAILING_MAX_MS;
-  const decisive = ['shutdown', 'store', 'tokens', ...(areCommitsDecisive ? ['commits'] : [])];
-  const reason = checks.find(({ name, ok }) => !ok && decisive.includes(name))?.detail;
-  if (reason !== undefined) return { status: 'not ready', reason, checks };
-  return { status: 'ready', ...(warnings?.length && { warnings }), checks };
+  check('damage', !state.isDamaged, 'no damage of the store is known', DAMAGE.fault, DAMAGE.advice);
+  check(
+    'disk',
+    diskBytes === 0 || freeBytes >= DISK_FREE_BYTES_MIN,
+    'the disk of the store has space, or is not on this machine',
+    `the disk of the store is nearly full (${free})`,
+    DISK_ADVICE,
+  );
+  check(
+    'queue',
+    plantsInFlight < plantsInFlightMax,
+    `${plantsInFlight} of at most ${plantsInFlightMax} plants wait for a commit or are in one`,
+    'the limit of plants in flight is reached, so further plants get 503 responses',
+    'find the senders of many plants; if commits are slow, check the disk or the database server',
+  );
+  for (const warning of storeWarnings)
+    if (warning !== DAMAGE_WARNING)
+      check(
+        'warnings',
+        false,
+        '',
+        warning,
+        'fix this soon: the store works now, but plants may be lost later',
+      );
+  const failing = checks.filter(({ ok }) => !ok);
+  const isDecisive = ({ name }: Check): boolean =>
+    name === 'commits' ? commitsFailingMs > COMMITS_FAILING_MAX_MS : DECISIVE.includes(name);
+  const decisive = failing.find(isDecisive);
+  const warnings = failing.filter(each => each !== decisive).map(textOf);
+  return {
+    status: decisive === undefined ? 'ready' : 'not ready',
+    ...(decisive && { reason: textOf(decisive) }),
+    ...(warnings.length > 0 && { warnings }),
+    verdict: verdictOf(decisive, failing[0]),
+    restartedAt: state.restartedAt,
+    checks,
+  };
+}
+
+/** Checks without which no plant is stored. So is `commits` after a while. */
+const DECISIVE = ['shutdown', 'store', 'tokens'];
+
+function verdictOf(decisive: Check | undefined, first: Check | undefined): Verdict {
+  const worst = decisive ?? first;
+  if (worst === undefined)
+    return { state: 'well', sentence: 'plants can be stored, and all checks pass', advice: '' };
+  const { name, detail: sentence, advice } = worst;
+  const state = decisive !== undefined ? 'not ready' : name === 'damage' ? 'damaged' : 'warning';
+  return { state, sentence, advice };
+}
+
+/** A warning of the store already says what to do. */
+function textOf({ name, detail, advice }: Check): string {
+  return name === 'warnings' ? detail : `${detail}; ${advice}`;
 }

@@ -1,7 +1,7 @@
 import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../contract/stored-token.ts';
 import type { CommandRun } from './plant-store.ts';
-import { numberOf, type Row } from './revision-rows.ts';
+import { numberOf, type Query, type Row } from './revision-rows.ts';
 import { NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf } from './token-rows.ts';
 
 /** The tokens of a store, and what it keeps for the console. Both engines run the same SQL. */
@@ -98,14 +98,15 @@ export abstract class OperatorTables {
     await this.query(upsert, [command, endedAt, result]);
   }
 
+  /** Forgets a noted run, unless another one has replaced it. */
+  async forgetRun({ command, endedAt, result }: CommandRun): Promise<void> {
+    const text = 'DELETE FROM last_run WHERE command = $1 AND ended_at = $2 AND result = $3';
+    await this.query(text, [command, endedAt, result]);
+  }
+
   /** The last noted run of each command, by its name. */
-  async lastRuns(): Promise<CommandRun[]> {
-    const rows = await this.query('SELECT command, ended_at, result FROM last_run ORDER BY command', []);
-    return rows.map(([command, endedAt, result]) => ({
-      command: command as CommandRun['command'],
-      endedAt: numberOf(endedAt),
-      result: String(result),
-    }));
+  lastRuns(): Promise<CommandRun[]> {
+    return lastRuns((text, values) => this.query(text, values));
   }
 
   async #token(condition: string, values: unknown[]): Promise<StoredToken | undefined> {
@@ -121,6 +122,15 @@ export abstract class OperatorTables {
     await this.probe();
     return token;
   }
+}
+
+export async function lastRuns(query: Query): Promise<CommandRun[]> {
+  const rows = await query('SELECT command, ended_at, result FROM last_run ORDER BY command', []);
+  return rows.map(([command, endedAt, result]) => ({
+    command: command as CommandRun['command'],
+    endedAt: numberOf(endedAt),
+    result: String(result),
+  }));
 }
 
 /** Most codes of the console in one statement. */

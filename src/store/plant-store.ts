@@ -37,15 +37,19 @@ export interface EngineStatistics {
   walBytes?: number;
   /** Whether the last copy of the write-ahead log into the database file failed. */
   isCheckpointFailing?: boolean;
-  /** Free space for this user in the file system of the store. */
+  /** Free space for this user in the file system of the store, and its size. */
   diskFreeBytes?: number;
+  diskBytes?: number;
   /** Connections to the server, open or being opened. */
   connections?: number;
 }
 
-/** A run of a command that the operator should know of. */
+/** The result of a command that found faults contains this, before the first one. */
+export const FAULTS_FOUND = 'FAULTS FOUND: ';
+
+/** A run of a command that the operator should know of, or damage that was met last. */
 export interface CommandRun {
-  command: 'backup' | 'verify';
+  command: 'backup' | 'verify' | 'damage';
   /** Milliseconds since 1970 UTC. */
   endedAt: number;
   /** In words. */
@@ -185,6 +189,8 @@ export interface PlantReader extends AsyncDisposable {
   /** Takes a while: it counts all rows. */
   size(): Promise<StoreSize>;
   tokens(): Promise<StoredToken[]>;
+  /** See `OperatorTables.lastRuns`. */
+  lastRuns(): Promise<CommandRun[]>;
   /** The largest `recordedAt` up to this time; 0 if there is none. */
   newestTime(until: number): Promise<number>;
   /** Checks pages and indexes. @returns a text for each fault; undefined if that is not possible */

@@ -2,7 +2,7 @@ import { constants, setPriority } from 'node:os';
 import { SealDigest, sealText } from '../../store/audit/seal.ts';
 import { type Verification, verifyRevisions } from '../../store/audit/verification.ts';
 import { StoreDamaged } from '../../store/plant-store.ts';
-import { checkCopy, copySnapshot, type StoreCounts } from '../../store/sqlite/sqlite-backup.ts';
+import { CopyDamaged, checkCopy, copySnapshot, type StoreCounts } from '../../store/sqlite/sqlite-backup.ts';
 import { openSqliteReader } from '../../store/sqlite/sqlite-reader.ts';
 
 /** A message to the process that started this one. The last message is `made` or `failure`. */
@@ -11,7 +11,7 @@ export interface BackupMessage {
   progress?: { title: string; unit: string; done: number; total: number };
   /** The seal of the copy, unless a revision is damaged; and its faults. */
   made?: Omit<Verification, 'seal'> & Record<'source' | 'copy', StoreCounts> & { seal: string | undefined };
-  failure?: { message: string; errcode: number | undefined; isDamage: boolean };
+  failure?: { message: string; errcode: number | undefined; isDamage: boolean; isCopyDamage: boolean };
 }
 
 /** Copies and checks a store. A process can be killed; a call of SQLite cannot be interrupted. */
@@ -43,7 +43,8 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
     await send({ made: { source, copy, seal: seal && sealText(seal), ...verification } });
   } catch (error) {
     const { message, errcode } = error as Error & { errcode?: number };
-    await send({ failure: { message, errcode, isDamage: error instanceof StoreDamaged } });
+    const isDamage = error instanceof StoreDamaged;
+    await send({ failure: { message, errcode, isDamage, isCopyDamage: error instanceof CopyDamaged } });
   }
   if (process.connected) process.disconnect?.();
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
+import type { DatabaseAddress } from '../../store/database-url.ts';
 import { StoreDamaged } from '../../store/plant-store.ts';
 import type { StoreCounts } from '../../store/sqlite/sqlite-backup.ts';
 import { stoppable } from '../interruption.ts';
@@ -27,6 +28,7 @@ backup to the path of the old store file.
 Example:
   $ npx plant-store backup "backups/plants-$(date +%F).db"`;
 
+type Database = Extract<DatabaseAddress, { engine: 'sqlite' }>;
 type Made = NonNullable<BackupMessage['made']>;
 
 const SEAL_SUFFIX = '.seal';
@@ -58,7 +60,7 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
   const written = await stoppable(
     stop =>
       makeNewFile(file, async partial => {
-        const made = await copyAndCheck(database.path, partial, stop);
+        const made = await copyAndCheck(database, partial, stop);
         rejectExistingParts(file);
         return made;
       }),
@@ -73,8 +75,7 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
     await writeSeal(`${file}${SEAL_SUFFIX}`, seal);
     console.log(`${file}${SEAL_SUFFIX}: the seal of this backup, for \`verify --against\``);
   }
-  const found = faults.length === 0 ? '' : `; FAULTS FOUND: ${faults[0]}`;
-  await noteRun(database, 'backup', `${file}: ${counts}${found}`);
+  await noteRun(database, 'backup', `${file}: ${counts}`, faults[0]);
   if (faults.length > 0) {
     throw new Failure(
       'the backup contains everything that the store has, with the faults above, and gets no seal; keep your older backups',
@@ -90,9 +91,9 @@ function rejectExistingParts(file: string): void {
 }
 
 /** @throws {Failure} if the copy fails or does not have the counts of the store */
-async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promise<Made> {
+async function copyAndCheck(database: Database, to: string, stop: AbortSignal): Promise<Made> {
   const { file, args } = ownProgram();
-  const child = spawn(file, [...args, BACKUP_PROCESS, path, to], {
+  const child = spawn(file, [...args, BACKUP_PROCESS, database.path, to], {
     // A Ctrl-C then reaches only this process, which ends the other one.
     detached: true,
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
@@ -109,6 +110,9 @@ async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promis
   const [exitCode, signal] = await ended;
   stop.throwIfAborted();
   const { made, failure } = last;
+  // The last backup that was made stays noted.
+  if (failure?.isDamage || failure?.isCopyDamage)
+    await noteRun(database, 'backup', undefined, failure.message);
   if (failure?.isDamage) throw new StoreDamaged(failure.message);
   if (failure !== undefined) throw new Failure(failedBecause(failure));
   if (made === undefined) {

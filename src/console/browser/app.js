@@ -1,4 +1,5 @@
 // The console of the operator. It has no build step: the service sends these files as they are.
+import { Banner } from './banner.js';
 import { Problem, readForm } from './display.js';
 import { Now } from './now.js';
 import { Plants } from './plants.js';
@@ -60,7 +61,6 @@ function App({ problem }) {
   return html`
     <a class="skip" href="#content" onClick=${focusMain}>Skip to the content</a>
     <${Header} current=${name} onSignedOut=${() => setState('signed out')} />
-    <div role="status">${state === 'lost' ? html`<p class="verdict" data-state="fault"><strong>The connection to the service is lost.</strong> What you see may be old. The page tries again every 2 seconds.</p>` : null}</div>
     <main id="content" tabindex="-1" ref=${main}><h1>${title}</h1><${component} key=${name} id=${route.id} query=${route.query} isLost=${state === 'lost'} /></main>`;
 }
 
@@ -100,9 +100,16 @@ function SignIn({ problem, onSignedIn }) {
   </main>`;
 }
 
+/** @param {string} id */
+function elementOf(id) {
+  return /** @type {HTMLElement} */ (document.getElementById(id));
+}
+
+// Before the session, which may not start while the store does not respond.
+render(html`<${Banner} />`, elementOf('banner'));
 const code = CODE_IN_FRAGMENT.exec(location.hash)?.[1];
 // The code must not remain in the history or in the address.
 if (code !== undefined) history.replaceState(null, '', '#now');
 // After a failure, an older session may still be valid, so the app starts in any case.
 const problem = code === undefined ? undefined : await signIn(code).catch(error => error);
-render(html`<${App} problem=${problem} />`, document.body);
+render(html`<${App} problem=${problem} />`, elementOf('app'));

@@ -71,6 +71,14 @@ export function Table({ caption, columns, rows }) {
   </table>`;
 }
 
+/**
+ * @typedef {[label: string, text: string, at?: number]} FactRow with a time before the text
+ * @param {{ rows: FactRow[] }} props
+ */
+export function Facts({ rows }) {
+  return html`<dl class="rows">${rows.map(([label, text, at]) => html`<div key=${label}><dt>${label}</dt><dd>${at === undefined ? null : html`<${Time} at=${at} />, `}<${Text} text=${text} /></dd></div>`)}</dl>`;
+}
+
 /** @param {SubmitEvent} event of a form, which the browser then does not send */
 export function readForm(event) {
   event.preventDefault();

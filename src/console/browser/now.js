@@ -1,5 +1,5 @@
-// The screen Now: the readiness of the service, and plots of the last 15 minutes.
-import { numberText, Problem } from './display.js';
+// The screen Now: what an operator asks first, and plots of the last 15 minutes.
+import { Facts, numberText, Problem } from './display.js';
 import { Plot, timeText } from './plot.js';
 import { html, useRef, useState } from './preact.js';
 import { request, useLoad } from './requests.js';
@@ -41,7 +41,7 @@ const PANELS = [
 
 /** @typedef {Map<number, Record<string, number | null>>} Samples by second since 1970 */
 
-/** @param {{ isLost: boolean }} props while the connection is lost, the readiness is unknown */
+/** @param {{ isLost: boolean }} props while the connection is lost, the values are old */
 export function Now({ isLost }) {
   const { current: samples } = useRef(/** @type {Samples} */ (new Map()));
   const [cursor, setCursor] = useState(/** @type {number | undefined} */ (undefined));
@@ -51,11 +51,11 @@ export function Now({ isLost }) {
     return { ...body, seconds: axisOf(samples) };
   }, INTERVAL_MS);
   if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
-  const { seconds, readiness } = content;
+  const { seconds, facts } = content;
   const index = cursor ?? seconds.length - 1;
   const isLive = cursor === undefined && !isLost;
   return html`
-    ${isLost ? null : html`<${Readiness} readiness=${readiness} />`}
+    <${Facts} rows=${facts} />
     <${Problem} what="Not updated" error=${error} />
     <p class="note">Values ${isLive ? 'of the last second' : `at ${timeText(seconds[index])}`}</p>
     <div class="panels">${PANELS.map(panel => html`<${Panel} key=${panel.title} ...${panel} samples=${samples} seconds=${seconds} index=${index} onCursor=${setCursor} />`)}</div>`;
@@ -72,24 +72,6 @@ function axisOf(samples) {
   for (const second of samples.keys()) if (second <= newest - HISTORY_SECONDS) samples.delete(second);
   const first = Math.min(newest - SHORTEST_AXIS_SECONDS + 1, ...samples.keys());
   return Array.from({ length: newest - first + 1 }, (_, index) => first + index);
-}
-
-/**
- * @typedef {{ name: string, ok: boolean, detail: string }} Check
- * @param {{ readiness: { status: string, checks: Check[] } }} props
- */
-function Readiness({ readiness: { status, checks } }) {
-  const failing = checks.filter(({ ok }) => !ok);
-  const [state, text] =
-    status !== 'ready'
-      ? ['fault', 'Not ready: plants cannot be stored.']
-      : failing.length > 0
-        ? ['warning', 'Ready: plants can be stored, but a check fails.']
-        : ['good', 'Ready: plants can be stored. All checks pass.'];
-  return html`<div class="verdict" data-state=${state} role="status">
-    <p><strong>${text}</strong></p>
-    ${failing.map(({ name, detail }) => html`<p>Check <code>${name}</code> fails: ${detail}.</p>`)}
-  </div>`;
 }
 
 /**

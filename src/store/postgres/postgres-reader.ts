@@ -1,5 +1,6 @@
 import { ID_MIN } from '../../contract/limits.ts';
 import { countThatFits, TEXT_BYTES } from '../batch-size.ts';
+import { lastRuns } from '../operator-tables.ts';
 import { type PlantReader, type PlantRevision, StoreDamaged } from '../plant-store.ts';
 import { countRows, newestTime, type Query, REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
 import { allTokens } from '../token-rows.ts';
@@ -22,6 +23,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     revisionsInSlices: from => revisionsFrom(search, from),
     size: async () => ({ ...(await countRows(query)), bytes: await bytes(connection) }),
     tokens: () => allTokens(query),
+    lastRuns: () => lastRuns(query),
     newestTime: until => newestTime(query, until),
     structureFaults: () => structureFaults(connection),
     identity: () => identity(connection),

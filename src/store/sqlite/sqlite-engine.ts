@@ -32,7 +32,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   readonly #writer: CalledThread<WriterCall, unknown>;
   readonly #checkpoints: Checkpoints;
   readonly #flushes = { count: 0, totalMs: 0 };
-  #lastMeasured = { walBytes: 0, diskFreeBytes: 0 };
+  #lastMeasured = { walBytes: 0, diskFreeBytes: 0, diskBytes: 0 };
   #measuring: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
 
@@ -91,6 +91,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
     this.#lastMeasured = {
       walBytes: wal?.size ?? 0,
       diskFreeBytes: disk === undefined ? 0 : disk.bavail * disk.bsize,
+      diskBytes: disk === undefined ? 0 : disk.blocks * disk.bsize,
     };
   }
 

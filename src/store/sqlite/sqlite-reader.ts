@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
+import { lastRuns } from '../operator-tables.ts';
 import { type PlantReader, type PlantRevision, StoreDamaged } from '../plant-store.ts';
 import { countRows, newestTime, type Query } from '../revision-rows.ts';
 import { allTokens } from '../token-rows.ts';
@@ -18,6 +19,7 @@ export function openSqliteReader(path: string, isImmutable = false): PlantReader
     revisionsInSlices: from => readEach(revisionsInSlices(database, from)),
     size: async () => ({ ...(await countRows(query)), bytes: Number((await query(BYTES, []))[0]![0]) }),
     tokens: () => allTokens(query),
+    lastRuns: () => lastRuns(query),
     newestTime: until => newestTime(query, until),
     structureFaults: async () => [...read(() => schemaFaults(database)), ...structureFaults(database)],
     identity: async () => {
