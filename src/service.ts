@@ -96,14 +96,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     if (schemaUpdate !== undefined) log.info(schemaUpdate);
     const damage = new KnownDamage(engine, log);
     const restartedAt = engine.schemaSteps.before === 0 ? null : Date.now();
-    const tokensMessage = 'the token table cannot be read or written; after 4 s unread, creates get 503';
-    const tokens = await TokenCache.open(
-      engine,
-      damage.observed(
-        'reading tokens',
-        rateLimitedLog(details => log.warn(details, tokensMessage)),
-      ),
-    );
+    const tokens = await openTokens(engine, damage, log);
     opened.defer(() => tokens.close());
     const commits = monitoredCommits(engine, metrics, damage, log);
     opened.use(setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS));
@@ -164,6 +157,12 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       .catch(cause => log.error({ err: cause }, 'a part of the service could not be closed'));
     throw error;
   }
+}
+
+function openTokens(engine: StorageEngine, damage: KnownDamage, log: ServiceLog): Promise<TokenCache> {
+  const message = 'the token table cannot be read or written; after 4 s unread, creates get 503';
+  const onFailure = rateLimitedLog(details => log.warn(details, message));
+  return TokenCache.open(engine, damage.observed('reading tokens', onFailure));
 }
 
 function plantServer(

@@ -218,7 +218,8 @@ export class OperatorConsole implements OpsPage {
   async #facts(): Promise<FactRow[]> {
     const { engine, damage, version, restartedAt } = this.#parts;
     const { diskFreeBytes, diskBytes, walBytes } = await engine.statistics();
-    const free = diskFreeBytes && `${bytesText(diskFreeBytes)} of ${bytesText(diskBytes)}`;
+    const free =
+      diskFreeBytes === undefined ? undefined : `${bytesText(diskFreeBytes)} of ${bytesText(diskBytes)}`;
     const start = restartedAt === null ? 'the first start on this store' : 'a restart';
     const run = (label: string, command: CommandRun['command'], otherwise?: string): FactRow => {
       const last = damage.lastRuns.find(each => each.command === command);

@@ -137,11 +137,11 @@ function labelsOf(result: Result): string {
 /** Metrics that are read at each scrape, without those that the engine does not have. */
 function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
   const runs = state.lastRuns.filter(({ command }) => command !== 'damage');
-  const ofRuns = (name: string, help: string, valueOf: (run: CommandRun) => number): string =>
+  const ofRuns = (name: string, help: string, valueIn: (run: CommandRun) => number): string =>
     metric(
       `plant_store_last_run_${name}`,
       help,
-      runs.map(run => [labels({ run: run.command }), valueOf(run)]),
+      runs.map(run => [labels({ run: run.command }), valueIn(run)]),
     );
   const { flushes } = engine;
   const rows: [name: string, help: string, value: number | boolean | undefined][] = [

@@ -46,9 +46,44 @@ const LOG_HAS_CAUSE = 'the log of the service has the cause';
 const DISK_ADVICE =
   'free space on this disk or enlarge its file system; never delete -wal, -shm or -serve-lock, which belong to the store';
 
-/** @returns the body of `/readyz`: one verdict, and every check. The first that fails decides. */
+/** @returns the body of `/readyz`: one verdict, and every check */
 export function readinessOf(state: ServiceState) {
-  const { storeWarnings = [], plantsInFlight, plantsInFlightMax, commitsFailingMs } = state;
+  const checks = checksOf(state);
+  const failing = checks.filter(({ ok }) => !ok);
+  const isDecisive = ({ name }: Check): boolean =>
+    name === 'commits' ? state.commitsFailingMs > COMMITS_FAILING_MAX_MS : DECISIVE.includes(name);
+  const decisive = failing.find(isDecisive);
+  const warnings = failing.filter(each => each !== decisive).map(textOf);
+  return {
+    status: decisive === undefined ? 'ready' : 'not ready',
+    ...(decisive && { reason: textOf(decisive) }),
+    ...(warnings.length > 0 && { warnings }),
+    verdict: verdictOf(decisive, failing[0]),
+    restartedAt: state.restartedAt,
+    checks,
+  };
+}
+
+/** Checks without which no plant is stored. So is `commits` after a while. */
+const DECISIVE = ['shutdown', 'store', 'tokens'];
+
+function verdictOf(decisive: Check | undefined, first: Check | undefined): Verdict {
+  const worst = decisive ?? first;
+  if (worst === undefined)
+    return { state: 'well', sentence: 'plants can be stored, and all checks pass', advice: '' };
+  const { name, detail: sentence, advice } = worst;
+  const state = decisive !== undefined ? 'not ready' : name === 'damage' ? 'damaged' : 'warning';
+  return { state, sentence, advice };
+}
+
+/** A warning of the store already says what to do. */
+function textOf({ name, detail, advice }: Check): string {
+  return name === 'warnings' ? detail : `${detail}; ${advice}`;
+}
+
+/** Every check, the gravest first. */
+function checksOf(state: ServiceState): Check[] {
+  const { storeWarnings = [], plantsInFlight, plantsInFlightMax } = state;
   const { diskFreeBytes: freeBytes = Infinity, diskBytes, walBytes } = state.engine;
   // 0: the folder is gone.
   const isDiskFull = diskBytes !== 0 && freeBytes < DISK_FULL_BYTES;
@@ -81,12 +116,12 @@ export function readinessOf(state: ServiceState) {
     'tokens',
     state.areTokensCurrent,
     `${state.tokensKnown} tokens are cached and current`,
-    'the token table cannot be read, so no token is accepted and plants get 503 responses',
+    `${full}the token table cannot be read, so no token is accepted and plants get 503 responses`,
     storeAdvice,
   );
   check(
     'commits',
-    commitsFailingMs === 0,
+    state.commitsFailingMs === 0,
     'commits succeed',
     `${full}commits fail and most plants get 503 responses`,
     storeAdvice,
@@ -115,34 +150,5 @@ export function readinessOf(state: ServiceState) {
         warning,
         'fix this soon: the store works now, but plants may be lost later',
       );
-  const failing = checks.filter(({ ok }) => !ok);
-  const isDecisive = ({ name }: Check): boolean =>
-    name === 'commits' ? commitsFailingMs > COMMITS_FAILING_MAX_MS : DECISIVE.includes(name);
-  const decisive = failing.find(isDecisive);
-  const warnings = failing.filter(each => each !== decisive).map(textOf);
-  return {
-    status: decisive === undefined ? 'ready' : 'not ready',
-    ...(decisive && { reason: textOf(decisive) }),
-    ...(warnings.length > 0 && { warnings }),
-    verdict: verdictOf(decisive, failing[0]),
-    restartedAt: state.restartedAt,
-    checks,
-  };
-}
-
-/** Checks without which no plant is stored. So is `commits` after a while. */
-const DECISIVE = ['shutdown', 'store', 'tokens'];
-
-function verdictOf(decisive: Check | undefined, first: Check | undefined): Verdict {
-  const worst = decisive ?? first;
-  if (worst === undefined)
-    return { state: 'well', sentence: 'plants can be stored, and all checks pass', advice: '' };
-  const { name, detail: sentence, advice } = worst;
-  const state = decisive !== undefined ? 'not ready' : name === 'damage' ? 'damaged' : 'warning';
-  return { state, sentence, advice };
-}
-
-/** A warning of the store already says what to do. */
-function textOf({ name, detail, advice }: Check): string {
-  return name === 'warnings' ? detail : `${detail}; ${advice}`;
+  return checks;
 }
