@@ -1,11 +1,11 @@
 import type { DatabaseAddress } from '../store/database-url.ts';
 import { inExistingStore } from '../store/open-store.ts';
-import { type CommandRun, FAULTS_FOUND } from '../store/plant-store.ts';
+import { type CommandRun, FAULTS_FOUND, StoreDamaged } from '../store/plant-store.ts';
 import { wasServed } from '../store/sqlite/serve-lock.ts';
 
 /**
  * Notes the end of a command for services and their operators. A file that no service has used
- * stays as it is.
+ * stays as it is, unless it is a backup that contains damage which is gone.
  *
  * @param result undefined: the command made nothing
  * @param fault the first one; undefined: the command found none
@@ -18,19 +18,22 @@ export async function noteRun(
   fault: string | undefined,
   repaired?: CommandRun,
 ): Promise<void> {
-  if (database.engine === 'sqlite' && !wasServed(database.path)) return;
+  const isUnused = database.engine === 'sqlite' && !wasServed(database.path);
+  if (isUnused && (repaired === undefined || fault !== undefined)) return;
   const endedAt = Date.now();
   try {
     await inExistingStore(database, async store => {
       if (fault !== undefined)
         await store.recordRun({ command: 'damage', endedAt, result: `met by ${command}: ${fault}` });
       else if (repaired !== undefined) await store.forgetRun(repaired);
+      if (result === undefined) return;
       const text = fault === undefined ? result : `${FAULTS_FOUND}${fault}; ${result}`;
-      if (result !== undefined) await store.recordRun({ command, endedAt, result: text! });
+      await store.recordRun({ command, endedAt, result: text });
     });
   } catch (error) {
-    console.error(
-      `WARNING: services of this store will not know of this ${command}: ${(error as Error).message}`,
-    );
+    // The services meet this damage, too.
+    if (error instanceof StoreDamaged) return;
+    const { message } = error as Error;
+    console.error(`WARNING: services of this store will not know of this ${command}: ${message}`);
   }
 }

@@ -75,6 +75,7 @@ export class KnownDamage {
       // Damage that was met meanwhile is a row of its own: a `verify` may have begun in between.
       if (this.#unrecorded === unrecorded) this.#unrecorded = undefined;
     } catch (cause) {
+      if (cause instanceof StoreDamaged) this.#unrecorded ??= { what: 'reading what is known' };
       this.#onFailure(cause);
     }
   }

@@ -53,15 +53,9 @@ export function readinessOf(state: ServiceState) {
   const isDecisive = ({ name }: Check): boolean =>
     name === 'commits' ? state.commitsFailingMs > COMMITS_FAILING_MAX_MS : DECISIVE.includes(name);
   const decisive = failing.find(isDecisive);
-  const warnings = failing.filter(each => each !== decisive).map(textOf);
-  return {
-    status: decisive === undefined ? 'ready' : 'not ready',
-    ...(decisive && { reason: textOf(decisive) }),
-    ...(warnings.length > 0 && { warnings }),
-    verdict: verdictOf(decisive, failing[0]),
-    restartedAt: state.restartedAt,
-    checks,
-  };
+  const common = { verdict: verdictOf(decisive, failing[0]), restartedAt: state.restartedAt, checks };
+  if (decisive !== undefined) return { status: 'not ready', reason: textOf(decisive), ...common };
+  return { status: 'ready', ...(failing.length > 0 && { warnings: failing.map(textOf) }), ...common };
 }
 
 /** Checks without which no plant is stored. So is `commits` after a while. */

@@ -5,11 +5,17 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { makeToken } from '../../src/auth/token.ts';
 import { ERRORS } from '../../src/contract/errors.ts';
 import { QUEUE_PLANTS_MAX } from '../../src/store/group-commit.ts';
+import { FAULTS_FOUND } from '../../src/store/plant-store.ts';
 import { ask, chunked, RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { responsesIn, type Scrape, scrape } from '../harness/scrape.ts';
 import { send } from '../harness/store-outage.ts';
-import { type EngineUnderTest, postgresUnderTest, sqliteUnderTest } from '../harness/store-under-test.ts';
+import {
+  type EngineUnderTest,
+  openTokens,
+  postgresUnderTest,
+  sqliteUnderTest,
+} from '../harness/store-under-test.ts';
 import { until } from '../harness/until.ts';
 
 const NAME = 'Quercus-of-the-operator';
@@ -24,6 +30,12 @@ interface Board {
 /** Reads the metrics of a service that has stored one plant. */
 async function scrapeAfterPlant(engine: EngineUnderTest): Promise<Scrape> {
   await using service = await startTestService({ database: await engine.newDatabase() });
+  await using store = await openTokens(service.database);
+  for (const [command, result] of [
+    ['verify', `${FAULTS_FOUND}one`],
+    ['backup', 'made'],
+  ] as const)
+    await store.recordRun({ command, endedAt: 5_000, result });
   using connection = await RawConnection.open(service.address.port);
   connection.write(requestBytes(service.token));
   assert.equal((await connection.response()).status, 200);
@@ -108,6 +120,10 @@ for (const { types, values } of [onSqlite, onPostgres]) {
       plant_store_shutting_down: 0,
       'plant_store_batch_plants_bucket{le="1"}': 1,
       plant_store_tokens_current: 1,
+      plant_store_damage_known: 0,
+      'plant_store_last_run_timestamp_seconds{run="verify"}': 5,
+      'plant_store_last_run_success{run="verify"}': 0,
+      'plant_store_last_run_success{run="backup"}': 1,
       ...(isSqlite && { plant_store_flushes_total: 1, plant_store_checkpoint_failing: 0 }),
     };
     const build = `version="${packageJson.version}",node_version="${process.versions.node}"`;

@@ -11,7 +11,7 @@ export interface BackupMessage {
   progress?: { title: string; unit: string; done: number; total: number };
   /** The seal of the copy, unless a revision is damaged; and its faults. */
   made?: Omit<Verification, 'seal'> & Record<'source' | 'copy', StoreCounts> & { seal: string | undefined };
-  failure?: { message: string; errcode: number | undefined; isDamage: boolean; isCopyDamage: boolean };
+  failure?: { message: string; errcode: number | undefined; damaged: 'store' | 'copy' | undefined };
 }
 
 /** Copies and checks a store. A process can be killed; a call of SQLite cannot be interrupted. */
@@ -43,8 +43,9 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
     await send({ made: { source, copy, seal: seal && sealText(seal), ...verification } });
   } catch (error) {
     const { message, errcode } = error as Error & { errcode?: number };
-    const isDamage = error instanceof StoreDamaged;
-    await send({ failure: { message, errcode, isDamage, isCopyDamage: error instanceof CopyDamaged } });
+    const damaged =
+      error instanceof StoreDamaged ? 'store' : error instanceof CopyDamaged ? 'copy' : undefined;
+    await send({ failure: { message, errcode, damaged } });
   }
   if (process.connected) process.disconnect?.();
 }

@@ -111,9 +111,8 @@ async function copyAndCheck(database: Database, to: string, stop: AbortSignal): 
   stop.throwIfAborted();
   const { made, failure } = last;
   // The last backup that was made stays noted.
-  if (failure?.isDamage || failure?.isCopyDamage)
-    await noteRun(database, 'backup', undefined, failure.message);
-  if (failure?.isDamage) throw new StoreDamaged(failure.message);
+  if (failure?.damaged) await noteRun(database, 'backup', undefined, failure.message);
+  if (failure?.damaged === 'store') throw new StoreDamaged(failure.message);
   if (failure !== undefined) throw new Failure(failedBecause(failure));
   if (made === undefined) {
     throw new Failure(`the copying process ended early (${signal ?? exitCode}); run the command again`);

@@ -1,4 +1,4 @@
-import { type BackupProgressInfo, backup, DatabaseSync } from 'node:sqlite';
+import { type BackupProgressInfo, backup, type DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreRejected } from '../plant-store.ts';
 import { countRows, type Query } from '../revision-rows.ts';
@@ -38,21 +38,10 @@ export async function copySnapshot(
   // The first read takes the snapshot, not BEGIN: https://sqlite.org/lang_transaction.html
   const counts = await countsIn(database);
   await backup(database, pathToFileURL(to), { rate: BACKUP_STEP_PAGES, progress: onStep });
-  forgetDamage(to);
   return counts;
 }
 
-/** Whether the copy is damaged is what its check says, not what was known of the source. */
-function forgetDamage(path: string): void {
-  using copy = new DatabaseSync(path);
-  try {
-    copy.exec(`DELETE FROM last_run WHERE command = 'damage'`);
-  } catch {
-    // The check of the copy names this fault.
-  }
-}
-
-/** The pages of a copy have faults, as those of its source probably have. */
+/** Its source probably has the same faults. */
 export class CopyDamaged extends StoreRejected {}
 
 /**

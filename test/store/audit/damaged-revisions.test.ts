@@ -158,8 +158,8 @@ for (const under of [sqlite, postgres])
       assert.match(readFileSync(`${rows}.rejects`, 'utf8'), /^7,seven two,x,.*is damaged/m);
       const says = 'the latest revision of plant 7 is damaged';
       assert.equal(service.logged.filter(line => line.startsWith(says)).length, 1);
-      assert.equal(await damageSeen(service), '200, 1, false, stored plants are damaged');
-      assert.ok(service.logged.some(line => line.startsWith('the store warns: stored plants are damaged')));
+      assert.equal(await damageSeen(service), '200, 1, false, the store is damaged');
+      assert.ok(service.logged.some(line => line.startsWith('the store warns: the store is damaged')));
 
       const { plants } = await json(operator, 'plants');
       assert.deepEqual(plants[1], { id: '7', revision: 2, isDamaged: true });
@@ -174,6 +174,8 @@ for (const under of [sqlite, postgres])
 
       await change(under, database, `name = 'seven two' WHERE id = 7 AND revision = 2`);
       assert.equal((await sendBody(service.url, token, '{"id":7,"name":"seven two","tag":"x"}')).status, 200);
+      assert.equal(await damageSeen(service), '200, 1, false, the store is damaged', 'until a verify passes');
+      assert.equal((await run(database, 'verify'))[0]!.exitCode, 0);
       assert.equal(await damageSeen(service), '200, 0, true, none');
     });
   });
@@ -283,7 +285,7 @@ test('in a damaged file of an SQLite store, a lost page and exchanged pages end 
       return (await sendBody(service.url, token, `{"id":${id},"name":"plant ${id}","tag":"t"}`)).status;
     });
     assert.deepEqual(statuses, [503, 200, 200]);
-    assert.equal(await damageSeen(service), '200, 0, true, a part of the store cannot be read');
+    assert.equal(await damageSeen(service), '200, 1, false, the store is damaged');
   }
 });
 
@@ -291,8 +293,8 @@ test('in a damaged file of an SQLite store, a lost page and exchanged pages end 
 async function damageSeen({ opsUrl }: RunningService): Promise<string> {
   const response = await fetch(`${opsUrl}/readyz?verbose`);
   const body = (await response.json()) as { checks: { name: string; ok: boolean }[]; warnings?: string[] };
-  const { ok } = body.checks.find(({ name }) => name === 'checksums')!;
-  const [warning = 'none'] = body.warnings?.map(each => each.split(',')[0]!) ?? [];
+  const { ok } = body.checks.find(({ name }) => name === 'damage')!;
+  const [warning = 'none'] = body.warnings?.map(each => each.split(':')[0]!) ?? [];
   const { values } = await scrape(opsUrl);
-  return [response.status, values.get('plant_store_damaged_plants'), ok, warning].join(', ');
+  return [response.status, values.get('plant_store_damage_known'), ok, warning].join(', ');
 }
