@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { type CommandRun, FAULTS_FOUND } from '../../src/store/plant-store.ts';
+import { startBrowser } from '../harness/browser.ts';
+import { commandProcess } from '../harness/command-lines.ts';
+import { sendText } from '../harness/console-session.ts';
+import { type RunningService, startTestService } from '../harness/running-service.ts';
+import { scrape } from '../harness/scrape.ts';
+import { readyz } from '../harness/store-outage.ts';
+import { enginesUnderTest, openNewStore } from '../harness/store-under-test.ts';
+import { changeRows } from '../harness/stored-revisions.ts';
+import { until } from '../harness/until.ts';
+
+const engines = await enginesUnderTest();
+const commands = commandProcess();
+const browser = await startBrowser();
+after(() => browser[Symbol.asyncDispose]());
+
+const CONSOLE = { database: 'the store', settings: [] };
+
+/** Whether each of the four places warns of damage: `/readyz`, `health`, the metric, the banner. */
+async function warnings(service: RunningService, page: Page): Promise<boolean[]> {
+  const { port } = service.opsAddress;
+  const health = await commands.run({ args: ['health'], env: { PLANT_STORE_OPS: String(port) } });
+  return [
+    /the store is damaged/.test(String((await readyz(service)).warnings)),
+    /^the service is ready; WARNING: the store is damaged.* npx plant-store verify,/.test(health.stdout),
+    (await scrape(service.opsUrl)).values.get('plant_store_damage_known') === 1,
+    /^The store is damaged.*Run npx plant-store verify,/s.test(
+      String(await page.locator('#banner').textContent()),
+    ),
+  ];
+}
+
+for (const engine of engines)
+  test(`a failed verify on ${engine.name} warns everywhere, also after a restart, until one passes`, async () => {
+    const database = await engine.newDatabase();
+    const verify = () => commands.run({ args: ['verify', '--database', database] });
+    const all = async (service: RunningService, isWarned: boolean): Promise<void> => {
+      // Nobody is signed in.
+      const { page } = await browser.openPage({});
+      await page.goto(`${service.opsUrl}/console/`);
+      await until(`all four ${isWarned ? 'warn' : 'are silent'}`, async () => {
+        return (await warnings(service, page)).every(each => each === isWarned);
+      });
+      await page.close();
+    };
+    {
+      await using service = await startTestService({ database, console: CONSOLE });
+      assert.equal(await sendText(service, '{"id":1,"name":"oak"}'), 200);
+      await all(service, false);
+      await changeRows(engine, database, `UPDATE plant_revision SET name = 'oat'`);
+      const { exitCode, stderr } = await verify();
+      assert.deepEqual([exitCode, stderr.includes(FAULTS_FOUND)], [1, true]);
+      await all(service, true);
+    }
+    await using again = await startTestService({ database, console: CONSOLE });
+    assert.match(String(again.warnings), /^the store is damaged/);
+    await all(again, true);
+    await changeRows(engine, database, `UPDATE plant_revision SET name = 'oak'`);
+    assert.equal((await verify()).exitCode, 0);
+    await all(again, false);
+  });
+
+for (const engine of engines)
+  test(`damage on ${engine.name} that is met while verify runs stays known, whatever the clocks say`, async () => {
+    await using store = await openNewStore(engine);
+    const known = async () => (await store.lastRuns()).filter(({ command }) => command === 'damage');
+    const damage = (endedAt: number): CommandRun => ({
+      command: 'damage',
+      endedAt,
+      result: 'met by a create',
+    });
+    await store.recordRun({ command: 'verify', endedAt: 2 ** 45, result: 'no fault found' });
+    await store.recordRun(damage(2));
+    for (const later of [3, 1]) {
+      await store.recordRun(damage(later));
+      await store.forgetRun(damage(2));
+      assert.deepEqual(await known(), [damage(later)]);
+    }
+    await store.forgetRun(damage(1));
+    assert.deepEqual(await known(), []);
+  });
