@@ -71,7 +71,7 @@ async function start(
       docs: options.docs === 'on',
       publicUrl: options.publicUrl,
       console: hasConsole
-        ? { database: shownDatabase(database), settings: shownSettings(command, database) }
+        ? { database: shownDatabase(absolute(database)), settings: shownSettings(command, database) }
         : undefined,
       handOverFirstToken: token => handOverFirstToken(token, database),
       corsOrigins: options.corsOrigin,
@@ -191,10 +191,17 @@ function shownSettings(command: Command, database: DatabaseAddress): ShownSettin
     const value: unknown = command.getOptionValue(option.attributeName()) ?? unset;
     return [
       option.name(),
-      option.name() === 'database' ? shownDatabase(database) : settingText(value),
+      option.name() === 'database'
+        ? shownDatabase(absolute(database))
+        : settingText(value) + (option.name() === 'body-limit' ? ' bytes' : ''),
       source === 'cli' ? 'flag' : source === 'env' ? 'environment' : 'default',
     ];
   });
+}
+
+/** The reader of the console does not know the folder in which the service was started. */
+function absolute(database: DatabaseAddress): DatabaseAddress {
+  return database.engine === 'sqlite' ? { ...database, path: resolve(database.path) } : database;
 }
 
 function settingText(value: unknown): string {

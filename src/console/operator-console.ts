@@ -73,12 +73,6 @@ export interface ConsoleParts {
   log: ServiceLog;
 }
 
-/** What to do before a command has run for the first time. PostgreSQL has its own backups. */
-const NO_RUN = {
-  backup: 'none yet; npx plant-store backup FILE makes one',
-  verify: 'none yet; npx plant-store verify checks the whole store',
-};
-
 /** A label, a text, and a time that the page shows before the text. */
 type FactRow = [label: string, text: string | undefined, at?: number];
 
@@ -228,8 +222,13 @@ export class OperatorConsole implements OpsPage {
     const rows: FactRow[] = [
       ['Up since', `${start}, version ${version}`, this.#start.at],
       ['Free on the disk', free && `${free}${this.#diskFullIn(diskFreeBytes)}`],
-      run('Last backup', 'backup', walBytes === undefined ? undefined : NO_RUN.backup),
-      run('Last verify', 'verify', NO_RUN.verify),
+      // PostgreSQL has backup programs of its own.
+      run(
+        'Last backup',
+        'backup',
+        walBytes === undefined ? undefined : 'none yet; npx plant-store backup FILE makes one',
+      ),
+      run('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
       run('Last damage', 'damage'),
     ];
     return rows.filter(([, text]) => text !== undefined);

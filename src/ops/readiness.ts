@@ -26,14 +26,6 @@ export interface ServiceState extends CommitStatistics {
   restartedAt: number | null;
 }
 
-/** What `/readyz`, the command `health` and the page for operators say of a service. */
-interface Verdict {
-  state: 'not ready' | 'damaged' | 'warning' | 'well';
-  sentence: string;
-  /** What to do next. */
-  advice: string;
-}
-
 interface Check {
   name: string;
   ok: boolean;
@@ -42,7 +34,6 @@ interface Check {
   advice: string;
 }
 
-const LOG_HAS_CAUSE = 'the log of the service has the cause';
 const DISK_ADVICE =
   'free space on this disk or enlarge its file system; never delete -wal, -shm or -serve-lock, which belong to the store';
 
@@ -61,7 +52,8 @@ export function readinessOf(state: ServiceState) {
 /** Checks without which no plant is stored. So is `commits` after a while. */
 const DECISIVE = ['shutdown', 'store', 'tokens'];
 
-function verdictOf(decisive: Check | undefined, first: Check | undefined): Verdict {
+/** What `/readyz`, the command `health` and the page for operators say first. */
+function verdictOf(decisive: Check | undefined, first: Check | undefined) {
   const worst = decisive ?? first;
   if (worst === undefined)
     return { state: 'well', sentence: 'plants can be stored, and all checks pass', advice: '' };
@@ -83,11 +75,11 @@ function checksOf(state: ServiceState): Check[] {
   const isDiskFull = diskBytes !== 0 && freeBytes < DISK_FULL_BYTES;
   const free = `${Math.floor(freeBytes / 1e6)} MB free`;
   const full = isDiskFull ? `the disk of the store is full (${free}), so ` : '';
-  const otherAdvice =
+  const part =
     walBytes === undefined
-      ? `check that PostgreSQL runs and can be reached; ${LOG_HAS_CAUSE}`
-      : `check the disk and the files of the store; ${LOG_HAS_CAUSE}`;
-  const storeAdvice = isDiskFull ? DISK_ADVICE : otherAdvice;
+      ? 'that PostgreSQL runs and can be reached'
+      : 'the disk and the files of the store';
+  const storeAdvice = isDiskFull ? DISK_ADVICE : `check ${part}; the log of the service has the cause`;
   const checks: Check[] = [];
   const check = (name: string, ok: boolean, detail: string, fault: string, advice: string): void => {
     checks.push({ name, ok, detail: ok ? detail : fault, advice: ok ? '' : advice });
@@ -135,14 +127,7 @@ function checksOf(state: ServiceState): Check[] {
     'the limit of plants in flight is reached, so further plants get 503 responses',
     'find the senders of many plants; if commits are slow, check the disk or the database server',
   );
-  for (const warning of storeWarnings)
-    if (warning !== DAMAGE_WARNING)
-      check(
-        'warnings',
-        false,
-        '',
-        warning,
-        'fix this soon: the store works now, but plants may be lost later',
-      );
+  for (const warning of storeWarnings.filter(each => each !== DAMAGE_WARNING))
+    check('warnings', false, '', warning, 'fix this soon, since plants may be lost later');
   return checks;
 }

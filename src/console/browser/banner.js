@@ -18,32 +18,24 @@ const STATES = { well: 'good', warning: 'warning', damaged: 'fault', 'not ready'
  * @returns {Promise<Readiness>}
  */
 async function readReadiness() {
-  let sentence = 'the service does not respond';
-  let advice =
-    'check that its process and its machine run, then read the end of its log; what you see below may be old';
   try {
     const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
-    const response = await fetch('../readyz', { cache: 'no-store', redirect: 'error', signal });
-    const text = await response.text();
-    sentence = `../readyz is no response of the service, but has status ${response.status}`;
-    advice = 'start the service; if a proxy is before it, let the proxy also pass on /readyz';
-    const readiness = JSON.parse(text);
+    const readiness = await (await fetch('../readyz', { cache: 'no-store', signal })).json();
     if (readiness.verdict) return readiness;
   } catch {
-    // The sentence above says what is missing.
+    // No response, or one of a proxy.
   }
-  return { verdict: { state: 'not ready', sentence, advice } };
+  const advice =
+    'start it if it does not run, and read the end of its log; if a proxy is before it, let it pass on /readyz, too; what you see below may be old';
+  return { verdict: { state: 'not ready', sentence: 'the service does not respond', advice } };
 }
 
 export function Banner() {
   const [readiness, setReadiness] = useState(/** @type {Readiness | undefined} */ (undefined));
   useEffect(() => {
     const run = async () => {
-      for (;;) {
-        setReadiness(await readReadiness());
-        do await new Promise(resolve => setTimeout(resolve, INTERVAL_MS));
-        while (document.hidden);
-      }
+      if (!document.hidden) setReadiness(await readReadiness());
+      setTimeout(run, INTERVAL_MS);
     };
     void run();
   }, []);
@@ -52,14 +44,9 @@ export function Banner() {
   const { state, sentence, advice } = verdict;
   const others = warnings.filter(each => !each.startsWith(sentence));
   const isRestarted = restartedAt && Date.now() - restartedAt < RESTART_SHOWN_MS;
+  const asSentence = (/** @type {string} */ text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
   return html`<div class="verdict" data-state=${STATES[state]}>
     <p><strong>${asSentence(sentence)}</strong>${isRestarted ? html` The service was restarted: <${Time} at=${restartedAt} />.` : null}</p>
-    ${advice === '' ? null : html`<p>${asSentence(advice)}</p>`}
-    ${others.map(each => html`<p key=${each}>Also: ${each}.</p>`)}
+    ${[advice, ...others].map(each => each && html`<p key=${each}>${asSentence(each)}</p>`)}
   </div>`;
-}
-
-/** @param {string} text */
-function asSentence(text) {
-  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 }

@@ -53,7 +53,7 @@ export function Now({ isLost }) {
   if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
   const { seconds, facts } = content;
   const index = cursor ?? seconds.length - 1;
-  const isLive = cursor === undefined && !isLost;
+  const isLive = seconds.length === 0 || (cursor === undefined && !isLost);
   return html`
     <${Facts} rows=${facts} />
     <${Problem} what="Not updated" error=${error} />

@@ -49,7 +49,7 @@ function Entry({
 /** @param {{ body: string, faultAt: number | null }} props */
 function Body({ body, faultAt }) {
   if (faultAt === null)
-    return html`<pre>${escaped(body)}</pre><p class="note">No place is marked, since no fault of JSON or UTF-8 is in this text.</p>`;
+    return html`<pre>${escaped(body)}</pre><p class="note">The text shown is valid JSON and UTF-8 so far; the message above names the fault.</p>`;
   const [fault = ''] = body.slice(faultAt);
   const place = fault === '' ? 'the end' : `character ${faultAt + 1}`;
   return html`<pre>${escaped(body.slice(0, faultAt))}<mark>${escaped(fault) || '(end)'}</mark>${escaped(body.slice(faultAt + fault.length))}</pre><p>The fault is marked: ${place} of the text.</p>`;
