@@ -100,12 +100,11 @@ function SignIn({ problem, onSignedIn }) {
   </main>`;
 }
 
-const [banner, app] = [...document.body.children];
 // Before the session, which may not start while the store does not respond.
-render(html`<${Banner} />`, /** @type {Element} */ (banner));
+render(html`<${Banner} />`, /** @type {HTMLElement} */ (document.getElementById('banner')));
 const code = CODE_IN_FRAGMENT.exec(location.hash)?.[1];
 // The code must not remain in the history or in the address.
 if (code !== undefined) history.replaceState(null, '', '#now');
 // After a failure, an older session may still be valid, so the app starts in any case.
 const problem = code === undefined ? undefined : await signIn(code).catch(error => error);
-render(html`<${App} problem=${problem} />`, /** @type {Element} */ (app));
+render(html`<${App} problem=${problem} />`, /** @type {HTMLElement} */ (document.getElementById('app')));
