@@ -115,7 +115,7 @@ function checksOf(state: ServiceState): Check[] {
   check('damage', !state.isDamaged, 'no damage of the store is known', DAMAGE.fault, DAMAGE.advice);
   check(
     'disk',
-    diskBytes === 0 || freeBytes >= DISK_FREE_BYTES_MIN,
+    diskBytes === 0 || freeBytes >= DISK_FREE_BYTES_MIN || (isDiskFull && state.commitsFailingMs > 0),
     'the disk of the store has space, or is not on this machine',
     `the disk of the store is nearly full (${free})`,
     DISK_ADVICE,

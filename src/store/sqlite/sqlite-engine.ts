@@ -2,8 +2,9 @@ import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GroupCommit } from '../group-commit.ts';
-import { OperatorTables } from '../operator-tables.ts';
+import { lastRuns, OperatorTables } from '../operator-tables.ts';
 import type {
+  CommandRun,
   EngineStatistics,
   PlantCommits,
   PlantQueue,
@@ -104,6 +105,10 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
 
   tokensFingerprint(): Promise<string> {
     return this.#call('tokensFingerprint');
+  }
+
+  override lastRuns(): Promise<CommandRun[]> {
+    return lastRuns(text => this.#call('read', text));
   }
 
   protected override query(text: string, values: unknown[]): Promise<Row[]> {

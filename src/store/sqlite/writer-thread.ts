@@ -139,6 +139,11 @@ export class StoreWriter {
     });
   }
 
+  /** Does not notice a replaced file, as commits and reads of tokens do. */
+  read(text: string): Row[] {
+    return this.#run(({ database }) => queryRows(database, text));
+  }
+
   /** Changes after each commit of another connection. */
   tokensFingerprint(): string {
     return this.#run(open => {
