@@ -41,10 +41,6 @@ export class KnownDamage {
     return this.#unrecorded !== undefined || this.lastRuns.some(({ command }) => command === 'damage');
   }
 
-  get warnings(): string[] {
-    return this.isKnown ? [DAMAGE_WARNING] : [];
-  }
-
   /** @param what met damage, such as `a create` */
   met(what: string): void {
     const isNew = !this.isKnown;

@@ -5,7 +5,7 @@ import {
   type StoreUnavailable,
   type WriteResult,
 } from '../store/plant-store.ts';
-import type { KnownDamage } from './known-damage.ts';
+import { DAMAGE_WARNING, type KnownDamage } from './known-damage.ts';
 import type { Metrics } from './metrics.ts';
 import { failureLog, type ServiceLog } from './rate-limited-log.ts';
 
@@ -61,7 +61,7 @@ export function monitoredCommits(
     check: async (): Promise<string[]> => {
       const warnings = await engine.check();
       await damage.refresh();
-      return [...damage.warnings, ...warnings];
+      return damage.isKnown ? [DAMAGE_WARNING, ...warnings] : [...warnings];
     },
     assess: async (): Promise<void> => {
       let [plants, isBad] = [confirmed + failed, failed > confirmed];

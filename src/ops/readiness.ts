@@ -81,53 +81,45 @@ function checksOf(state: ServiceState): Check[] {
       : 'the disk and the files of the store';
   const storeAdvice = isDiskFull ? DISK_ADVICE : `check ${part}; the log of the service has the cause`;
   const checks: Check[] = [];
-  const check = (name: string, ok: boolean, detail: string, fault: string, advice: string): void => {
-    checks.push({ name, ok, detail: ok ? detail : fault, advice: ok ? '' : advice });
+  const check = (name: string, fault: string | false, detail: string, advice: string): void => {
+    checks.push({ name, ok: fault === false, detail: fault || detail, advice: fault ? advice : '' });
   };
   check(
     'shutdown',
-    !state.isShuttingDown,
+    state.isShuttingDown && 'the service is shutting down',
     'the service accepts requests',
-    'the service is shutting down',
     'start it again if it does not start by itself',
   );
   check(
     'store',
-    state.storeWarnings !== undefined,
+    state.storeWarnings === undefined &&
+      `${full}the store does not respond or cannot be used, and plants get 503 responses`,
     'the store responds',
-    `${full}the store does not respond or cannot be used, and plants get 503 responses`,
     storeAdvice,
   );
   check(
     'tokens',
-    state.areTokensCurrent,
+    !state.areTokensCurrent &&
+      `${full}the token table cannot be read, so no token is accepted and plants get 503 responses`,
     `${state.tokensKnown} tokens are cached and current`,
-    `${full}the token table cannot be read, so no token is accepted and plants get 503 responses`,
     storeAdvice,
   );
-  check(
-    'commits',
-    state.commitsFailingMs === 0,
-    'commits succeed',
-    `${full}commits fail and most plants get 503 responses`,
-    storeAdvice,
-  );
-  check('damage', !state.isDamaged, 'no damage of the store is known', DAMAGE.fault, DAMAGE.advice);
-  check(
-    'disk',
-    diskBytes === 0 || freeBytes >= DISK_FREE_BYTES_MIN || (isDiskFull && state.commitsFailingMs > 0),
-    'the disk of the store has space, or is not on this machine',
-    `the disk of the store is nearly full (${free})`,
-    DISK_ADVICE,
-  );
+  const commitsFail = state.commitsFailingMs > 0;
+  const commitsFault = commitsFail && `${full}commits fail and most plants get 503 responses`;
+  check('commits', commitsFault, 'commits succeed', storeAdvice);
+  check('damage', state.isDamaged && DAMAGE.fault, 'no damage of the store is known', DAMAGE.advice);
+  // A full disk is already the reason why commits fail.
+  const isNearlyFull = diskBytes !== 0 && freeBytes < DISK_FREE_BYTES_MIN && !(isDiskFull && commitsFail);
+  const diskFault = isNearlyFull && `the disk of the store is nearly full (${free})`;
+  check('disk', diskFault, 'the disk of the store has space, or is not on this machine', DISK_ADVICE);
   check(
     'queue',
-    plantsInFlight < plantsInFlightMax,
+    plantsInFlight >= plantsInFlightMax &&
+      'the limit of plants in flight is reached, so further plants get 503 responses',
     `${plantsInFlight} of at most ${plantsInFlightMax} plants wait for a commit or are in one`,
-    'the limit of plants in flight is reached, so further plants get 503 responses',
     'find the senders of many plants; if commits are slow, check the disk or the database server',
   );
   for (const warning of storeWarnings.filter(each => each !== DAMAGE_WARNING))
-    check('warnings', false, '', warning, 'fix this soon, since plants may be lost later');
+    check('warnings', warning, '', 'fix this soon, since plants may be lost later');
   return checks;
 }

@@ -280,7 +280,10 @@ test('in a damaged file of an SQLite store, a lost page and exchanged pages end 
     }
     if (change !== lost) continue;
     const token = await addToken(database, 'test');
-    await using service = await startTestService({ database });
+    const console = { database: 'the store', settings: [] };
+    await using service = await startTestService({ database, console });
+    const search = await call(await signIn(service), 'GET', 'plants?name=z');
+    assert.match(await search.text(), /the store is damaged, .*; run npx plant-store verify, /);
     const statuses = await Array.fromAsync([2_000, 1, 9_000], async id => {
       return (await sendBody(service.url, token, `{"id":${id},"name":"plant ${id}","tag":"t"}`)).status;
     });
