@@ -1,8 +1,8 @@
 import { closeSync, openSync, readlinkSync, statSync } from 'node:fs';
-import { threadId, workerData } from 'node:worker_threads';
+import { threadId } from 'node:worker_threads';
 import type { RepeatedIdRule, SchemaSteps } from '../plant-store.ts';
 import type { Row } from '../revision-rows.ts';
-import { replyToCalls } from './called-thread.ts';
+import { replyToCalls, threadData } from './called-thread.ts';
 import { APPLICATION_ID, openForWriting, StoreFileReplaced } from './database.ts';
 import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './limits.ts';
 import { type Batch, type BatchResults, unpackWrites } from './packed-batch.ts';
@@ -213,7 +213,7 @@ export class StoreWriter {
   }
 }
 
-const writer = new StoreWriter(workerData as SqliteSettings);
+const writer = new StoreWriter(threadData as SqliteSettings);
 
 replyToCalls(([operation, ...args]: WriterCall) => {
   const run = writer[operation] as (...args: unknown[]) => unknown;
