@@ -5,15 +5,17 @@ import { StoreFileReplaced, unavailable } from './database.ts';
 /** The class of an error is lost between threads. The first one that fits names it. */
 const ERROR_CLASSES = [StoreRejected, StoreFileReplaced, StoreDamaged, StoreUnavailable];
 
-/** Interval in which a called thread runs its event loop. */
+/** A called thread runs its event loop at this interval. */
 const EVENT_LOOP_INTERVAL_MS = 1_000;
+/** The message of {@link announceReply}. */
+const REPLY_FOLLOWS = 0;
 
 type Reply<Result> = { result: Result } | { errorClass: number; message: string };
 
 interface RunningThread<Result> {
   worker: Worker;
-  /** Counts the calls that were posted. The thread waits for its next value. */
-  posted: Int32Array<SharedArrayBuffer>;
+  /** A counter. The thread sleeps until it changes. */
+  wakeUps: Int32Array<SharedArrayBuffer>;
   /** The calls without a reply, in their order. */
   calls: PromiseWithResolvers<Result>[];
 }
@@ -44,13 +46,19 @@ export class CalledThread<Call, Result> {
     try {
       this.#running ??= this.#start();
       this.#running.worker.postMessage(call);
-      Atomics.add(this.#running.posted, 0, 1);
-      Atomics.notify(this.#running.posted, 0);
       this.#running.calls.push(reply);
+      this.wake();
     } catch (cause) {
       reply.reject(new StoreUnavailable(`the ${this.#name} thread cannot be started`, { cause }));
     }
     return reply.promise;
+  }
+
+  /** Wakes the thread, because a call follows soon. A CPU that sleeps takes a while to wake. */
+  wake(): void {
+    if (this.#running === undefined) return;
+    Atomics.add(this.#running.wakeUps, 0, 1);
+    Atomics.notify(this.#running.wakeUps, 0);
   }
 
   /**
@@ -79,10 +87,11 @@ export class CalledThread<Call, Result> {
   }
 
   #start(): RunningThread<Result> {
-    const posted = new Int32Array(new SharedArrayBuffer(4));
-    const worker = new Worker(this.#program, { workerData: { posted, data: this.#data } });
-    const running: RunningThread<Result> = { worker, posted, calls: [] };
-    worker.on('message', (reply: Reply<Result>) => {
+    const wakeUps = new Int32Array(new SharedArrayBuffer(4));
+    const worker = new Worker(this.#program, { workerData: { wakeUps, data: this.#data } });
+    const running: RunningThread<Result> = { worker, wakeUps, calls: [] };
+    worker.on('message', (reply: Reply<Result> | typeof REPLY_FOLLOWS) => {
+      if (reply === REPLY_FOLLOWS) return;
       const call = running.calls.shift();
       // `end` and the `error` event may precede the last replies. Their calls have failed then.
       if (call === undefined) return;
@@ -104,28 +113,34 @@ function failCalls<Result>({ calls }: RunningThread<Result>, message: string, ca
   for (const { reject } of calls.splice(0)) reject(new StoreUnavailable(message, { cause }));
 }
 
-/** What the creator of this thread has given to its program. */
+/** The data of the {@link CalledThread} that started this thread. */
 export const threadData: unknown = workerData?.data;
 
 /**
  * Makes this thread reply to the calls of a {@link CalledThread}, one at a time.
  *
- * The thread waits for calls outside its event loop, because a futex wakes it sooner and with less
- * CPU time. The counter is read before the port: a call that is posted later changes the counter,
- * so the wait for it ends at once. The event loop runs once a second. Then V8 frees the objects of
- * SQLite that nothing refers to.
+ * It sleeps outside its event loop: a futex costs less than an event. No wake-up is lost, because
+ * the counter is read before the calls. A later call changes the counter, so the sleep ends at
+ * once. The event loop frees the objects of SQLite that are no longer used.
  */
 export function replyToCalls<Call>(resultOf: (call: Call) => unknown): void {
-  const port = parentPort!;
-  const { posted } = workerData as { posted: Int32Array<SharedArrayBuffer> };
+  const { wakeUps } = workerData as Pick<RunningThread<unknown>, 'wakeUps'>;
   const endsAt = performance.now() + EVENT_LOOP_INTERVAL_MS;
   for (let leftMs = EVENT_LOOP_INTERVAL_MS; leftMs > 0; leftMs = endsAt - performance.now()) {
-    const count = Atomics.load(posted, 0);
-    const received = receiveMessageOnPort(port);
-    if (received === undefined) Atomics.wait(posted, 0, count, leftMs);
-    else port.postMessage(replyTo(resultOf, received.message));
+    const count = Atomics.load(wakeUps, 0);
+    const received = receiveMessageOnPort(parentPort!);
+    if (received === undefined) Atomics.wait(wakeUps, 0, count, leftMs);
+    else parentPort!.postMessage(replyTo(resultOf, received.message));
   }
   setImmediate(() => replyToCalls(resultOf));
+}
+
+/**
+ * Wakes the caller, because the reply follows soon. So what is left to do takes no time: the caller
+ * would still be waking up.
+ */
+export function announceReply(): void {
+  parentPort!.postMessage(REPLY_FOLLOWS);
 }
 
 function replyTo<Call>(resultOf: (call: Call) => unknown, call: Call): Reply<unknown> {
