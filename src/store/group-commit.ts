@@ -24,6 +24,8 @@ export const BATCH_REPEATS_MAX = 64;
 /** How an engine takes batches. */
 interface BatchRules {
   commit: PlantCommits['commit'];
+  /** Called shortly before a call of `commit`. */
+  prepare?: () => void;
   /** Maximum number of batches in flight. */
   commitsInFlightMax: number;
   /**
@@ -115,6 +117,7 @@ export class GroupCommit implements PlantQueue {
     this.#queuedTextLength += textLength;
     if (!this.#dispatchIsDue) {
       this.#dispatchIsDue = true;
+      this.#engine.prepare?.();
       setImmediate(() => this.#dispatch());
     }
     const queuedAt = this.#now();

@@ -1,7 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { workerData } from 'node:worker_threads';
-import { replyToCalls } from './called-thread.ts';
+import { replyToCalls, threadData } from './called-thread.ts';
 import { CHECKPOINT_REMAINING_PAGES_MAX } from './limits.ts';
 
 export type CheckpointCall = 'checkpoint' | 'close';
@@ -15,7 +14,7 @@ export interface CheckpointProgress {
 
 const PASSES_MAX = 5;
 
-const path = workerData as string;
+const path = threadData as string;
 let database: DatabaseSync | undefined;
 
 replyToCalls((call: CheckpointCall) => {

@@ -2,17 +2,19 @@ import { OUTCOMES } from '../../contract/plant.ts';
 import type { PlantWrite, WriteResult } from '../plant-store.ts';
 
 /**
- * A batch as it is sent to the writer thread. Structured clone copies one array and one text much
- * faster than an object with bigints for each plant.
+ * A batch as it is sent to the writer thread. Structured clone copies texts much faster than
+ * objects.
+ *
+ * - `integers`: id and content checksum of each plant, as an array of int64 with a character for
+ *   each byte
+ * - `rest`: name, tag or null, and `recordedBy` of each plant, one after the other, as a JSON array
  */
-export interface Batch {
-  /** Id and content checksum of each plant, one after the other. */
-  integers: BigInt64Array;
-  /** Name, tag or null, and `recordedBy` of each plant, one after the other, as a JSON array. */
-  rest: string;
-}
+export type Batch = [integers: string, rest: string];
 
-/** The results of a batch: for each plant an index into {@link RESULTS}, and its revision. */
+/**
+ * The results of a batch, sent as JSON: for each plant an index into {@link RESULTS}, and its
+ * revision.
+ */
 export interface BatchResults {
   outcomes: number[];
   revisions: number[];
@@ -32,10 +34,12 @@ export function packWrites(writes: readonly PlantWrite[]): Batch {
     integers[next++] = contentChecksum;
     rest.push(plant.name, plant.tag ?? null, recordedBy);
   }
-  return { integers, rest: JSON.stringify(rest) };
+  return [Buffer.from(integers.buffer).toString('latin1'), JSON.stringify(rest)];
 }
 
-export function unpackWrites({ integers, rest }: Batch): PlantWrite[] {
+export function unpackWrites([bytes, rest]: Batch): PlantWrite[] {
+  const integers = new BigInt64Array(bytes.length / 8);
+  Buffer.from(integers.buffer).write(bytes, 'latin1');
   const values = JSON.parse(rest);
   const writes: PlantWrite[] = [];
   for (let index = 0; 2 * index < integers.length; index++) {

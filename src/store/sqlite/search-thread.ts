@@ -1,5 +1,4 @@
-import { workerData } from 'node:worker_threads';
-import { replyToCalls } from './called-thread.ts';
+import { replyToCalls, threadData } from './called-thread.ts';
 import { openForReading } from './database.ts';
 import { queryRows } from './queries.ts';
 
@@ -11,6 +10,6 @@ export type SearchCall = [text: string, values: unknown[]];
  * write-ahead log. An idle one would keep a deleted log in use after the writer has closed it.
  */
 replyToCalls(([text, values]: SearchCall) => {
-  using database = openForReading(workerData as string);
+  using database = openForReading(threadData as string);
   return queryRows(database, text, values);
 });

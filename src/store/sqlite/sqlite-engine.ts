@@ -16,7 +16,7 @@ import type { Row } from '../revision-rows.ts';
 import { CalledThread } from './called-thread.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { StoreFileReplaced } from './database.ts';
-import { packWrites, unpackResults } from './packed-batch.ts';
+import { type BatchResults, packWrites, unpackResults } from './packed-batch.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
 
 /** After this time, the last known sizes are used until a hanging file system responds. */
@@ -60,11 +60,12 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
 
   openQueue(commit: PlantCommits['commit']): PlantQueue {
     // While the writer flushes one batch, the next one is already in its queue.
-    return new GroupCommit({ commit, commitsInFlightMax: 2, isSequential: true });
+    const prepare = () => this.#writer.wake();
+    return new GroupCommit({ commit, prepare, commitsInFlightMax: 2, isSequential: true });
   }
 
   async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
-    const results = await this.#call('commit', packWrites(writes));
+    const results: BatchResults = JSON.parse(await this.#call('commit', ...packWrites(writes)));
     this.#checkpoints.committed();
     this.#flushes.count++;
     this.#flushes.totalMs += results.flushMs;

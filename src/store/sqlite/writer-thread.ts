@@ -1,11 +1,11 @@
 import { closeSync, openSync, readlinkSync, statSync } from 'node:fs';
-import { threadId, workerData } from 'node:worker_threads';
+import { threadId } from 'node:worker_threads';
 import type { RepeatedIdRule, SchemaSteps } from '../plant-store.ts';
 import type { Row } from '../revision-rows.ts';
-import { replyToCalls } from './called-thread.ts';
+import { announceReply, replyToCalls, threadData } from './called-thread.ts';
 import { APPLICATION_ID, openForWriting, StoreFileReplaced } from './database.ts';
 import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './limits.ts';
-import { type Batch, type BatchResults, unpackWrites } from './packed-batch.ts';
+import { type Batch, unpackWrites } from './packed-batch.ts';
 import { PlantTable } from './plant-table.ts';
 import { queryRows } from './queries.ts';
 import { rewriteWal } from './wal-flush.ts';
@@ -111,12 +111,14 @@ export class StoreWriter {
     this.#run(({ plants }) => plants.checkSchema());
   }
 
-  commit(batch: Batch): BatchResults {
+  /** @returns {@link BatchResults} as JSON */
+  commit(...batch: Batch): string {
     return this.#run(open => {
       this.#prepareWal(open);
       const results = open.plants.commit(unpackWrites(batch));
+      announceReply();
       this.#checkFiles(open);
-      return results;
+      return JSON.stringify(results);
     });
   }
 
@@ -218,7 +220,7 @@ export class StoreWriter {
   }
 }
 
-const writer = new StoreWriter(workerData as SqliteSettings);
+const writer = new StoreWriter(threadData as SqliteSettings);
 
 replyToCalls(([operation, ...args]: WriterCall) => {
   const run = writer[operation] as (...args: unknown[]) => unknown;

@@ -15,7 +15,7 @@ const PROGRAM = `
     if (call === 'throw') throw new Error('thrown');
     if (call === 'wait') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
     if (call === 'exit') process.exit();
-    if (call === 'die') process.nextTick(() => { throw new Error('died'); });
+    if (call === 'die') return () => 'a result that cannot be copied to another thread';
     return [call, threadId];
   });`;
 
