@@ -127,7 +127,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       settings.console &&
       new OperatorConsole({
         ...{ engine, readState, rejected, log, version: VERSION, ...settings.console },
-        samples: opened.use(samplesOf(metrics, queue, engine)),
+        samples: opened.use(new Samples(metrics, queue, engine)),
         search: opened.use(await openSearch(settings.database)),
         onToken: token => tokens.add(token),
         onError: rateLimitedLog(details => log.error(details, 'a request of the console failed')),
@@ -155,14 +155,6 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       .catch(cause => log.error({ err: cause }, 'a part of the service could not be closed'));
     throw error;
   }
-}
-
-function samplesOf(metrics: Metrics, queue: PlantQueue, engine: StorageEngine): Samples {
-  return new Samples(
-    metrics,
-    () => queue.statistics.plantsInFlight,
-    () => engine.lastRuns(),
-  );
 }
 
 function plantServer(

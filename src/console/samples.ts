@@ -1,44 +1,34 @@
 import { createHistogram } from 'node:perf_hooks';
 import { ERRORS } from '../contract/errors.ts';
-import { isErrorName } from '../http/response.ts';
+import { isErrorName, type Result } from '../http/response.ts';
 import type { Counts, Metrics } from '../ops/metrics.ts';
-import type { CommandRun } from '../store/plant-store.ts';
+import type { StorageEngine } from '../store/open-store.ts';
+import type { CommandRun, PlantQueue } from '../store/plant-store.ts';
 
-/** A sample a second for 15 minutes, and one of ten seconds for 24 hours: at most 3 MB. */
-const SHORT_INTERVAL_SECONDS = 1;
-const SHORT_SAMPLES_MAX = 15 * 60;
-const LONG_INTERVAL_SECONDS = 10;
-const LONG_SAMPLES_MAX = (24 * 60 * 60) / LONG_INTERVAL_SECONDS;
-const MARKS_MAX = 100;
+/** Both together take at most 3 MB. */
+const SHORT = { intervalSeconds: 1, length: 15 * 60 };
+const LONG = { intervalSeconds: 10, length: 24 * 60 * 6 };
 
-/** What the page marks on its time axes. The times are seconds since 1970. */
-interface Mark {
-  at: number;
-  text: string;
-  /** The sample in which it became known. */
-  sampledAt: number;
-}
-
-/** Samples of the last 24 hours, from the counters of the metrics, and what happened meanwhile. */
+/** Samples of the last 24 hours, from the counters of the metrics, and times that the page marks. */
 export class Samples implements Disposable {
   readonly #metrics: Metrics;
-  readonly #plantsInFlight: () => number;
-  readonly #lastRuns: () => Promise<CommandRun[]>;
+  readonly #queue: PlantQueue;
+  readonly #engine: StorageEngine;
   readonly #short: SampleRing;
   readonly #long: SampleRing;
-  readonly #marks: Mark[] = [];
+  readonly #startedAt = Date.now();
+  #runs: CommandRun[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(metrics: Metrics, plantsInFlight: () => number, lastRuns: () => Promise<CommandRun[]>) {
+  constructor(metrics: Metrics, queue: PlantQueue, engine: StorageEngine) {
     this.#metrics = metrics;
-    this.#plantsInFlight = plantsInFlight;
-    this.#lastRuns = lastRuns;
-    const second = thisSecond();
-    this.#short = new SampleRing(SHORT_INTERVAL_SECONDS, SHORT_SAMPLES_MAX, second, metrics.counts());
-    this.#long = new SampleRing(LONG_INTERVAL_SECONDS, LONG_SAMPLES_MAX, second, metrics.counts());
+    this.#queue = queue;
+    this.#engine = engine;
+    const counts = metrics.counts();
+    this.#short = new SampleRing(SHORT, counts);
+    this.#long = new SampleRing(LONG, counts);
     metrics.createMicroseconds = this.#short.createMicroseconds;
-    this.#mark(second, 'start');
-    void this.#markRuns();
+    void this.#readRuns();
     this.#wait();
   }
 
@@ -46,89 +36,85 @@ export class Samples implements Disposable {
     clearTimeout(this.#timer);
   }
 
-  /** @param second 0: all samples. One that is later than the newest sample counts as 0 */
+  /** @param second 0: all samples, as for one that is in the future */
   after(second: number) {
-    const newest = this.#short.newest;
-    const since = second > newest ? 0 : second;
-    const marks = this.#marks.filter(({ sampledAt }) => sampledAt > since);
-    return { newest, rings: [this.#short.after(since), this.#long.after(since)], marks };
+    const { newest } = this.#short;
+    const rings = [this.#short, this.#long].map(ring => ring.after(second > newest ? 0 : second));
+    return { newest, rings, startedAt: this.#startedAt, runs: this.#runs };
   }
 
-  /** Each timer is for the next full second. Repeated intervals would drift, and skip a second. */
+  /** Each timer is for the next full second: equal intervals would drift, and skip a second. */
   #wait(): void {
     this.#timer = setTimeout(() => this.#sample(), 1_000 - (Date.now() % 1_000));
   }
 
   #sample(): void {
-    const second = thisSecond();
     const counts = this.#metrics.counts();
-    const inFlight = this.#plantsInFlight();
+    const { plantsInFlight } = this.#queue.statistics;
     // Percentiles of ten seconds come from all their durations, not from other percentiles.
     this.#long.createMicroseconds.add(this.#short.createMicroseconds);
-    this.#short.add(second, counts, inFlight);
-    if (this.#long.add(second, counts, inFlight)) void this.#markRuns();
+    this.#short.add(counts, plantsInFlight);
+    if (this.#long.add(counts, plantsInFlight)) void this.#readRuns();
     this.#wait();
   }
 
   /** The store watch reports a store that does not respond. */
-  async #markRuns(): Promise<void> {
-    for (const { command, endedAt } of await this.#lastRuns().catch(() => []))
-      this.#mark(Math.floor(endedAt / 1_000), command);
-  }
-
-  #mark(at: number, text: string): void {
-    if (this.#marks.some(mark => mark.at === at && mark.text === text)) return;
-    this.#marks.push({ at, text, sampledAt: this.#short.newest + 1 });
-    if (this.#marks.length > MARKS_MAX) this.#marks.shift();
+  async #readRuns(): Promise<void> {
+    this.#runs = await this.#engine.lastRuns().catch(() => this.#runs);
   }
 }
 
-/** The newest samples of one interval. A sample has the time of its end. */
+/** The newest samples of one interval. The time of a sample is its end. */
 class SampleRing {
   /** Durations since the last sample. */
   readonly createMicroseconds = createHistogram();
-  readonly #interval: number;
+  readonly #intervalSeconds: number;
   readonly #length: number;
-  /** By the names of lines in browser/now.js. NaN: not measured. Most errors never get a column. */
+  /** By the names of lines in browser/now.js. NaN: not measured. Most errors have no column. */
   readonly #columns = new Map<string, Float64Array>();
-  /** The number of the newest sample since 1970. */
+  /** The newest sample, in intervals since 1970. */
   #newest: number;
   #count = 0;
   #before: Counts;
   /** The second of #before. */
-  #since: number;
+  #since = thisSecond();
 
-  constructor(interval: number, length: number, second: number, counts: Counts) {
-    this.#interval = interval;
+  constructor({ intervalSeconds, length }: typeof SHORT, counts: Counts) {
+    this.#intervalSeconds = intervalSeconds;
     this.#length = length;
-    this.#newest = Math.floor(second / interval);
+    this.#newest = Math.floor(this.#since / intervalSeconds);
     this.#before = counts;
-    this.#since = second;
   }
 
   /** The second of the newest sample. */
   get newest(): number {
-    return this.#newest * this.#interval;
+    return this.#newest * this.#intervalSeconds;
   }
 
   /** Adds a sample if its interval has ended. @returns whether it has */
-  add(second: number, counts: Counts, inFlight: number): boolean {
-    const number = Math.floor(second / this.#interval);
-    const steps = number - this.#newest;
+  add(counts: Counts, plantsInFlight: number): boolean {
+    const second = thisSecond();
+    const newest = Math.floor(second / this.#intervalSeconds);
+    const steps = newest - this.#newest;
     if (steps === 0) return false;
-    this.#newest = number;
+    // If the clock was set back, steps is negative: the samples after the new time are gone.
     this.#count = Math.max(0, Math.min(this.#count + steps, this.#length));
-    // The clock was set back. The samples of the time that comes again are gone.
-    const elapsedSeconds = steps < 0 ? this.#interval : second - this.#since;
-    // A late timer: nothing was measured in the seconds before.
+    // After a late timer, nothing was measured before.
     for (let missing = 1; missing < Math.min(steps, this.#length); missing++)
-      for (const column of this.#columns.values()) column[(number - missing) % this.#length] = Number.NaN;
-    for (const [name, value] of valuesOf(this.#before, counts, elapsedSeconds)) this.#set(name, value);
+      for (const column of this.#columns.values()) column[(newest - missing) % this.#length] = Number.NaN;
+    this.#newest = newest;
+    const seconds = Math.max(1, second - this.#since);
+    const before = this.#before;
+    for (const [result, count] of counts.responses)
+      this.#set(nameOf(result), (count - before.responses.get(result)!) / seconds);
     const created = this.createMicroseconds;
     for (const percentile of [50, 99])
       this.#set(`p${percentile}`, created.count === 0 ? Number.NaN : created.percentile(percentile) / 1000);
-    // At the end of the interval.
-    this.#set('inFlight', inFlight);
+    this.#set('inFlight', plantsInFlight);
+    // Means. Without a batch, 0 / 0 is NaN.
+    const batches = counts.batches - before.batches;
+    this.#set('batchPlants', (counts.batchPlants - before.batchPlants) / batches);
+    this.#set('commitMs', ((counts.commitSeconds - before.commitSeconds) * 1000) / batches);
     created.reset();
     this.#before = counts;
     this.#since = second;
@@ -141,31 +127,24 @@ class SampleRing {
     column[this.#newest % this.#length] = Math.round(value * 1000) / 1000;
   }
 
-  /** @returns samples by name, oldest first, without those that are all 0; null: not measured */
+  /** @returns samples by name, oldest first, without names that are always 0; as JSON, NaN is null */
   after(second: number) {
-    const after = Math.floor(second / this.#interval);
-    const count = Math.max(0, Math.min(this.#count, this.#newest - after));
+    const count = Math.min(this.#count, this.#newest - Math.floor(second / this.#intervalSeconds));
     const first = this.#newest - count + 1;
-    const values: Record<string, (number | null)[]> = {};
-    for (const [name, column] of this.#columns) {
-      const some = Array.from({ length: count }, (_, index) => column[(first + index) % this.#length]!);
-      // JSON has null for NaN.
-      if (some.some(value => value !== 0)) values[name] = some;
-    }
-    return { interval: this.#interval, from: first * this.#interval, to: this.newest, values };
+    const columns = [...this.#columns].map(([name, column]): [name: string, values: number[]] => [
+      name,
+      Array.from({ length: count }, (_, index) => column[(first + index) % this.#length]!),
+    ]);
+    return {
+      ...{ interval: this.#intervalSeconds, from: first * this.#intervalSeconds, count },
+      columns: Object.fromEntries(columns.filter(([, values]) => values.some(value => value !== 0))),
+    };
   }
 }
 
-/** What was counted between two readings: rates per second, and means of the batches. */
-function* valuesOf(before: Counts, counts: Counts, seconds: number): Iterable<[string, number]> {
-  for (const [result, count] of counts.responses) {
-    const name = isErrorName(result) ? `${ERRORS[result].number} ${result}` : result;
-    yield [name, (count - before.responses.get(result)!) / seconds];
-  }
-  const batches = counts.batches - before.batches;
-  // Without a batch, 0 / 0: not measured.
-  yield ['batchPlants', (counts.batchPlants - before.batchPlants) / batches];
-  yield ['commitMs', ((counts.commitSeconds - before.commitSeconds) * 1000) / batches];
+/** The name of a line: an outcome, or the number and the name of an error. */
+function nameOf(result: Result): string {
+  return isErrorName(result) ? `${ERRORS[result].number} ${result}` : result;
 }
 
 function thisSecond(): number {

@@ -6,10 +6,13 @@ import { request, useLoad } from './requests.js';
 
 const INTERVAL_MS = 1_000;
 const RANGES = { '5 min': 300, '15 min': 900, '1 h': 3_600, '6 h': 21_600, '24 h': 86_400 };
-const SHORT_SAMPLES_SECONDS = 960;
-const ZOOM_SECONDS_MIN = 30;
+/** The page has samples of one second for this time. */
+const SECONDS_MAX = 920;
+const ZOOM_SAMPLES_MIN = 10;
+/** The color of errors. */
+const FIRST_ERROR_LOOK = 3;
 /** For users who prefer reduced motion: the plots do not move every second. */
-const REDUCED_MOTION_INTERVAL_SECONDS = 15;
+const REDUCED_MOTION_SECONDS = 15;
 const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 
 /** @type {{ title: string, unit: string, height?: number, lines?: import('./plot.js').Line[] }[]} */
@@ -33,7 +36,7 @@ const PANELS = [
       { name: 'p99', label: 'p99', look: 1 },
     ],
   },
-  { title: 'Plants in flight', unit: 'plants', lines: [{ name: 'inFlight', label: 'at the end', look: 1 }] },
+  { title: 'Plants in flight', unit: 'plants', lines: [{ name: 'inFlight', label: 'in flight', look: 1 }] },
   { title: 'Batch size', unit: 'plants', lines: [{ name: 'batchPlants', label: 'mean', look: 1 }] },
   { title: 'Commit time', unit: 'ms', lines: [{ name: 'commitMs', label: 'mean', look: 1 }] },
 ];
@@ -41,79 +44,77 @@ const PANELS = [
 /**
  * What the page has and shows. It outlives the screen, a lost connection and the service.
  *
- * @typedef {Map<number, Record<string, number | null>>} Samples by the second of their end
+ * @typedef {{ columns: Record<string, (number | null)[]>, index: number }} Sample
+ * @typedef {Map<number, Sample>} Samples by the second of their end
  */
 const rings = /** @type {Record<number, Samples>} */ ({ 1: new Map(), 10: new Map() });
-const marks = /** @type {Map<string, import('./plot.js').Mark>} */ (new Map());
+const marks = /** @type {Map<number, string>} by second */ (new Map());
 /** Errors by number and name. Each has the same color while the page is open. */
 const errors = /** @type {Set<string>} */ (new Set());
+const hidden = /** @type {Set<string>} */ (new Set());
+const view = { span: 900, zoom: /** @type {[from: number, to: number] | undefined} */ (undefined) };
 let newest = 0;
-let keptView = {
-  span: 900,
-  zoom: /** @type {[from: number, to: number] | undefined} */ (undefined),
-  hidden: /** @type {string[]} */ ([]),
-};
 
 async function load() {
   const body = await request(`now?after=${newest}`);
   newest = body.newest;
-  for (const { interval, from, to, values } of body.rings) {
+  for (const { interval, from, count, columns } of body.rings) {
     const samples = rings[interval] ?? new Map();
-    for (let second = from; second <= to; second += interval)
-      samples.set(second, valuesAt(values, (second - from) / interval));
-    const oldest = newest - (interval === 1 ? SHORT_SAMPLES_SECONDS : RANGES['24 h']);
-    // Seconds after the newest were before the clock was set back.
+    for (let index = 0; index < count; index++) samples.set(from + index * interval, { columns, index });
+    const oldest = newest - (interval === 1 ? SECONDS_MAX : RANGES['24 h']);
+    // The clock of the service may have been set back.
     for (const second of samples.keys()) if (second < oldest || second > newest) samples.delete(second);
-    for (const name of Object.keys(values)) if (/^\d/.test(name)) errors.add(name);
+    for (const name of Object.keys(columns)) if (/^\d/.test(name)) errors.add(name);
   }
-  for (const mark of body.marks) marks.set(`${mark.at} ${mark.text}`, mark);
+  marks.set(Math.floor(body.startedAt / 1000), 'start');
+  for (const { command, endedAt } of body.runs) marks.set(Math.floor(endedAt / 1000), command);
   return body;
 }
 
 /**
- * @param {Record<string, (number | null)[]>} columns
- * @param {number} index
+ * @param {Sample | undefined} sample
+ * @param {string} name
  */
-function valuesAt(columns, index) {
-  return Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, column[index] ?? null]));
+function valueIn(sample, name) {
+  if (sample === undefined) return null;
+  const column = sample.columns[name];
+  // The service leaves out columns of zeros.
+  return column === undefined ? 0 : (column[sample.index] ?? null);
 }
 
 /** @param {{ isLost: boolean }} props while the connection is lost, the readiness is unknown */
 export function Now({ isLost }) {
-  const [view, setView] = useState(keptView);
+  const [, redraw] = useState(0);
   const [cursor, setCursor] = useState(/** @type {number | undefined} */ (undefined));
   const { content, error } = useLoad(load, INTERVAL_MS);
-  const change = (/** @type {Partial<typeof view>} */ part) => {
-    keptView = { ...keptView, ...part };
-    setView(keptView);
-  };
-  const end = newest - (newest % (reducedMotion.matches ? REDUCED_MOTION_INTERVAL_SECONDS : 1));
+  const end = newest - (newest % (reducedMotion.matches ? REDUCED_MOTION_SECONDS : 1));
   const [from, to] = view.zoom ?? [end - view.span, end];
-  const interval = from >= newest - SHORT_SAMPLES_SECONDS ? 1 : 10;
+  const interval = from >= newest - SECONDS_MAX ? 1 : 10;
   const [first, last] = [Math.ceil(from / interval), Math.floor(to / interval)];
   const axis = useMemo(() => readAxis(first, last, interval), [first, last, interval]);
   if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
-  const index = (cursor ?? last * interval) / interval - first;
-  const onZoom = (/** @type {number} */ from, /** @type {number} */ to) => {
-    if (from === undefined) change({ zoom: undefined });
-    else if (to - from >= ZOOM_SECONDS_MIN) change({ zoom: [from, to] });
+  const change = (/** @type {Partial<typeof view>} */ part) => {
+    Object.assign(view, part);
+    redraw(previous => previous + 1);
+  };
+  const onZoom = (/** @type {typeof view.zoom} */ zoom) => {
+    if (zoom === undefined || zoom[1] - zoom[0] >= ZOOM_SAMPLES_MIN * interval) change({ zoom });
   };
   const onToggle = (/** @type {string} */ name) => {
-    const { hidden } = view;
-    change({ hidden: hidden.includes(name) ? hidden.filter(each => each !== name) : [...hidden, name] });
+    if (!hidden.delete(name)) hidden.add(name);
+    change({});
   };
+  const index = cursor === undefined ? last - first : axis.seconds.indexOf(cursor);
+  const time = timeText(axis.seconds[index] ?? newest);
   return html`
     ${isLost ? null : html`<${Readiness} readiness=${content.readiness} />`}
     <${Problem} what="Not updated" error=${error} />
-    <div class="links" role="group" aria-label="Time shown">${Object.entries(RANGES).map(
-      ([label, span]) =>
-        html`<button type="button" aria-pressed=${view.zoom === undefined && view.span === span} onClick=${() => change({ span, zoom: undefined })}>${label}</button>`,
-    )}</div>
-    <p class="note">Values of the ${interval === 1 ? 'second' : '10 seconds'} until ${timeText(first * interval + index * interval)}. ${axis.marks.map(({ at, text }) => `Mark: ${text} at ${timeText(at)}. `)}Drag over a plot to see a part, and double-click it to see all.</p>
-    <div class="panels">${PANELS.map(panel => {
-      const lines = panel.lines ?? axis.errorLines;
-      return html`<${Panel} key=${panel.title} ...${{ ...panel, lines, axis, index, cursor, hidden: view.hidden, onCursor: setCursor, onZoom, onToggle }} />`;
-    })}</div>`;
+    <div class="links" role="group" aria-label="Time shown">${Object.entries(RANGES).map(([label, span]) => {
+      const isOn = view.zoom === undefined && view.span === span;
+      return html`<button type="button" class=${isOn ? 'main' : ''} aria-pressed=${isOn} onClick=${() => change({ span, zoom: undefined })}>${label}</button>`;
+    })}</div>
+    <p class="note">Values of the ${interval === 1 ? 'second' : '10 seconds'} until ${time}. ${axis.marks.map(([at, text]) => `Mark: ${text} at ${timeText(at)}. `)}To see a part, drag over a plot; to go back, double-click it.</p>
+    <div class="panels">${PANELS.map(({ lines = axis.errorLines, ...panel }) => html`<${Panel} key=${panel.title} ...${{ ...panel, ...axis, lines, time, index, cursor, onCursor: setCursor, onZoom, onToggle }} />`)}</div>`;
 }
 
 /**
@@ -127,10 +128,10 @@ function readAxis(first, last, interval) {
   const seconds = Array.from({ length: last - first + 1 }, (_, index) => (first + index) * interval);
   const samples = seconds.map(second => rings[interval]?.get(second));
   const errorLines = [...errors]
-    .map((name, index) => ({ name, label: name, look: index + 3 }))
-    .filter(({ name }) => samples.some(sample => sample?.[name]));
-  const isShown = (/** @type {{ at: number }} */ { at }) => at >= first * interval && at <= last * interval;
-  return { seconds, samples, errorLines, marks: [...marks.values()].filter(isShown) };
+    .map((name, index) => ({ name, label: name, look: index + FIRST_ERROR_LOOK }))
+    .filter(({ name }) => samples.some(sample => valueIn(sample, name)));
+  const isShown = (/** @type {number} */ at) => at >= first * interval && at <= last * interval;
+  return { seconds, samples, errorLines, marks: [...marks].filter(([at]) => isShown(at)) };
 }
 
 /**
@@ -152,37 +153,26 @@ function Readiness({ readiness: { status, checks } }) {
 }
 
 /**
- * @param {{ title: string, unit: string, lines: import('./plot.js').Line[], height?: number,
- *   axis: ReturnType<typeof readAxis>, index: number, cursor: number | undefined, hidden: string[],
- *   onCursor: (second: number | undefined) => void, onZoom: () => void, onToggle: (name: string) => void }} props
+ * @param {Parameters<typeof Plot>[0] & { samples: (Sample | undefined)[], time: string, index: number,
+ *   onToggle: (name: string) => void }} props
  */
-function Panel({ title, unit, lines, height = 150, axis, index, hidden, onToggle, ...rest }) {
-  const visible = lines.filter(({ name }) => !hidden.includes(name));
-  const read = useMemo(
-    () => visible.map(({ name }) => axis.samples.map(sample => valueIn(sample, name))),
-    [axis, visible.length],
+function Panel({ lines, samples, time, index, onToggle, ...props }) {
+  const visible = lines.filter(({ name }) => !hidden.has(name));
+  const key = visible.map(({ name }) => name).join();
+  const values = useMemo(
+    () => visible.map(({ name }) => samples.map(each => valueIn(each, name))),
+    [samples, key],
   );
-  const shown = (/** @type {string} */ name) => numberText(valueIn(axis.samples[index], name));
-  const text = visible.map(({ name, label }) => `${label} ${shown(name)} ${unit}`).join(', ');
+  const valueText = (/** @type {string} */ name) => numberText(valueIn(samples[index], name));
+  const text = `${time}: ${visible.map(({ name, label }) => `${label} ${valueText(name)}`).join(', ')} ${props.unit}`;
   return html`<section class="panel">
-    <h2>${title}</h2>
+    <h2>${props.title}</h2>
     <div class="values">${lines.map(
       ({ name, label, look }) => html`<div key=${name}>
-        <button type="button" class="legend" aria-pressed=${!hidden.includes(name)} onClick=${() => onToggle(name)}><${Swatch} look=${look} />${label}</button>
-        <div><strong>${shown(name)}</strong> <span class="note">${unit}</span></div>
+        <button type="button" class="legend" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}><${Swatch} look=${look} />${label}</button>
+        <div><strong>${valueText(name)}</strong> <span class="note">${props.unit}</span></div>
       </div>`,
     )}</div>
-    <${Plot} key=${visible.map(({ name }) => name).join()} ...${{ ...rest, title, unit, height, lines: visible, values: read, seconds: axis.seconds, marks: axis.marks, text: `${timeText(axis.seconds[index] ?? 0)}: ${text}` }} />
+    <${Plot} key=${key} ...${{ ...props, lines: visible, values, text }} />
   </section>`;
-}
-
-/**
- * @param {Record<string, number | null> | undefined} sample
- * @param {string} name
- */
-function valueIn(sample, name) {
-  if (sample === undefined) return null;
-  // The service leaves out what is 0.
-  const value = sample[name];
-  return value === undefined ? 0 : value;
 }
