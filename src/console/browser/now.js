@@ -104,8 +104,9 @@ export function Now({ isLost }) {
     if (!hidden.delete(name)) hidden.add(name);
     change({});
   };
-  const index = cursor === undefined ? last - first : axis.seconds.indexOf(cursor);
-  const time = timeText(axis.seconds[index] ?? newest);
+  // A cursor that leaves the axis stays at its beginning.
+  const index = Math.max(0, Math.min(Math.round((cursor ?? end) / interval), last) - first);
+  const time = timeText(axis.seconds[index] ?? end);
   return html`
     ${isLost ? null : html`<${Readiness} readiness=${content.readiness} />`}
     <${Problem} what="Not updated" error=${error} />
@@ -114,7 +115,7 @@ export function Now({ isLost }) {
       return html`<button type="button" class=${isOn ? 'main' : ''} aria-pressed=${isOn} onClick=${() => change({ span, zoom: undefined })}>${label}</button>`;
     })}</div>
     <p class="note">Values of the ${interval === 1 ? 'second' : '10 seconds'} until ${time}. ${axis.marks.map(([at, text]) => `Mark: ${text} at ${timeText(at)}. `)}To see a part, drag over a plot; to go back, double-click it.</p>
-    <div class="panels">${PANELS.map(({ lines = axis.errorLines, ...panel }) => html`<${Panel} key=${panel.title} ...${{ ...panel, ...axis, lines, time, index, cursor, onCursor: setCursor, onZoom, onToggle }} />`)}</div>`;
+    <div class="panels">${PANELS.map(({ lines = axis.errorLines, ...panel }) => html`<${Panel} key=${panel.title} ...${{ ...panel, ...axis, lines, time, index, isHeld: cursor !== undefined, onCursor: setCursor, onZoom, onToggle }} />`)}</div>`;
 }
 
 /**
@@ -153,21 +154,21 @@ function Readiness({ readiness: { status, checks } }) {
 }
 
 /**
- * @param {Parameters<typeof Plot>[0] & { samples: (Sample | undefined)[], time: string, index: number,
+ * @param {Parameters<typeof Plot>[0] & { samples: (Sample | undefined)[], time: string,
  *   onToggle: (name: string) => void }} props
  */
-function Panel({ lines, samples, time, index, onToggle, ...props }) {
+function Panel({ lines, samples, time, onToggle, ...props }) {
   const visible = lines.filter(({ name }) => !hidden.has(name));
   const key = visible.map(({ name }) => name).join();
   const values = useMemo(
     () => visible.map(({ name }) => samples.map(each => valueIn(each, name))),
     [samples, key],
   );
-  const valueText = (/** @type {string} */ name) => numberText(valueIn(samples[index], name));
+  const valueText = (/** @type {string} */ name) => numberText(valueIn(samples[props.index], name));
   const text = `${time}: ${visible.map(({ name, label }) => `${label} ${valueText(name)}`).join(', ')} ${props.unit}`;
   return html`<section class="panel">
     <h2>${props.title}</h2>
-    <div class="values">${lines.map(
+    <div class="values">${lines.length === 0 ? html`<p class="note">none in this time</p>` : null}${lines.map(
       ({ name, label, look }) => html`<div key=${name}>
         <button type="button" class="legend" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}><${Swatch} look=${look} />${label}</button>
         <div><strong>${valueText(name)}</strong> <span class="note">${props.unit}</span></div>

@@ -40,13 +40,13 @@ export function Swatch({ look }) {
 
 /**
  * @param {{ title: string, unit: string, seconds: number[], lines: readonly Line[], values: readonly (number | null)[][],
- *   height?: number, marks: [second: number, text: string][], cursor: number | undefined, text: string,
+ *   height?: number, marks: [second: number, text: string][], index: number, isHeld: boolean, text: string,
  *   onCursor: (second: number | undefined) => void, onZoom: (zoom?: [from: number, to: number]) => void }} props
- *   a value is null if nothing was measured; `text` describes the values at the cursor. For other
+ *   a value is null if nothing was measured; `isHeld` if the user chose the index; `text` describes the values at the cursor. For other
  *   lines, give the component another key
  */
 export function Plot(props) {
-  const { title, seconds, values, height = HEIGHT, cursor, text, onCursor, onZoom } = props;
+  const { title, seconds, values, height = HEIGHT, index, isHeld, text, onCursor, onZoom } = props;
   const shown = useRef(props);
   shown.current = props;
   const place = useRef(/** @type {HTMLDivElement | null} */ (null));
@@ -66,9 +66,8 @@ export function Plot(props) {
   useEffect(() => {
     plotter.current?.setData(/** @type {import('./uplot.js').default.AlignedData} */ ([seconds, ...values]));
   }, [seconds]);
-  useEffect(() => plotter.current && moveCursor(plotter.current, cursor), [cursor]);
+  useEffect(() => plotter.current && moveCursor(plotter.current, props), [index, isHeld]);
   const last = seconds.length - 1;
-  const index = cursor === undefined ? last : seconds.indexOf(cursor);
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     const step = KEYS[event.key];
     if (step === undefined) return;
@@ -88,10 +87,10 @@ export function Plot(props) {
 
 /**
  * @param {UPlot} plot
- * @param {number | undefined} second
+ * @param {Parameters<typeof Plot>[0]} shown
  */
-function moveCursor(plot, second) {
-  plot.setCursor({ left: second === undefined ? -10 : plot.valToPos(second, 'x'), top: 0 });
+function moveCursor(plot, { seconds, index, isHeld }) {
+  plot.setCursor({ left: isHeld ? plot.valToPos(seconds[index] ?? 0, 'x') : -10, top: 0 });
 }
 
 /**
@@ -129,7 +128,7 @@ function plotOptions(root, shown) {
       setSelect: [onSelect],
       draw: [plot => drawMarks(plot, shown.current.marks, axis.stroke())],
       // The cursor stays at its time, not below the pointer: its values stay.
-      setScale: [plot => moveCursor(plot, shown.current.cursor)],
+      setScale: [plot => moveCursor(plot, shown.current)],
     },
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, SMALLEST_Y_MAX)] } },
     axes: [
