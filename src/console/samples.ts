@@ -110,11 +110,11 @@ class SampleRing {
     const created = this.createMicroseconds;
     for (const percentile of [50, 99])
       this.#set(`p${percentile}`, created.count === 0 ? Number.NaN : created.percentile(percentile) / 1000);
-    this.#set('inFlight', plantsInFlight);
+    this.#set('in flight', plantsInFlight);
     // Means. Without a batch, 0 / 0 is NaN.
     const batches = counts.batches - before.batches;
-    this.#set('batchPlants', (counts.batchPlants - before.batchPlants) / batches);
-    this.#set('commitMs', ((counts.commitSeconds - before.commitSeconds) * 1000) / batches);
+    this.#set('mean batch', (counts.batchPlants - before.batchPlants) / batches);
+    this.#set('mean commit', ((counts.commitSeconds - before.commitSeconds) * 1000) / batches);
     created.reset();
     this.#before = counts;
     this.#since = second;

@@ -15,39 +15,25 @@ const FIRST_ERROR_LOOK = 3;
 const REDUCED_MOTION_SECONDS = 15;
 const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 
-/** @type {{ title: string, unit: string, height?: number, lines?: import('./plot.js').Line[] }[]} */
+/** The names of lines are in the responses. Those of errors are what occurred. */
 const PANELS = [
-  {
-    title: 'Plants per second',
-    unit: 'per second',
-    height: 280,
-    lines: [
-      { name: 'created', label: 'created', look: 0 },
-      { name: 'revised', label: 'revised', look: 1 },
-      { name: 'unchanged', label: 'unchanged', look: 2 },
-    ],
-  },
+  { title: 'Plants per second', unit: 'per second', height: 280, names: ['created', 'revised', 'unchanged'] },
   { title: 'Errors per second', unit: 'per second' },
-  {
-    title: 'Response time',
-    unit: 'ms',
-    lines: [
-      { name: 'p50', label: 'p50', look: 0 },
-      { name: 'p99', label: 'p99', look: 1 },
-    ],
-  },
-  { title: 'Plants in flight', unit: 'plants', lines: [{ name: 'inFlight', label: 'in flight', look: 1 }] },
-  { title: 'Batch size', unit: 'plants', lines: [{ name: 'batchPlants', label: 'mean', look: 1 }] },
-  { title: 'Commit time', unit: 'ms', lines: [{ name: 'commitMs', label: 'mean', look: 1 }] },
+  { title: 'Response time', unit: 'ms', names: ['p50', 'p99'] },
+  { title: 'Plants in flight', unit: 'plants', names: ['in flight'] },
+  { title: 'Batch size', unit: 'plants', names: ['mean batch'] },
+  { title: 'Commit time', unit: 'ms', names: ['mean commit'] },
 ];
 
 /**
  * What the page has and shows. It outlives the screen, a lost connection and the service.
  *
- * @typedef {{ columns: Record<string, (number | null)[]>, index: number }} Sample
- * @typedef {Map<number, Sample>} Samples by the second of their end
+ * @typedef {(name: string) => number | null} Sample null: not measured
  */
-const rings = /** @type {Record<number, Samples>} */ ({ 1: new Map(), 10: new Map() });
+const rings = /** @type {Record<number, Map<number, Sample>>} by interval and second */ ({
+  1: new Map(),
+  10: new Map(),
+});
 const marks = /** @type {Map<number, string>} by second */ (new Map());
 /** Errors by number and name. Each has the same color while the page is open. */
 const errors = /** @type {Set<string>} */ (new Set());
@@ -60,7 +46,11 @@ async function load() {
   newest = body.newest;
   for (const { interval, from, count, columns } of body.rings) {
     const samples = rings[interval] ?? new Map();
-    for (let index = 0; index < count; index++) samples.set(from + index * interval, { columns, index });
+    // The service leaves out columns of zeros.
+    for (let index = 0; index < count; index++)
+      samples.set(from + index * interval, (/** @type {string} */ name) =>
+        name in columns ? columns[name][index] : 0,
+      );
     const oldest = newest - (interval === 1 ? SECONDS_MAX : RANGES['24 h']);
     // The clock of the service may have been set back.
     for (const second of samples.keys()) if (second < oldest || second > newest) samples.delete(second);
@@ -69,17 +59,6 @@ async function load() {
   marks.set(Math.floor(body.startedAt / 1000), 'start');
   for (const { command, endedAt } of body.runs) marks.set(Math.floor(endedAt / 1000), command);
   return body;
-}
-
-/**
- * @param {Sample | undefined} sample
- * @param {string} name
- */
-function valueIn(sample, name) {
-  if (sample === undefined) return null;
-  const column = sample.columns[name];
-  // The service leaves out columns of zeros.
-  return column === undefined ? 0 : (column[sample.index] ?? null);
 }
 
 /** @param {{ isLost: boolean }} props while the connection is lost, the readiness is unknown */
@@ -115,7 +94,7 @@ export function Now({ isLost }) {
       return html`<button type="button" class=${isOn ? 'main' : ''} aria-pressed=${isOn} onClick=${() => change({ span, zoom: undefined })}>${label}</button>`;
     })}</div>
     <p class="note">Values of the ${interval === 1 ? 'second' : '10 seconds'} until ${time}. ${axis.marks.map(([at, text]) => `Mark: ${text} at ${timeText(at)}. `)}To see a part, drag over a plot; to go back, double-click it.</p>
-    <div class="panels">${PANELS.map(({ lines = axis.errorLines, ...panel }) => html`<${Panel} key=${panel.title} ...${{ ...panel, ...axis, lines, time, index, isHeld: cursor !== undefined, onCursor: setCursor, onZoom, onToggle }} />`)}</div>`;
+    <div class="panels">${PANELS.map(({ names, ...panel }) => html`<${Panel} key=${panel.title} ...${{ ...panel, ...axis, lines: names?.map((name, look) => ({ name, look })) ?? axis.errorLines, time, index, isHeld: cursor !== undefined, onCursor: setCursor, onZoom, onToggle }} />`)}</div>`;
 }
 
 /**
@@ -129,8 +108,8 @@ function readAxis(first, last, interval) {
   const seconds = Array.from({ length: last - first + 1 }, (_, index) => (first + index) * interval);
   const samples = seconds.map(second => rings[interval]?.get(second));
   const errorLines = [...errors]
-    .map((name, index) => ({ name, label: name, look: index + FIRST_ERROR_LOOK }))
-    .filter(({ name }) => samples.some(sample => valueIn(sample, name)));
+    .map((name, index) => ({ name, look: index + FIRST_ERROR_LOOK }))
+    .filter(({ name }) => samples.some(sample => sample?.(name)));
   const isShown = (/** @type {number} */ at) => at >= first * interval && at <= last * interval;
   return { seconds, samples, errorLines, marks: [...marks].filter(([at]) => isShown(at)) };
 }
@@ -157,23 +136,23 @@ function Readiness({ readiness: { status, checks } }) {
  * @param {Parameters<typeof Plot>[0] & { samples: (Sample | undefined)[], time: string,
  *   onToggle: (name: string) => void }} props
  */
-function Panel({ lines, samples, time, onToggle, ...props }) {
+function Panel({ height = 150, lines, samples, time, onToggle, ...props }) {
   const visible = lines.filter(({ name }) => !hidden.has(name));
   const key = visible.map(({ name }) => name).join();
   const values = useMemo(
-    () => visible.map(({ name }) => samples.map(each => valueIn(each, name))),
+    () => visible.map(({ name }) => samples.map(sample => sample?.(name) ?? null)),
     [samples, key],
   );
-  const valueText = (/** @type {string} */ name) => numberText(valueIn(samples[props.index], name));
-  const text = `${time}: ${visible.map(({ name, label }) => `${label} ${valueText(name)}`).join(', ')} ${props.unit}`;
+  const valueText = (/** @type {string} */ name) => numberText(samples[props.index]?.(name));
+  const text = `${time}: ${visible.map(({ name }) => `${name} ${valueText(name)}`).join(', ')} ${props.unit}`;
   return html`<section class="panel">
     <h2>${props.title}</h2>
     <div class="values">${lines.length === 0 ? html`<p class="note">none in this time</p>` : null}${lines.map(
-      ({ name, label, look }) => html`<div key=${name}>
-        <button type="button" class="legend" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}><${Swatch} look=${look} />${label}</button>
+      ({ name, look }) => html`<div key=${name}>
+        <button type="button" class="legend" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}><${Swatch} look=${look} />${name}</button>
         <div><strong>${valueText(name)}</strong> <span class="note">${props.unit}</span></div>
       </div>`,
     )}</div>
-    <${Plot} key=${key} ...${{ ...props, lines: visible, values, text }} />
+    <${Plot} key=${key} ...${{ ...props, height, lines: visible, values, text }} />
   </section>`;
 }

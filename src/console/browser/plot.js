@@ -5,7 +5,6 @@ import Plotter from './uplot.js';
 
 const SECOND = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const MINUTE = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
-const HEIGHT = 150;
 const SMALLEST_Y_MAX = 1;
 const FONT_PX = 12;
 const FONT = `${FONT_PX}px system-ui, sans-serif`;
@@ -35,18 +34,19 @@ export function Swatch({ look }) {
 
 /**
  * @typedef {import('./uplot.js').default} UPlot
- * @typedef {{ name: string, label: string, look: number }} Line
+ * @typedef {{ name: string, look: number }} Line
  */
 
 /**
- * @param {{ title: string, unit: string, seconds: number[], lines: readonly Line[], values: readonly (number | null)[][],
- *   height?: number, marks: [second: number, text: string][], index: number, isHeld: boolean, text: string,
- *   onCursor: (second: number | undefined) => void, onZoom: (zoom?: [from: number, to: number]) => void }} props
- *   a value is null if nothing was measured; `isHeld` if the user chose the index; `text` describes the values at the cursor. For other
- *   lines, give the component another key
+ * @param {{ title: string, unit: string, seconds: number[], lines: readonly Line[],
+ *   values: readonly (number | null)[][], height: number, marks: [second: number, text: string][],
+ *   index: number, isHeld: boolean, text: string, onCursor: (second: number | undefined) => void,
+ *   onZoom: (zoom?: [from: number, to: number]) => void }} props a value is null if nothing was
+ *   measured; `text` describes the values at the index, and `isHeld` tells whether the user chose it.
+ *   For other lines, give the component another key
  */
 export function Plot(props) {
-  const { title, seconds, values, height = HEIGHT, index, isHeld, text, onCursor, onZoom } = props;
+  const { title, seconds, values, height, index, isHeld, text, onCursor, onZoom } = props;
   const shown = useRef(props);
   shown.current = props;
   const place = useRef(/** @type {HTMLDivElement | null} */ (null));
@@ -110,7 +110,7 @@ function color(element, property) {
  * @returns {import('./uplot.js').default.Options}
  */
 function plotOptions(root, shown) {
-  const { lines, unit, height = HEIGHT } = shown.current;
+  const { lines, unit, height } = shown.current;
   const axis = { stroke: color(root, 'color'), font: FONT, ticks: { show: false } };
   const grid = { stroke: color(root, 'borderTopColor'), width: 1 };
   /** @param {UPlot} plot */
