@@ -126,7 +126,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       settings.console &&
       new OperatorConsole({
         ...{ engine, damage, rejected, log, version: VERSION, restartedAt, ...settings.console },
-        samples: opened.use(new Samples(metrics, () => queue.statistics.plantsInFlight)),
+        samples: opened.use(new Samples(metrics, queue, engine)),
         search: opened.use(await openSearch(settings.database)),
         onToken: token => tokens.add(token),
         onError: damage.observed(

@@ -35,7 +35,9 @@ const TEXTS: Record<string, () => string> = {
   'style.css': () => readFileSync(new URL('../style.css', import.meta.url), 'utf8'),
   'tokens.js': () => readFileSync(new URL('./browser/tokens.js', import.meta.url), 'utf8'),
   'uplot.css': () => readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.min.css')), 'utf8'),
-  'uplot.js': () => `${readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.iife.min.js')), 'utf8')}
+  // It reads the language, and fails where that is no language tag, as in the locale C.UTF-8.
+  'uplot.js': () => `const navigator = { language: 'en' };
+${readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.iife.min.js')), 'utf8')}
 export { uPlot as default };`,
 };
 const TYPES: Record<string, string> = { css: 'text/css', js: 'text/javascript' };

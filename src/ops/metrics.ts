@@ -1,7 +1,7 @@
 import type { RecordableHistogram } from 'node:perf_hooks';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { ERROR_NAMES, ERRORS } from '../contract/errors.ts';
-import { OUTCOMES, type Outcome } from '../contract/plant.ts';
+import { OUTCOMES } from '../contract/plant.ts';
 import { isErrorName, isOutcome, type Result } from '../http/response.ts';
 import { type CommandRun, FAULTS_FOUND } from '../store/plant-store.ts';
 import type { ServiceState } from './readiness.ts';
@@ -13,8 +13,9 @@ const DURATION_BOUNDS_SECONDS = [
 ];
 const BATCH_BOUNDS_PLANTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 
-/** What was counted since the start: plants by outcome, and responses with an error. */
-export interface Counts extends Record<Outcome | 'failed', number> {
+/** What was counted since the start. */
+export interface Counts {
+  responses: ReadonlyMap<Result, number>;
   batches: number;
   batchPlants: number;
   commitSeconds: number;
@@ -76,12 +77,8 @@ export class Metrics {
 
   /** The console of the operator shows the difference of two readings. */
   counts(): Counts {
-    const responses = (result: Result): number => this.#responses.get(result)!;
     return {
-      created: responses('created'),
-      revised: responses('revised'),
-      unchanged: responses('unchanged'),
-      failed: ERROR_NAMES.reduce((sum, name) => sum + responses(name), 0),
+      responses: new Map(this.#responses),
       batches: this.#batchPlants.total.count,
       batchPlants: this.#batchPlants.total.sum,
       commitSeconds: this.#commitDuration.total.sum,

@@ -10,8 +10,7 @@ import { type RunningService, startTestService } from '../harness/running-servic
 import { sqliteUnderTest } from '../harness/store-under-test.ts';
 import { until } from '../harness/until.ts';
 
-/** uPlot needs a locale that is a language tag, which the default of this browser may not be. */
-const DESKTOP = { viewport: { width: 1280, height: 900 }, locale: 'en-GB' };
+const DESKTOP = { viewport: { width: 1280, height: 900 } };
 const VIEWS = {
   light: DESKTOP,
   dark: { ...DESKTOP, colorScheme: 'dark' },
@@ -73,7 +72,7 @@ function assertSound({ requests, complaints }: RecordedPage, service: RunningSer
   );
 }
 
-test('the console shows live plots, plants with exact ids, hostile bodies as text, and tokens, accessibly', async () => {
+test('the console shows plants with exact ids, hostile bodies as text, and tokens, accessibly', async () => {
   await using service = await startTestService({ console: CONSOLE });
   const opened = await signIn(service);
   const { page } = opened;
@@ -89,14 +88,6 @@ test('the console shows live plots, plants with exact ids, hostile bodies as tex
   const ids = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)';
   const row = `SELECT 10000000 + i, 1, 'oak', NULL, 1, 1, 0 FROM n`;
   await sqliteUnderTest().sql(service.database, `INSERT INTO plant_revision ${ids} ${row}`);
-  const created = page.locator('.panel', { hasText: 'Plants per second' }).locator('dd').first();
-  let id = 1_000;
-  await until('the plot moves', async () => {
-    assert.equal(await sendText(service, `{"id":${id++},"name":"oak"}`), 200);
-    return Number.parseInt((await created.textContent()) ?? '', 10) > 10;
-  });
-  assert.ok((await page.locator('canvas').count()) >= 2);
-
   await show(page, 'Plants');
   await page.getByRole('link', { name: '-9223372036854775808' }).waitFor();
   const SEARCHES: [label: string, text: string, found: string][] = [

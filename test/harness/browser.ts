@@ -23,9 +23,10 @@ export interface RecordedPage {
  * Starts a real Chromium, without data of earlier tests. npm installs one on Linux x64 only. On
  * other systems set the environment variable `PLANT_STORE_TEST_CHROMIUM` to the path of a Chromium.
  *
+ * @param env variables of the environment, besides those of this process
  * @throws without a Chromium: a test that needs a browser fails and is not skipped
  */
-export async function startBrowser() {
+export async function startBrowser(env: Record<string, string> = {}) {
   const named = process.env.PLANT_STORE_TEST_CHROMIUM;
   const files = named === undefined ? await bundledChromium() : { executablePath: named, env: {} };
   const browser = await chromium.launch({
@@ -33,7 +34,7 @@ export async function startBrowser() {
     // The flags that the package recommends disable the same-origin policy, which is tested. The
     // sandbox does not work for root.
     args: ['--no-sandbox', '--no-zygote', '--disable-gpu'],
-    env: { ...process.env, ...files.env },
+    env: { ...process.env, ...files.env, ...env },
   });
   return {
     /** Opens a page that shares no data with other pages. */

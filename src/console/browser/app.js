@@ -61,7 +61,7 @@ function App({ problem }) {
   return html`
     <a class="skip" href="#content" onClick=${focusMain}>Skip to the content</a>
     <${Header} current=${name} onSignedOut=${() => setState('signed out')} />
-    <main id="content" tabindex="-1" ref=${main}><h1>${title}</h1><${component} key=${name} id=${route.id} query=${route.query} isLost=${state === 'lost'} /></main>`;
+    <main id="content" tabindex="-1" ref=${main}><h1>${title}</h1><${component} key=${name} id=${route.id} query=${route.query} /></main>`;
 }
 
 /** @param {{ current: string, onSignedOut: () => void }} props */

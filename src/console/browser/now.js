@@ -1,94 +1,139 @@
-// The screen Now: what an operator asks first, and plots of the last 15 minutes.
+// The screen Now: what an operator asks first, and plots of the last 24 hours.
 import { Facts, numberText, Problem } from './display.js';
-import { Plot, timeText } from './plot.js';
-import { html, useRef, useState } from './preact.js';
+import { Plot, Swatch, timeText } from './plot.js';
+import { html, useMemo, useState } from './preact.js';
 import { request, useLoad } from './requests.js';
 
 const INTERVAL_MS = 1_000;
-const HISTORY_SECONDS = 900;
-/** A shorter time axis would draw the first seconds as a few long lines. */
-const SHORTEST_AXIS_SECONDS = 60;
+const RANGES = { '5 min': 300, '15 min': 900, '1 h': 3_600, '6 h': 21_600, '24 h': 86_400 };
+/** The page has samples of one second for this time. */
+const SECONDS_MAX = 920;
+const ZOOM_SAMPLES_MIN = 10;
+/** The color of errors. */
+const FIRST_ERROR_LOOK = 3;
+/** For users who prefer reduced motion: the plots do not move every second. */
+const REDUCED_MOTION_SECONDS = 15;
+const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 
-/**
- * Lines differ in color and in pattern. Their swatches in app.css have the same.
- *
- * @type {{ title: string, unit: string, height?: number, lines: import('./plot.js').Line[] }[]}
- */
+/** The names of lines are in the responses. Those of errors are what occurred. */
 const PANELS = [
-  {
-    title: 'Plants per second',
-    unit: 'per second',
-    height: 280,
-    lines: [
-      { name: 'created', label: 'created' },
-      { name: 'revised', label: 'revised', dash: [8, 4] },
-      { name: 'unchanged', label: 'unchanged', dash: [2, 3] },
-      { name: 'failed', label: 'other responses', dash: [12, 3, 3, 3] },
-    ],
-  },
-  {
-    title: 'Response time',
-    unit: 'ms',
-    lines: [
-      { name: 'p50', label: 'p50' },
-      { name: 'p99', label: 'p99', dash: [8, 4] },
-    ],
-  },
-  { title: 'Plants in flight', unit: 'plants', lines: [{ name: 'inFlight', label: 'now' }] },
-  { title: 'Batch size', unit: 'plants', lines: [{ name: 'batchPlants', label: 'mean' }] },
-  { title: 'Commit time', unit: 'ms', lines: [{ name: 'commitMs', label: 'mean' }] },
+  { title: 'Plants per second', unit: 'per second', height: 280, names: ['created', 'revised', 'unchanged'] },
+  { title: 'Errors per second', unit: 'per second' },
+  { title: 'Response time', unit: 'ms', names: ['p50', 'p99'] },
+  { title: 'Plants in flight', unit: 'plants', names: ['in flight'] },
+  { title: 'Batch size', unit: 'plants', names: ['mean batch'] },
+  { title: 'Commit time', unit: 'ms', names: ['mean commit'] },
 ];
 
-/** @typedef {Map<number, Record<string, number | null>>} Samples by second since 1970 */
-
-/** @param {{ isLost: boolean }} props while the connection is lost, the values are old */
-export function Now({ isLost }) {
-  const { current: samples } = useRef(/** @type {Samples} */ (new Map()));
-  const [cursor, setCursor] = useState(/** @type {number | undefined} */ (undefined));
-  const { content, error } = useLoad(async () => {
-    const body = await request(`now?after=${Math.max(0, ...samples.keys())}`);
-    for (const [index, sample] of body.samples.entries()) samples.set(body.from + index, sample);
-    return { ...body, seconds: axisOf(samples) };
-  }, INTERVAL_MS);
-  if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
-  const { seconds, facts } = content;
-  const index = cursor ?? seconds.length - 1;
-  const isLive = seconds.length === 0 || (cursor === undefined && !isLost);
-  return html`
-    <${Facts} rows=${facts} />
-    <${Problem} what="Not updated" error=${error} />
-    <p class="note">Values ${isLive ? 'of the last second' : `at ${timeText(seconds[index])}`}</p>
-    <div class="panels">${PANELS.map(panel => html`<${Panel} key=${panel.title} ...${panel} samples=${samples} seconds=${seconds} index=${index} onCursor=${setCursor} />`)}</div>`;
-}
-
 /**
- * Forgets old samples. A second without a sample stays in the axis: the service did not run then.
+ * What the page has and shows. It outlives the screen, a lost connection and the service.
  *
- * @param {Samples} samples
+ * @typedef {(name: string) => number | null} Sample null: not measured
  */
-function axisOf(samples) {
-  if (samples.size === 0) return [];
-  const newest = Math.max(...samples.keys());
-  for (const second of samples.keys()) if (second <= newest - HISTORY_SECONDS) samples.delete(second);
-  const first = Math.min(newest - SHORTEST_AXIS_SECONDS + 1, ...samples.keys());
-  return Array.from({ length: newest - first + 1 }, (_, index) => first + index);
+const rings = /** @type {Record<number, Map<number, Sample>>} by interval and second */ ({
+  1: new Map(),
+  10: new Map(),
+});
+const marks = /** @type {Map<number, string>} by second */ (new Map());
+/** Errors by number and name. Each has the same color while the page is open. */
+const errors = /** @type {Set<string>} */ (new Set());
+const hidden = /** @type {Set<string>} */ (new Set());
+const view = { span: 900, zoom: /** @type {[from: number, to: number] | undefined} */ (undefined) };
+let newest = 0;
+
+async function load() {
+  const body = await request(`now?after=${newest}`);
+  newest = body.newest;
+  for (const { interval, from, count, columns } of body.rings) {
+    const samples = rings[interval] ?? new Map();
+    // The service leaves out columns of zeros.
+    for (let index = 0; index < count; index++)
+      samples.set(from + index * interval, (/** @type {string} */ name) =>
+        name in columns ? columns[name][index] : 0,
+      );
+    const oldest = newest - (interval === 1 ? SECONDS_MAX : RANGES['24 h']);
+    // The clock of the service may have been set back.
+    for (const second of samples.keys()) if (second < oldest || second > newest) samples.delete(second);
+    for (const name of Object.keys(columns)) if (/^\d/.test(name)) errors.add(name);
+  }
+  marks.set(Math.floor(body.startedAt / 1000), 'start');
+  for (const { command, endedAt } of body.runs) marks.set(Math.floor(endedAt / 1000), command);
+  return body;
+}
+
+export function Now() {
+  const [, redraw] = useState(0);
+  const [cursor, setCursor] = useState(/** @type {number | undefined} */ (undefined));
+  const { content, error } = useLoad(load, INTERVAL_MS);
+  const end = newest - (newest % (reducedMotion.matches ? REDUCED_MOTION_SECONDS : 1));
+  const [from, to] = view.zoom ?? [end - view.span, end];
+  const interval = from >= newest - SECONDS_MAX ? 1 : 10;
+  const [first, last] = [Math.ceil(from / interval), Math.floor(to / interval)];
+  const axis = useMemo(() => readAxis(first, last, interval), [first, last, interval]);
+  if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
+  const change = (/** @type {Partial<typeof view>} */ part) => {
+    Object.assign(view, part);
+    redraw(previous => previous + 1);
+  };
+  const onZoom = (/** @type {typeof view.zoom} */ zoom) => {
+    if (zoom === undefined || zoom[1] - zoom[0] >= ZOOM_SAMPLES_MIN * interval) change({ zoom });
+  };
+  const onToggle = (/** @type {string} */ name) => {
+    if (!hidden.delete(name)) hidden.add(name);
+    change({});
+  };
+  // A cursor that leaves the axis stays at its beginning.
+  const index = Math.max(0, Math.min(Math.round((cursor ?? end) / interval), last) - first);
+  const time = timeText(axis.seconds[index] ?? end);
+  return html`
+    <${Facts} rows=${content.facts} />
+    <${Problem} what="Not updated" error=${error} />
+    <div class="links" role="group" aria-label="Time shown">${Object.entries(RANGES).map(([label, span]) => {
+      const isOn = view.zoom === undefined && view.span === span;
+      return html`<button type="button" class=${isOn ? 'main' : ''} aria-pressed=${isOn} onClick=${() => change({ span, zoom: undefined })}>${label}</button>`;
+    })}</div>
+    <p class="note">Values of the ${interval === 1 ? 'second' : '10 seconds'} until ${time}. ${axis.marks.map(([at, text]) => `Mark: ${text} at ${timeText(at)}. `)}To see a part, drag over a plot; to go back, double-click it.</p>
+    <div class="panels">${PANELS.map(({ names, ...panel }) => html`<${Panel} key=${panel.title} ...${{ ...panel, ...axis, lines: names?.map((name, look) => ({ name, look })) ?? axis.errorLines, time, index, isHeld: cursor !== undefined, onCursor: setCursor, onZoom, onToggle }} />`)}</div>`;
 }
 
 /**
- * @param {{ title: string, unit: string, lines: readonly import('./plot.js').Line[],
- *   height?: number, samples: Samples, seconds: number[], index: number,
- *   onCursor: (index: number | undefined) => void }} props
+ * A second without a sample stays in the axis: the service did not run then.
+ *
+ * @param {number} first in intervals since 1970, as `last`
+ * @param {number} last
+ * @param {number} interval
  */
-function Panel({ title, unit, lines, height = 150, samples, seconds, index, onCursor }) {
-  const values = lines.map(({ name }) => seconds.map(second => samples.get(second)?.[name] ?? null));
+function readAxis(first, last, interval) {
+  const seconds = Array.from({ length: last - first + 1 }, (_, index) => (first + index) * interval);
+  const samples = seconds.map(second => rings[interval]?.get(second));
+  const errorLines = [...errors]
+    .map((name, index) => ({ name, look: index + FIRST_ERROR_LOOK }))
+    .filter(({ name }) => samples.some(sample => sample?.(name)));
+  const isShown = (/** @type {number} */ at) => at >= first * interval && at <= last * interval;
+  return { seconds, samples, errorLines, marks: [...marks].filter(([at]) => isShown(at)) };
+}
+
+/**
+ * @param {Parameters<typeof Plot>[0] & { samples: (Sample | undefined)[], time: string,
+ *   onToggle: (name: string) => void }} props
+ */
+function Panel({ height = 150, lines, samples, time, onToggle, ...props }) {
+  const visible = lines.filter(({ name }) => !hidden.has(name));
+  const key = visible.map(({ name }) => name).join();
+  const values = useMemo(
+    () => visible.map(({ name }) => samples.map(sample => sample?.(name) ?? null)),
+    [samples, key],
+  );
+  const valueText = (/** @type {string} */ name) => numberText(samples[props.index]?.(name));
+  const text = `${time}: ${visible.map(({ name }) => `${name} ${valueText(name)}`).join(', ')} ${props.unit}`;
   return html`<section class="panel">
-    <h2>${title}</h2>
-    <dl class="values">${lines.map(
-      ({ name, label }, line) => html`<div>
-        <dt><span class=${`swatch ${name}`}></span>${label}</dt>
-        <dd><strong>${numberText(values[line]?.[index])}</strong> <span class="note">${unit}</span></dd>
+    <h2>${props.title}</h2>
+    <div class="values">${lines.length === 0 ? html`<p class="note">none in this time</p>` : null}${lines.map(
+      ({ name, look }) => html`<div key=${name}>
+        <button type="button" class="legend" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}><${Swatch} look=${look} />${name}</button>
+        <div><strong>${valueText(name)}</strong> <span class="note">${props.unit}</span></div>
       </div>`,
-    )}</dl>
-    <${Plot} title=${title} seconds=${seconds} lines=${lines} values=${values} height=${height} onCursor=${onCursor} />
+    )}</div>
+    <${Plot} key=${key} ...${{ ...props, height, lines: visible, values, text }} />
   </section>`;
 }

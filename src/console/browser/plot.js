@@ -1,23 +1,96 @@
 // A plot over time. The list of values beside it is the text alternative.
+import { numberText } from './display.js';
 import { html, useEffect, useRef } from './preact.js';
+import Plotter from './uplot.js';
 
-/** Undefined if the locale of the browser is not a language tag, such as en-US@posix. */
-const Plotter = await import('./uplot.js').then(
-  loaded => loaded.default,
-  () => undefined,
-);
-
-/** @typedef {import('./uplot.js').default} UPlot */
-
-const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+const SECOND = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+const MINUTE = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
 const SMALLEST_Y_MAX = 1;
-/** For users who prefer reduced motion: the plot does not move every second. */
-const REDUCED_MOTION_INTERVAL_MS = 15_000;
-const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
+const FONT_PX = 12;
+const FONT = `${FONT_PX}px system-ui, sans-serif`;
+/** Lines differ in color and in pattern, also on paper. */
+const COLORS = ['leaf', 'sky', 'muted', 'brick', 'ochre'];
+const DASHES = [[], [8, 4], [2, 3], [12, 3, 3, 3]];
+/** By how many samples a key moves the cursor. */
+const KEYS = /** @type {Record<string, number>} */ ({
+  ...{ ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity },
+});
 
 /** @param {number} second since 1970 */
 export function timeText(second) {
-  return TIME.format(second * 1000);
+  return SECOND.format(second * 1000);
+}
+
+/** @param {number} look */
+function dashOf(look) {
+  return DASHES[(look + Math.floor(look / COLORS.length)) % DASHES.length] ?? [];
+}
+
+/** A piece of a line, as in the plot. @param {{ look: number }} props */
+export function Swatch({ look }) {
+  const style = { color: `var(--${COLORS[look % COLORS.length]})` };
+  return html`<svg class=${`swatch look${look}`} style=${style} width="32" height="4" aria-hidden="true"><path d="M0 2H32" stroke="currentColor" stroke-width="3" stroke-dasharray=${dashOf(look).join(' ')} /></svg>`;
+}
+
+/**
+ * @typedef {import('./uplot.js').default} UPlot
+ * @typedef {{ name: string, look: number }} Line
+ */
+
+/**
+ * @param {{ title: string, unit: string, seconds: number[], lines: readonly Line[],
+ *   values: readonly (number | null)[][], height: number, marks: [second: number, text: string][],
+ *   index: number, isHeld: boolean, text: string, onCursor: (second: number | undefined) => void,
+ *   onZoom: (zoom?: [from: number, to: number]) => void }} props a value is null if nothing was
+ *   measured; `text` describes the values at the index, and `isHeld` tells whether the user chose it.
+ *   For other lines, give the component another key
+ */
+export function Plot(props) {
+  const { title, seconds, values, height, index, isHeld, text, onCursor, onZoom } = props;
+  const shown = useRef(props);
+  shown.current = props;
+  const place = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const plotter = useRef(/** @type {UPlot | undefined} */ (undefined));
+  useEffect(() => {
+    const { current: root } = place;
+    if (root === null) return;
+    const made = new Plotter(plotOptions(root, shown), [[]], root);
+    plotter.current = made;
+    const observer = new ResizeObserver(() => made.setSize({ width: root.clientWidth, height }));
+    observer.observe(root);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+    };
+  }, []);
+  useEffect(() => {
+    plotter.current?.setData(/** @type {import('./uplot.js').default.AlignedData} */ ([seconds, ...values]));
+  }, [seconds]);
+  useEffect(() => plotter.current && moveCursor(plotter.current, props), [index, isHeld]);
+  const last = seconds.length - 1;
+  const onKey = (/** @type {KeyboardEvent} */ event) => {
+    const step = KEYS[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    onCursor(seconds[Math.max(0, Math.min(last, index + step))]);
+  };
+  const onMove = () => {
+    const left = plotter.current?.cursor.left ?? -1;
+    onCursor(left < 0 ? undefined : seconds[plotter.current?.posToIdx(left) ?? last]);
+  };
+  const leave = () => onCursor(undefined);
+  // The page does not move when the plot appears.
+  return html`<div ref=${place} class="plot" style=${{ minHeight: `${height}px` }} tabindex="0" role="slider"
+    aria-label=${`Time of ${title}`} aria-valuemin="0" aria-valuemax=${last} aria-valuenow=${index} aria-valuetext=${text}
+    onKeyDown=${onKey} onBlur=${leave} onMouseMove=${onMove} onMouseLeave=${leave} onDblClick=${() => onZoom()}></div>`;
+}
+
+/**
+ * @param {UPlot} plot
+ * @param {Parameters<typeof Plot>[0]} shown
+ */
+function moveCursor(plot, { seconds, index, isHeld }) {
+  plot.setCursor({ left: isHeld ? plot.valToPos(seconds[index] ?? 0, 'x') : -10, top: 0 });
 }
 
 /**
@@ -32,81 +105,73 @@ function color(element, property) {
 }
 
 /**
- * @typedef {(number | null)[]} Values one for each second; null if nothing was measured
- * @typedef {{ name: string, label: string, dash?: number[] }} Line
- */
-
-/**
- * @param {{ title: string, seconds: number[], lines: readonly Line[], values: readonly Values[],
- *   height: number, onCursor: (index: number | undefined) => void }} props
- */
-export function Plot({ title, seconds, lines, values, height, onCursor }) {
-  const place = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const plotter = useRef(/** @type {UPlot | undefined} */ (undefined));
-  const drawnAt = useRef(Number.NEGATIVE_INFINITY);
-  useEffect(() => {
-    const { current: root } = place;
-    if (root === null || Plotter === undefined) return;
-    const made = new Plotter(plotOptions(root, lines, height, onCursor), [[]], root);
-    plotter.current = made;
-    const observer = new ResizeObserver(() => made.setSize({ width: root.clientWidth, height }));
-    observer.observe(root);
-    return () => {
-      observer.disconnect();
-      made.destroy();
-    };
-  }, []);
-  useEffect(() => {
-    const now = performance.now();
-    if (reducedMotion.matches && now - drawnAt.current < REDUCED_MOTION_INTERVAL_MS) return;
-    drawnAt.current = now;
-    plotter.current?.setData(/** @type {import('./uplot.js').default.AlignedData} */ ([seconds, ...values]));
-  }, [seconds]);
-  if (Plotter === undefined)
-    return html`<p class="note">No plot: this browser does not tell its language. Its settings have it.</p>`;
-  // The page does not move when the plot appears.
-  return html`<div ref=${place} class="plot" style=${{ minHeight: `${height}px` }} role="img" aria-label=${`Plot of ${title}; its values are in the list beside it`}></div>`;
-}
-
-/**
  * @param {HTMLElement} root
- * @param {readonly Line[]} lines
- * @param {number} height
- * @param {(index: number | undefined) => void} onCursor
+ * @param {{ current: Parameters<typeof Plot>[0] }} shown
  * @returns {import('./uplot.js').default.Options}
  */
-function plotOptions(root, lines, height, onCursor) {
-  const axis = { stroke: color(root, 'color'), font: '12px system-ui, sans-serif', ticks: { show: false } };
+function plotOptions(root, shown) {
+  const { lines, unit, height } = shown.current;
+  const axis = { stroke: color(root, 'color'), font: FONT, ticks: { show: false } };
   const grid = { stroke: color(root, 'borderTopColor'), width: 1 };
+  /** @param {UPlot} plot */
+  const onSelect = plot => {
+    const { left, width } = plot.select;
+    plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    if (width > 0) shown.current.onZoom([plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x')]);
+  };
   return {
-    width: root.clientWidth,
-    height,
-    legend: { show: false },
-    // All plots show the same second below the pointer.
-    cursor: { sync: { key: 'now' }, drag: { x: false, y: false }, y: false },
-    hooks: { setCursor: [({ cursor }) => onCursor(cursor.idx ?? undefined)] },
+    ...{ width: root.clientWidth, height, legend: { show: false } },
+    // The last time is half beside the plot.
+    padding: [null, 36, null, null],
+    cursor: { y: false, drag: { x: true, y: false, setScale: false } },
+    hooks: {
+      setSelect: [onSelect],
+      draw: [plot => drawMarks(plot, shown.current.marks, axis.stroke())],
+      // The cursor stays at its time, not below the pointer: its values stay.
+      setScale: [plot => moveCursor(plot, shown.current)],
+    },
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, SMALLEST_Y_MAX)] } },
     axes: [
       {
-        ...axis,
-        grid: { show: false },
-        size: 30,
-        space: 90,
-        // On a phone, the default would have one label in five minutes.
-        incrs: [5, 15, 30, 60, 120, 180, 300],
-        values: (_plot, splits) => splits.map(timeText),
+        ...{ ...axis, grid: { show: false }, size: 30, space: 70 },
+        incrs: [5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200],
+        values: (_plot, splits, _axis, _space, seconds) =>
+          splits.map(second => (seconds < 60 ? SECOND : MINUTE).format(second * 1000)),
       },
-      { ...axis, grid, size: 56, space: 26 },
+      {
+        ...{ ...axis, grid, size: 56, space: 26, label: unit, labelFont: FONT, labelSize: 18 },
+        values: (_plot, splits) => splits.map(numberText),
+      },
     ],
     series: [
       {},
-      ...lines.map(({ name, dash }) => {
-        const stroke = color(root.parentElement?.querySelector(`.swatch.${name}`), 'borderTopColor');
+      ...lines.map(({ look }) => {
+        const stroke = color(root.parentElement?.querySelector(`.look${look}`), 'color');
         const points = { show: false, size: 5, fill: stroke, filter: lonePoints };
-        return { stroke, width: 2, points, ...(dash && { dash }) };
+        return { stroke, width: 2, points, dash: dashOf(look) };
       }),
     ],
   };
+}
+
+/**
+ * @param {UPlot} plot
+ * @param {[second: number, text: string][]} marks
+ * @param {string} style
+ */
+function drawMarks({ ctx, bbox, valToPos }, marks, style) {
+  const scale = devicePixelRatio;
+  ctx.save();
+  Object.assign(ctx, { fillStyle: style, font: FONT.replace(String(FONT_PX), String(FONT_PX * scale)) });
+  for (const [index, [second, text]] of marks.entries()) {
+    const x = valToPos(second, 'x', true);
+    ctx.fillRect(x, bbox.top, scale, bbox.height);
+    // Texts of neighbors are in different lines. A text near the end is before its mark.
+    const isEnd = x > bbox.left + bbox.width - 50 * scale;
+    ctx.textAlign = isEnd ? 'right' : 'left';
+    ctx.fillText(text, x + (isEnd ? -4 : 4) * scale, bbox.top + ((index % 3) + 1) * FONT_PX * scale);
+  }
+  ctx.restore();
 }
 
 /**

@@ -3,5 +3,6 @@ type State<Value> = [value: Value, set: (next: Value | ((previous: Value) => Val
 export function html(strings: TemplateStringsArray, ...values: unknown[]): object;
 export function render(tree: object, parent: HTMLElement): void;
 export function useEffect(effect: () => unknown, inputs: readonly unknown[]): void;
+export function useMemo<Value>(make: () => Value, inputs: readonly unknown[]): Value;
 export function useRef<Value>(initial: Value): { current: Value };
 export function useState<Value>(initial: Value): State<Value>;
