@@ -82,7 +82,7 @@ export class OperatorConsole implements OpsPage {
 
   constructor(parts: ConsoleParts) {
     this.#parts = parts;
-    this.#sessions = new Sessions(hashes => parts.engine.takeConsoleCodes(hashes, Date.now()));
+    this.#sessions = new Sessions(parts.engine);
     void parts.engine.statistics().then(({ diskFreeBytes }) => {
       this.#start.diskFreeBytes = diskFreeBytes;
     });
@@ -101,11 +101,11 @@ export class OperatorConsole implements OpsPage {
     }
     if (method !== 'GET' && !isOwnOrigin(request))
       return failure(403, 'only the page of the console may send this');
-    if (path !== 'api/session' && !this.#sessions.isActive(secretOf(request)))
-      return failure(401, 'sign in first: run npx plant-store console for a new link');
     const handler = this.#handlers[`${method} ${path}`];
-    if (handler === undefined) return failure(404, 'there is nothing at this path');
     try {
+      if (path !== 'api/session' && !(await this.#sessions.isActive(secretOf(request))))
+        return failure(401, 'sign in first: run npx plant-store console for a new link');
+      if (handler === undefined) return failure(404, 'there is nothing at this path');
       const body = method === 'GET' ? {} : await readJsonBody(request);
       return await handler({ query: new URLSearchParams(query), body, request, response });
     } catch (error) {
@@ -132,8 +132,8 @@ export class OperatorConsole implements OpsPage {
       const [cookie = '', header] = secret.split(' ');
       return json({ secret: header }, 200, sessionCookie(request, cookie));
     },
-    'DELETE api/session': ({ request }) => {
-      this.#sessions.signOut(secretOf(request));
+    'DELETE api/session': async ({ request }) => {
+      await this.#sessions.signOut(secretOf(request));
       return noContent(sessionCookie(request, '', '; Max-Age=0'));
     },
     'GET api/now': async ({ query }) => {
