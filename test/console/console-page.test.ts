@@ -236,18 +236,16 @@ test('long, stacked and right-to-left names leave the tables in shape, and pages
     const { page } = await signIn(service, view);
     await page.goto(`${service.opsUrl}/console/#plants?from=`);
     await page.getByRole('link', { name: 'Next page' }).waitFor();
-    const { rows, isWide } = await page.evaluate(() => ({
-      rows: [...document.querySelectorAll('tbody tr')].map(row => {
-        const { top, bottom } = row.getBoundingClientRect();
-        return { top, bottom };
-      }),
-      isWide: document.documentElement.scrollWidth > document.documentElement.clientWidth,
-    }));
+    const all = await page.locator('tbody tr').all();
+    const rows = (await Promise.all(all.map(row => row.boundingBox()))).map(box => box!);
+    const root = 'document.documentElement';
+    const isWide = await page.evaluate(`${root}.scrollWidth > ${root}.clientWidth`);
     assert.equal(isWide, false, view);
     assert.equal(rows.length, 50);
-    for (const [index, { top, bottom }] of rows.entries()) {
-      assert.ok(bottom - top < 400, `row ${index} of ${view} is ${bottom - top} px high`);
-      assert.ok(index === 0 || top >= rows[index - 1]!.bottom - 1);
+    for (const [index, { y, height }] of rows.entries()) {
+      assert.ok(height < 400, `row ${index} of ${view} is ${height} px high`);
+      const above = rows[index - 1];
+      assert.ok(above === undefined || y >= above.y + above.height - 1);
     }
     await page.getByRole('link', { name: 'Next page' }).click();
     await page.getByText('10 plants found').waitFor();
