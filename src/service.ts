@@ -3,7 +3,8 @@ import { makeConsoleCode } from './auth/console-code.ts';
 import { RateLimit, type RateLimitPolicy } from './auth/rate-limit.ts';
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenCache } from './auth/token-cache.ts';
-import { OperatorConsole, type ShownSetting } from './console/operator-console.ts';
+import { NewestPlants } from './console/newest-plants.ts';
+import { type ConsoleParts, OperatorConsole, type ShownSetting } from './console/operator-console.ts';
 import { RejectedRequests } from './console/rejected-requests.ts';
 import { Samples } from './console/samples.ts';
 import { documentationOf } from './docs-page/docs-page.ts';
@@ -108,8 +109,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // The first check runs before the first plant, so the log begins with the warnings.
     const warnings = (await storeWarnings()) ?? [];
     opened.use(setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS));
-    const rejected = new RejectedRequests();
-    const server = plantServer(settings, tokens, queue, metrics, rejected);
+    const observed = { rejected: new RejectedRequests(), newest: new NewestPlants() };
+    const server = plantServer(settings, tokens, queue, metrics, observed);
     const readState = async (): Promise<ServiceState> => ({
       // Read before the awaits below: a slow store would hide the plants that wait now.
       ...queue.statistics,
@@ -125,9 +126,10 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const operatorConsole =
       settings.console &&
       new OperatorConsole({
-        ...{ engine, damage, rejected, log, version: VERSION, restartedAt, ...settings.console },
+        ...{ engine, damage, ...observed, log, version: VERSION, restartedAt, ...settings.console },
         samples: opened.use(new Samples(metrics, queue, engine)),
         search: opened.use(await openSearch(settings.database)),
+        docsUrl: docsUrlOf(settings, reserved),
         onToken: token => tokens.add(token),
         onError: damage.observed(
           'a search',
@@ -170,7 +172,7 @@ function plantServer(
   tokens: TokenCache,
   queue: PlantQueue,
   metrics: Metrics,
-  rejected: RejectedRequests,
+  { rejected, newest }: { rejected: RejectedRequests; newest: NewestPlants },
 ): PlantServer {
   const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log, logRequest } = settings;
   // The checksum is made in the call that has the parsed plant, so it covers everything after it.
@@ -187,9 +189,26 @@ function plantServer(
     onResponse: (response, request, socket) => {
       metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
       rejected.observe(response, request);
+      newest.observe(response, request);
       logRequest?.(loggedRequest(response, request, socket.remoteAddress));
     },
   });
+}
+
+/**
+ * The address of `/docs`, if it is served.
+ *
+ * @returns a function of the host of the console, which replaces a wildcard address
+ */
+function docsUrlOf(
+  { docs, publicUrl, listen: { host } }: ServiceSettings,
+  reserved: ReservedAddress,
+): ConsoleParts['docsUrl'] {
+  if (!docs) return undefined;
+  if (publicUrl !== undefined) return () => `${publicUrl}/docs`;
+  const { port } = reserved.address() as AddressInfo;
+  const own = ['0.0.0.0', '::'].includes(host) ? undefined : host.includes(':') ? `[${host}]` : host;
+  return consoleHost => `http://${own ?? consoleHost}:${port}/docs`;
 }
 
 export const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;

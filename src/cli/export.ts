@@ -4,6 +4,7 @@ import { devNull } from 'node:os';
 import { Command, Option } from 'commander';
 import { csvLine } from '../contract/csv-line.ts';
 import { checkedRevisions, Damaged, latestPlants } from '../store/audit/checked-revisions.ts';
+import { folded } from '../store/folded-text.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantFilter, PlantRevision } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
@@ -84,7 +85,7 @@ export async function printPlants(
 /** The database would leave out a plant with a damaged tag without a message. */
 function isSelected({ plant }: PlantRevision, options: PlantFilter): boolean {
   const { from = plant.id, name = '', tag = plant.tag } = options;
-  return plant.id >= from && plant.tag === tag && plant.name.startsWith(name);
+  return plant.id >= from && plant.tag === tag && folded(plant.name).includes(folded(name));
 }
 
 const PLANT_CSV_HEADER = csvLine(['id', 'name', 'tag']);

@@ -32,6 +32,7 @@ import {
   secretOf,
   sessionCookie,
 } from './calls.ts';
+import type { NewestPlants } from './newest-plants.ts';
 import { pageFile } from './page-files.ts';
 import type { LabelOf, RejectedRequests } from './rejected-requests.ts';
 import type { Samples } from './samples.ts';
@@ -59,6 +60,9 @@ export interface ConsoleParts {
   samples: Samples;
   damage: KnownDamage;
   rejected: RejectedRequests;
+  newest: NewestPlants;
+  /** The address of `/docs`, for a console at this host; undefined if it is not served. */
+  docsUrl: ((consoleHost: string) => string) | undefined;
   version: string;
   /** Null: this is the first start on this store. */
   restartedAt: number | null;
@@ -92,7 +96,7 @@ export class OperatorConsole implements OpsPage {
 
   constructor(parts: ConsoleParts) {
     this.#parts = parts;
-    this.#sessions = new Sessions(hashes => parts.engine.takeConsoleCodes(hashes, Date.now()));
+    this.#sessions = new Sessions(parts.engine);
     void parts.engine.statistics().then(({ diskFreeBytes }) => {
       this.#start.diskFreeBytes = diskFreeBytes;
     });
@@ -111,11 +115,11 @@ export class OperatorConsole implements OpsPage {
     }
     if (method !== 'GET' && !isOwnOrigin(request))
       return failure(403, 'only the page of the console may send this');
-    if (path !== 'api/session' && !this.#sessions.isActive(secretOf(request)))
-      return failure(401, 'sign in first: run npx plant-store console for a new link');
     const handler = this.#handlers[`${method} ${path}`];
-    if (handler === undefined) return failure(404, 'there is nothing at this path');
     try {
+      if (path !== 'api/session' && !(await this.#sessions.isActive(secretOf(request))))
+        return failure(401, `sign in first: run ${this.#signInCommand()} for a new link`);
+      if (handler === undefined) return failure(404, 'there is nothing at this path');
       const body = method === 'GET' ? {} : await readJsonBody(request);
       return await handler({ query: new URLSearchParams(query), body, request, response });
     } catch (error) {
@@ -138,14 +142,15 @@ export class OperatorConsole implements OpsPage {
       if (secret === undefined)
         return failure(
           403,
-          'this link was used, has expired or is of another store; run npx plant-store console for a new one',
+          `this link was used, has expired or is of another store; run ${this.#signInCommand()} for a new one`,
         );
       this.#parts.log.info('an operator signed in to the console');
       const [cookie = '', header] = secret.split(' ');
       return json({ secret: header }, 200, sessionCookie(request, cookie));
     },
-    'DELETE api/session': ({ request }) => {
-      this.#sessions.signOut(secretOf(request));
+    'GET api/session': () => json({ command: this.#signInCommand() }),
+    'DELETE api/session': async ({ request }) => {
+      await this.#sessions.signOut(secretOf(request));
       return noContent(sessionCookie(request, '', '; Max-Age=0'));
     },
     'GET api/now': async ({ query }) =>
@@ -156,14 +161,21 @@ export class OperatorConsole implements OpsPage {
       return json({
         plants: page.plants.map(each => ({ id: String(each.plant.id), ...this.#shown(each, labelOf) })),
         next: page.next === undefined ? null : String(page.next),
+        searched: page.searched,
       });
     },
-    'GET api/revisions': async ({ query }) => {
+    'GET api/plants/count': async () => json({ revisions: (await this.#parts.search.revisions()) ?? null }),
+    'GET api/newest': async () => json({ plants: this.#parts.newest.list(await this.#labels()) }),
+    'GET api/revisions': async ({ query, request }) => {
       const { id } = filterOf(query);
       const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id, SHOWN_REVISIONS_MAX);
       if (revisions.length === 0) return failure(404, 'no plant has this id');
       const labelOf = await this.#labels();
-      return json({ revisions: revisions.map(each => this.#shown(each, labelOf)) });
+      const { hostname } = new URL(`http://${request.headers.host}`);
+      return json({
+        revisions: revisions.map(each => this.#shown(each, labelOf)),
+        docs: this.#parts.docsUrl?.(hostname) ?? null,
+      });
     },
     'GET api/plants.csv': call => this.#download(call),
     'GET api/rejected': async () => {
@@ -242,6 +254,12 @@ export class OperatorConsole implements OpsPage {
     return { revision, isDamaged: true };
   }
 
+  /** The command that prints a link to this console. The database URL may be a secret. */
+  #signInCommand(): string {
+    const [, ops, source] = this.#parts.settings.find(([name]) => name === 'ops') ?? [];
+    return `npx plant-store console${source === undefined || source === 'default' ? '' : ` --ops ${ops}`}`;
+  }
+
   async #createToken({ label, expiresAt = null }: Call['body']): Promise<HttpResponse> {
     const { engine, onToken, log } = this.#parts;
     const createdAt = Date.now();
@@ -271,7 +289,7 @@ export class OperatorConsole implements OpsPage {
     response.writeHead(200, [...type, ...name, ...COMMON_FIELDS]);
     const page: PlantSearch['page'] = async (...args) => {
       // Ends the search after the client has closed the connection.
-      return response.destroyed ? { plants: [], next: undefined } : await search.page(...args);
+      return response.destroyed ? { plants: [], next: undefined, searched: 0 } : await search.page(...args);
     };
     await pipeline(csvOf(searchAll({ page }, filter), labelOf), response);
   }

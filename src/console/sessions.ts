@@ -1,60 +1,135 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { makeConsoleSecret } from '../auth/console-code.ts';
 import { hashToken } from '../auth/token.ts';
+import type { OperatorTables } from '../store/operator-tables.ts';
 
 /** A session ends after this time without a request. */
 const SESSION_IDLE_MS = 8 * 3_600_000;
-/** Shortest interval between two lookups of codes in the store. */
-const CODE_LOOKUP_INTERVAL_MS = 200;
+/** The end of a session in the store moves at most this often, so it may end this much earlier. */
+const EXTENSION_INTERVAL_MS = 10 * 60_000;
+/** A session that another instance ends is noticed this long after its last check, on its next use. */
+const RECHECK_INTERVAL_MS = 3_000;
+/** Shortest interval between two lookups of the same kind in the store. */
+const LOOKUP_INTERVAL_MS = 200;
 
-/** The sessions of signed-in operators, in memory only: they end with the process. */
+const CODE = /^[A-Za-z0-9_-]{43}$/;
+const SECRET = /^[A-Za-z0-9_-]{43} [A-Za-z0-9_-]{43}$/;
+
+type Store = Pick<
+  OperatorTables,
+  'createConsoleCode' | 'takeConsoleCodes' | 'consoleSessions' | 'extendConsoleSession'
+>;
+
+/**
+ * The sessions of signed-in operators. The store has the hash of each secret, so that a session
+ * survives a restart. A session that this process knows stays valid while the store fails: that is
+ * when an operator needs the console.
+ */
 export class Sessions {
-  readonly #takeCodes: (hashes: string[]) => Promise<string[]>;
-  /** By hash: the time of the last use, ms, monotonic clock. */
-  readonly #usedAt = new Map<string, number>();
-  /** Hashes of the codes that wait for the next lookup, and its result. */
-  #codes: string[] = [];
-  #lookup: Promise<Set<string>> | undefined;
-  /** Settles when the next lookup may begin. */
-  #pause: Promise<unknown> | undefined;
+  readonly #store: Store;
+  /** By key: when it ends, ms since 1970, and when the store was last asked, monotonic clock. */
+  readonly #active = new Map<string, { expiresAt: number; checkedAt: number }>();
+  /** Keys of sessions that ended here. No lookup that began earlier may bring them back. */
+  readonly #signedOut = new Set<string>();
+  readonly #takeCodes: (hash: string) => Promise<Map<string, number>>;
+  readonly #readSessions: (key: string) => Promise<Map<string, number>>;
 
-  /** @param takeCodes uses up one-time codes, and returns those that were valid */
-  constructor(takeCodes: (hashes: string[]) => Promise<string[]>) {
-    this.#takeCodes = takeCodes;
+  constructor(store: Store) {
+    this.#store = store;
+    this.#takeCodes = inBatches(async hashes => {
+      return new Map((await store.takeConsoleCodes(hashes, Date.now())).map(hash => [hash, 0]));
+    });
+    this.#readSessions = inBatches(keys => store.consoleSessions(keys, Date.now()));
   }
 
   /** @returns both halves of a secret, with a blank between them; undefined for a wrong code */
   async signIn(code: string): Promise<string | undefined> {
-    const codeHash = hashToken(code);
-    this.#codes.push(codeHash);
-    this.#lookup ??= this.#lookUpCodes();
+    const hash = hashToken(CODE.test(code) ? code : '');
     // Of several requests with the same code, the first one gets the session.
-    if (!(await this.#lookup).delete(codeHash)) return undefined;
+    if (!(await this.#takeCodes(hash)).delete(hash)) return undefined;
     const secret = `${makeConsoleSecret()} ${makeConsoleSecret()}`;
-    this.#usedAt.set(hashToken(secret), performance.now());
+    const expiresAt = Date.now() + SESSION_IDLE_MS;
+    await this.#store.createConsoleCode(keyOf(secret), expiresAt);
+    this.#active.set(keyOf(secret), { expiresAt, checkedAt: performance.now() });
     return secret;
   }
 
   /** Whether a session is active. The call counts as a use. */
-  isActive(secret: string): boolean {
-    const hash = hashToken(secret);
-    const isActive = performance.now() - (this.#usedAt.get(hash) ?? -Infinity) <= SESSION_IDLE_MS;
-    if (isActive) this.#usedAt.set(hash, performance.now());
-    else this.#usedAt.delete(hash);
-    return isActive;
+  async isActive(secret: string): Promise<boolean> {
+    if (!SECRET.test(secret)) return false;
+    const key = keyOf(secret);
+    const session = this.#active.get(key);
+    if (session === undefined || session.expiresAt <= Date.now()) {
+      await this.#check(key);
+    } else if (performance.now() - session.checkedAt > RECHECK_INTERVAL_MS) {
+      session.checkedAt = performance.now();
+      // Not awaited, as the store may hang.
+      this.#check(key).catch(() => {});
+    }
+    return (this.#active.get(key)?.expiresAt ?? 0) > Date.now();
   }
 
-  signOut(secret: string): void {
-    this.#usedAt.delete(hashToken(secret));
+  /** @throws {StoreUnavailable} then the session ended here, but may return with a restart */
+  async signOut(secret: string): Promise<void> {
+    const key = keyOf(secret);
+    // Requests without a session do not load the store.
+    if (!this.#signedOut.has(key) && !(await this.isActive(secret))) return;
+    this.#signedOut.add(key);
+    this.#active.delete(key);
+    await this.#store.takeConsoleCodes([key], 0);
   }
 
-  /** One lookup for all codes of an interval: a flood of wrong ones does not load the store. */
-  async #lookUpCodes(): Promise<Set<string>> {
-    await this.#pause;
-    this.#lookup = undefined;
-    const taken = this.#takeCodes(this.#codes.splice(0));
+  /** Gives a session the state that it has in the store, and moves its end there. */
+  async #check(key: string): Promise<void> {
+    let expiresAt = (await this.#readSessions(key)).get(key);
+    if (expiresAt === undefined || this.#signedOut.has(key)) {
+      this.#active.delete(key);
+      return;
+    }
+    const later = Date.now() + SESSION_IDLE_MS;
+    if (later - expiresAt > EXTENSION_INTERVAL_MS) {
+      // An update: it cannot bring back a session that ends at the same time.
+      const isExtended = this.#store.extendConsoleSession(key, later);
+      // A full disk must not end the session.
+      if (
+        await isExtended.then(
+          () => true,
+          () => false,
+        )
+      )
+        expiresAt = later;
+    }
+    if (!this.#signedOut.has(key)) this.#active.set(key, { expiresAt, checkedAt: performance.now() });
+  }
+}
+
+/**
+ * The row of a session. The row of a code has only a hash as its key, so neither can be used as the
+ * other one.
+ */
+function keyOf(secret: string): string {
+  return `session:${hashToken(secret)}`;
+}
+
+/** One lookup for all keys of an interval: a flood of wrong ones does not load the store. */
+function inBatches(
+  run: (keys: string[]) => Promise<Map<string, number>>,
+): (key: string) => Promise<Map<string, number>> {
+  const keys: string[] = [];
+  let lookup: Promise<Map<string, number>> | undefined;
+  /** Settles when the next lookup may begin. */
+  let pause: Promise<unknown> | undefined;
+  const next = async (): Promise<Map<string, number>> => {
+    await pause;
+    lookup = undefined;
+    const found = run(keys.splice(0));
     // The timer does not keep the process running.
-    this.#pause = Promise.allSettled([taken, wait(CODE_LOOKUP_INTERVAL_MS, undefined, { ref: false })]);
-    return new Set(await taken);
-  }
+    pause = Promise.allSettled([found, wait(LOOKUP_INTERVAL_MS, undefined, { ref: false })]);
+    return await found;
+  };
+  return key => {
+    keys.push(key);
+    lookup ??= next();
+    return lookup;
+  };
 }

@@ -71,7 +71,10 @@ export abstract class OperatorTables {
     await this.query(update, [day, ...tokenIds]);
   }
 
-  /** Stores the SHA-256 of a code that signs in to the console once. Deletes all expired codes. */
+  /**
+   * Stores the SHA-256 of a code that signs in to the console once, or the key of a session.
+   * Deletes all that have expired.
+   */
   async createConsoleCode(hash: string, expiresAt: number): Promise<void> {
     await this.query('DELETE FROM console_code WHERE expires_at <= $1', [Date.now()]);
     // After a lost result the code exists, and a second attempt changes nothing.
@@ -79,16 +82,22 @@ export abstract class OperatorTables {
     await this.query(insert, [hash, expiresAt]);
   }
 
-  /** Deletes codes of the console. @returns the valid ones, each to one caller in all instances */
+  /** Deletes codes or sessions. @returns the valid ones, each to one caller in all instances */
   async takeConsoleCodes(hashes: string[], now: number): Promise<string[]> {
-    const taken: Row[] = [];
-    // A statement has at most some 30,000 parameters, and guesses may be more.
-    for (let first = 0; first < hashes.length; first += CODES_AT_A_TIME_MAX) {
-      const some = hashes.slice(first, first + CODES_AT_A_TIME_MAX);
-      const text = `DELETE FROM console_code WHERE hash IN (${parameters(some)}) RETURNING hash, expires_at`;
-      taken.push(...(await this.query(text, some)));
-    }
+    const taken = await this.#consoleRows('DELETE', hashes, 'RETURNING hash, expires_at');
     return taken.filter(([, expiresAt]) => numberOf(expiresAt) > now).map(([hash]) => String(hash));
+  }
+
+  /** When each valid session of the console ends, ms since 1970. */
+  async consoleSessions(keys: string[], now: number): Promise<Map<string, number>> {
+    const rows = await this.#consoleRows('SELECT hash, expires_at', keys);
+    const ends = rows.map(([key, expiresAt]) => [String(key), numberOf(expiresAt)] as const);
+    return new Map(ends.filter(([, expiresAt]) => expiresAt > now));
+  }
+
+  /** Moves the end of a session, if it still exists. */
+  async extendConsoleSession(key: string, expiresAt: number): Promise<void> {
+    await this.query('UPDATE console_code SET expires_at = $1 WHERE hash = $2', [expiresAt, key]);
   }
 
   /** Notes a run of a command. It replaces the last one of this command. */
@@ -107,6 +116,17 @@ export abstract class OperatorTables {
   /** The last noted run of each command, by its name. */
   lastRuns(): Promise<CommandRun[]> {
     return lastRuns((text, values) => this.query(text, values));
+  }
+
+  async #consoleRows(verb: string, hashes: string[], end = ''): Promise<Row[]> {
+    const rows: Row[] = [];
+    // A statement has at most some 30,000 parameters, and guesses may be more.
+    for (let first = 0; first < hashes.length; first += CODES_AT_A_TIME_MAX) {
+      const some = hashes.slice(first, first + CODES_AT_A_TIME_MAX);
+      const text = `${verb} FROM console_code WHERE hash IN (${parameters(some)}) ${end}`;
+      rows.push(...(await this.query(text, some)));
+    }
+    return rows;
   }
 
   async #token(condition: string, values: unknown[]): Promise<StoredToken | undefined> {

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { ID_MAX, ID_MIN } from '../contract/limits.ts';
 import { BATCH_TEXT_LENGTH_MAX, countThatFits, TEXT_BYTES, textLengthOf } from './batch-size.ts';
 import type { PlantFilter, PlantPage, PlantRevision, PlantSearch } from './plant-store.ts';
-import { type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
+import { numberOf, type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
 
 /** A slice that takes longer than this is followed by a smaller one. */
 const SLICE_MS = 40;
@@ -17,18 +17,25 @@ const PAGE_TIME_MS = 1_000;
 /** Revisions of the first slice of a search, and of the largest. */
 const SLICE_ROWS = { min: 128, max: 16_384 };
 
+/** How an engine is searched. */
+export interface SearchedStore {
+  query: Query;
+  /** The condition that a name contains a parameter, such as `$3`, both {@link folded}. */
+  nameContains: (parameter: string) => string;
+}
+
 /**
  * Reads a page of a search in slices, each with a few short statements. The first one is small: if
  * the store does not fit into memory, each row may cost a disk read.
  */
 export async function searchPage(
-  query: Query,
+  store: SearchedStore,
   { id, from = ID_MIN, name, tag }: PlantFilter,
   limit: number,
   timeLimitMs: number,
   { min, max } = SLICE_ROWS,
 ): Promise<PlantPage> {
-  const page: PlantPage = { plants: [], next: from };
+  const page: PlantPage = { plants: [], next: from, searched: 0 };
   // No stored text contains these, and PostgreSQL rejects them.
   const isStorable = (text = ''): boolean => text.isWellFormed() && !text.includes('\0');
   if (!isStorable(name) || !isStorable(tag) || (id !== undefined && id < from))
@@ -39,13 +46,15 @@ export async function searchPage(
   while (page.next !== undefined) {
     const startedAt = performance.now();
     const start = id ?? page.next;
-    const end = id ?? (await sliceEnd(query, start, rows));
-    const plants = await matches(query, [start, end], { name, tag }, limit - page.plants.length);
+    const end = id ?? (await sliceEnd(store.query, start, rows));
+    const plants = await matches(store, [start, end], { name, tag }, limit - page.plants.length);
     page.plants.push(...plants.found);
     let searchedTo = plants.isCutShort ? plants.found.at(-1)!.plant.id : end;
     // A damaged id may be smaller, but the search must advance.
     if (searchedTo < start) searchedTo = start;
     page.next = id === undefined && searchedTo < ID_MAX ? searchedTo + 1n : undefined;
+    if (id === undefined)
+      page.searched += plants.isCutShort ? await countIn(store.query, start, searchedTo) : rows;
     for (const { plant } of plants.found) textLength += textLengthOf(plant);
     const workMs = performance.now() - startedAt;
     await wait(Math.min(PAUSE_SHARE * workMs, PAUSE_MS_MAX));
@@ -78,6 +87,11 @@ export async function revisionsOf(query: Query, id: bigint, limit: number): Prom
   return (await select(REVISION_COLUMNS, rows)).map(revisionOf).reverse();
 }
 
+async function countIn(query: Query, first: bigint, last: bigint): Promise<number> {
+  const text = 'SELECT count(*) FROM plant_revision WHERE id BETWEEN $1 AND $2';
+  return numberOf((await query(text, [first, last]))[0]![0]);
+}
+
 /** The last id of a slice with this many revisions; a slice of one plant may have more. */
 async function sliceEnd(query: Query, from: bigint, rows: number): Promise<bigint> {
   const text = `SELECT id FROM plant_revision WHERE id >= $1 ORDER BY id LIMIT 1 OFFSET ${rows}`;
@@ -95,16 +109,14 @@ async function sliceEnd(query: Query, from: bigint, rows: number): Promise<bigin
  * @returns at least one, if any matches; and whether more may match
  */
 async function matches(
-  query: Query,
+  { query, nameContains }: SearchedStore,
   [first, last]: [bigint, bigint],
   { name = '', tag }: PlantFilter,
   limit: number,
 ): Promise<{ found: PlantRevision[]; isCutShort: boolean }> {
   const values: unknown[] = [first, last];
   let where = 'id BETWEEN $1 AND $2';
-  // Unlike LIKE, it takes every character as it is. SQLite has no `starts_with`.
-  if (name !== '')
-    where += ` AND substr(name, 1, length(CAST($${values.push(name)} AS text))) = $${values.length}`;
+  if (name !== '') where += ` AND ${nameContains(`$${values.push(name)}`)}`;
   if (tag !== undefined) where += ` AND tag = $${values.push(tag)}`;
   // One plant may have many revisions, so its latest one is looked up once.
   const latestOf = first === last ? '$1' : 'latest.id';

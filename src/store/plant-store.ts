@@ -144,7 +144,7 @@ export type StoreSize = { plants: number; revisions: number; bytes: number | und
 /** Selects plants by their latest revisions: all that match every given member. */
 export interface PlantFilter {
   id?: bigint | undefined;
-  /** The beginning of the name. */
+  /** A part of the name. Case and accents do not matter. */
   name?: string | undefined;
   tag?: string | undefined;
   /** The smallest id. */
@@ -156,6 +156,8 @@ export interface PlantPage {
   plants: PlantRevision[];
   /** Where the next page begins; undefined only if everything was searched. */
   next: bigint | undefined;
+  /** Revisions that were searched; 0 for a filter with an id. */
+  searched: number;
 }
 
 /** Searches the store of a service in short statements, which hold up no writes and checkpoints. */
@@ -172,6 +174,8 @@ export interface PlantSearch extends AsyncDisposable {
   revisionsOf(id: bigint, limit: number): Promise<PlantRevision[]>;
   /** Bytes of the store on disk; undefined if the engine cannot tell. */
   bytes(): Promise<number | undefined>;
+  /** How many revisions the store has, or about how many; undefined if that would take long. */
+  revisions(): Promise<number | undefined>;
 }
 
 /** Reads whole stores for commands. A service may write to the store at the same time. */

@@ -3,14 +3,15 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { after, suite, test } from 'node:test';
+import { hashToken } from '../../src/auth/token.ts';
 import { TokenCache } from '../../src/auth/token-cache.ts';
 import type { StoredToken } from '../../src/contract/stored-token.ts';
 import { plantWrite } from '../../src/store/audit/checksum.ts';
-import { call, type Json, json, sendText, signIn } from '../harness/console-session.ts';
+import { call, type Json, json, type Operator, sendText, signIn } from '../harness/console-session.ts';
 import { listen } from '../harness/loopback-server.ts';
 import { assertFailed, runProgram } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
-import { openTokens, sqliteUnderTest } from '../harness/store-under-test.ts';
+import { enginesUnderTest, openTokens, sqliteUnderTest } from '../harness/store-under-test.ts';
 import { insertSql, type Row } from '../harness/stored-revisions.ts';
 import { until } from '../harness/until.ts';
 
@@ -43,6 +44,8 @@ suite('the console and its store', async () => {
       ['id=8', []],
       ['name=Acer%20', ['-9223372036854775808', '7']],
       ['name=Acer%20p', ['7']],
+      ['name=PLATAN', ['7']],
+      ['name=olweide', ['9223372036854775807']],
       ['tag=tree', ['9223372036854775807']],
       ['tag=a_b%25', []],
       ['from=8', ['9223372036854775807']],
@@ -51,7 +54,19 @@ suite('the console and its store', async () => {
       const page = await json(operator, `plants?${query}`);
       assert.deepEqual([page.plants.map((plant: Json) => plant.id), page.next], [ids, null], query);
     }
-    const { revisions } = await json(operator, 'revisions?id=7');
+    assert.deepEqual(await json(operator, 'plants/count'), { revisions: 4 });
+    const newest = (await json(operator, 'newest')).plants;
+    assert.deepEqual(
+      newest.map(({ id, outcome, label }: Json) => [id, outcome, label]),
+      [
+        ['9223372036854775807', 'created', 'first'],
+        ['7', 'revised', 'first'],
+        ['7', 'created', 'first'],
+        ['-9223372036854775808', 'created', 'first'],
+      ],
+    );
+    const { revisions, docs } = await json(operator, 'revisions?id=7');
+    assert.equal(docs, `${service.url}/docs`);
     assert.deepEqual(
       revisions.map(({ revision, tag, recordedBy }: Json) => [revision, tag, recordedBy]),
       [
@@ -269,3 +284,36 @@ suite('the console', () => {
     await until('it is rejected', async () => (await cache.lookUp('made')) === undefined);
   });
 });
+
+for (const engine of await enginesUnderTest()) {
+  test(`a session survives a restart in ${engine.name}, and its end, too`, async () => {
+    const database = await engine.newDatabase();
+    await using first = new AsyncDisposableStack();
+    const before = first.use(await start(database));
+    const [stays, ends] = [await signIn(before), await signIn(before)];
+    // A SQLite store has one service at a time.
+    const another = engine.name === 'SQLite' ? before : first.use(await start(database));
+    const secretOf = ({ cookie, secret }: Operator) => `${cookie!.split('=')[1]} ${secret}`;
+    const CODES = [secretOf(stays), `session:${secretOf(stays)}`, `session:${hashToken(secretOf(stays))}`];
+    const at = async (service: RunningService, { cookie, secret }: Operator): Promise<number> => {
+      // The name of the cookie contains the port.
+      const own = cookie!.replace(/\d+=/, `${service.opsAddress.port}=`);
+      return (await call({ service, cookie: own, secret }, 'GET', 'tokens')).status;
+    };
+    assert.deepEqual([await at(another, stays), await at(another, ends)], [200, 200]);
+    // Requests that begin before the end must not bring the session back.
+    const racing = Array.from({ length: 20 }, () => at(before, ends));
+    assert.equal((await call(ends, 'DELETE', 'session')).status, 204);
+    await Promise.all(racing);
+    await until('the other instance notices the end', async () => (await at(another, ends)) === 401);
+    await first.disposeAsync();
+    await using restarted = await start(database);
+    assert.deepEqual([await at(restarted, stays), await at(restarted, ends)], [200, 401]);
+    const { cookie, secret } = stays;
+    assert.equal(await at(restarted, { service: restarted, cookie, secret: '' }), 401);
+    assert.equal(await at(restarted, { service: restarted, cookie: 'plant_store_console1=x', secret }), 401);
+    for (const code of CODES)
+      assert.equal((await call({ service: restarted }, 'POST', 'session', { code })).status, 403);
+    assert.equal(await at(restarted, stays), 200);
+  });
+}

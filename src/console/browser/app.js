@@ -5,7 +5,7 @@ import { Now } from './now.js';
 import { Plants } from './plants.js';
 import { html, render, useEffect, useRef, useState } from './preact.js';
 import { RejectedRequests } from './rejected.js';
-import { connection, signIn, signOut, useAction } from './requests.js';
+import { connection, request, signIn, signOut, useAction } from './requests.js';
 import { Store } from './store.js';
 import { Tokens } from './tokens.js';
 
@@ -81,6 +81,13 @@ function Header({ current, onSignedOut }) {
 /** @param {{ problem: RequestError | undefined, onSignedIn: () => void }} props */
 function SignIn({ problem, onSignedIn }) {
   const { error, run } = useAction(problem);
+  const [command, setCommand] = useState('npx plant-store console');
+  useEffect(() => {
+    request('session').then(
+      content => setCommand(content.command),
+      () => {},
+    );
+  }, []);
   const submit = (/** @type {SubmitEvent} */ event) => {
     const { code = '' } = readForm(event).texts;
     const link = code.trim();
@@ -89,8 +96,8 @@ function SignIn({ problem, onSignedIn }) {
   return html`<main id="content">
     <h1>Sign in to the console</h1>
     <p>You are not signed in, or your session ended. On the machine of the service, run this command and open the link that it prints:</p>
-    <pre>npx plant-store console</pre>
-    <p class="note">If the service has its own <code>--database</code> or <code>--ops</code>, give the same ones.</p>
+    <pre>${command}</pre>
+    <p class="note">If the service has its own <code>--database</code>, give the same one.</p>
     <p>Or paste the link here. It is valid for 5 minutes and only once.</p>
     <form class="fields" onSubmit=${submit}>
       <div><label for="code">Link or code</label><input id="code" name="code" required autocomplete="off" spellcheck=${false} /></div>

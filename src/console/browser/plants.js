@@ -18,7 +18,7 @@ export function Plants({ id, query }) {
 /** @type {[name: string, label: string][]} */
 const FIELDS = [
   ['id', 'Exact id'],
-  ['name', 'Name begins with'],
+  ['name', 'Name contains'],
   ['tag', 'Exact tag'],
 ];
 
@@ -32,8 +32,12 @@ const DOWNLOAD_TIMEOUT_MS = 24 * 3_600_000;
  * What was found so far. The service ends a page when it is full or has taken too long, so `next`
  * does not mean that there are more plants.
  *
- * @typedef {{ plants: Plant[], next: string | null, isSearching: boolean }} Found
+ * @typedef {{ plants: Plant[], next: string | null, isSearching: boolean, searched: number,
+ *   total: number | null }} Found `searched` revisions of `total`, from the first page on
  */
+
+/** By the query of a page: that of the page before it. @type {Map<string, string>} */
+const previousPages = new Map();
 
 /**
  * Requests pages of the service until this page is full.
@@ -50,18 +54,27 @@ function useSearch(query) {
   };
   useEffect(() => stop, []);
   const { error, repeat } = useLoad(async () => {
+    if (query === '') return;
     const filter = new URLSearchParams(query);
     running.current = filter;
     setFound(undefined);
     let textLength = 0;
+    const { revisions: total } = filter.get('id') ? { revisions: null } : await request('plants/count');
     /** @type {Found} */
-    let result = { plants: [], next: null, isSearching: true };
+    let result = {
+      plants: [],
+      next: null,
+      isSearching: true,
+      searched: Number(filter.get('searched')),
+      total,
+    };
     while (result.isSearching && running.current === filter) {
-      const { plants, next } = await request(`plants?${filter}`);
+      const { plants, next, searched } = await request(`plants?${filter}`);
       const all = [...result.plants, ...plants];
       for (const { name = '', tag = '' } of plants) textLength += name.length + tag.length;
       const isFull = all.length >= PAGE_PLANTS || textLength >= PAGE_TEXT_LENGTH;
-      result = { plants: all, next, isSearching: next !== null && !isFull };
+      result = { ...result, plants: all, next, isSearching: next !== null && !isFull };
+      result.searched += searched;
       filter.set('from', next);
       if (running.current === filter) setFound(result);
     }
@@ -72,7 +85,8 @@ function useSearch(query) {
 /** @param {{ query: string }} props */
 function Search({ query }) {
   const filter = new URLSearchParams(query);
-  const { found, error, repeat, stop } = useSearch(query);
+  const searching = useSearch(query);
+  const { repeat } = searching;
   const search = (/** @type {SubmitEvent} */ event) => {
     const { texts } = readForm(event);
     const next = new URLSearchParams();
@@ -81,36 +95,85 @@ function Search({ query }) {
       const value = name === 'id' ? text.trim() : text;
       if (value !== '') next.set(name, value);
     }
-    if (next.toString() === query) repeat();
-    else location.hash = `plants?${next}`;
+    // Without a field, the search finds all plants. The screen itself shows the newest.
+    const text = `${next}` || 'from=';
+    if (text === query) repeat();
+    else location.hash = `plants?${text}`;
   };
   return html`
     <form class="fields" role="search" aria-describedby="search-note" onSubmit=${search}>
       ${FIELDS.map(([name, label]) => html`<div key=${name}><label for=${name}>${label}</label><input id=${name} name=${name} defaultValue=${filter.get(name) ?? ''} autocomplete="off" spellcheck=${false} /></div>`)}
       <button class="main">Search</button>
     </form>
-    <p id="search-note" class="note">An empty field does not limit the search, so plants without a tag cannot be searched for. Capital and small letters differ.</p>
+    <p id="search-note" class="note">An empty field does not limit the search, so plants without a tag cannot be searched for. In names, case and accents do not matter; in tags, they do.</p>
+    ${query === '' ? html`<${Newest} />` : html`<${SearchResults} query=${query} state=${searching} />`}`;
+}
+
+/** @param {{ query: string, state: ReturnType<typeof useSearch> }} props */
+function SearchResults({ query, state: { found, error, stop } }) {
+  const filter = new URLSearchParams(query);
+  return html`
     <${Problem} what="Not searched" error=${error} />
     <p role="status">${found && !found.isSearching ? resultText(found, filter.get('from')) : error === undefined ? 'Searching …' : ''}</p>
-    ${found?.isSearching ? html`<p class="links"><span>Searched up to id <span class="id">${found.next}</span>.</span><button type="button" onClick=${stop}>Stop</button></p>` : null}
+    ${found?.isSearching ? html`<p class="links"><span>${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button></p>` : null}
     ${found && html`<${Results} filter=${filter} found=${found} />`}`;
+}
+
+/** The plants that this instance stored last. It changes only on request, so that no row moves. */
+function Newest() {
+  const { content, error, repeat } = useLoad(() => request('newest'));
+  /** @type {{ at: number, id: string, outcome: string, label: string }[] | undefined} */
+  const plants = content?.plants;
+  return html`
+    <h2>Newest</h2>
+    <${Problem} what="Not loaded" error=${error} />
+    ${plants && html`<p class="links"><span>${plants.length === 0 ? 'Since its start, this instance has stored no plant.' : `The last ${plants.length} that this instance confirmed since its start.`}</span><button type="button" onClick=${repeat}>Refresh</button></p>`}
+    ${plants?.length ? html`<${Table} caption="Newest plants" columns=${['Id', 'Outcome', 'When', 'By token']} rows=${plants.map(newestRow)} />` : null}`;
+}
+
+/**
+ * @param {{ at: number, id: string, outcome: string, label: string }} plant
+ * @param {number} index
+ */
+function newestRow({ at, id, outcome, label }, index) {
+  const cells = [idLink(id), outcome, html`<${Time} at=${at} />`, html`<${Text} text=${label} />`];
+  return { key: String(index), cells };
+}
+
+const COUNT = new Intl.NumberFormat();
+
+/**
+ * Counted or estimated: plants arrive during a search, so 100 % is only the end.
+ *
+ * @param {Found} found
+ */
+function progressText({ plants: { length }, searched, total }) {
+  const share =
+    total === null ? COUNT.format(searched) : `${Math.min(99, Math.floor((searched / total) * 100))} %`;
+  return `${length} found, ${share} read${total === null ? ' revisions' : ''}.`;
 }
 
 /**
  * @param {Found} found
  * @param {string | null} from
  */
-function resultText({ plants: { length }, next }, from) {
+function resultText(found, from) {
+  const { length } = found.plants;
   const count = length === 0 ? 'No plant' : length === 1 ? '1 plant' : `${length} plants`;
-  const begin = from === null ? '' : ` from id ${from} on`;
-  return next === null
+  const begin = from ? ` from id ${from} on` : '';
+  return found.next === null
     ? `${count} found${begin}. The search is complete.`
-    : `${count} found${begin}. The search has reached id ${next}.`;
+    : `${count} on this page${begin}. So far: ${progressText(found)}`;
 }
 
 /** @param {{ filter: URLSearchParams, found: Found }} props */
-function Results({ filter, found: { plants, next, isSearching } }) {
-  const nextPage = new URLSearchParams({ ...Object.fromEntries(filter), from: next ?? '' });
+function Results({ filter, found: { plants, next, isSearching, searched } }) {
+  const previousPage = previousPages.get(`${filter}`);
+  const nextPage = new URLSearchParams({
+    ...Object.fromEntries(filter),
+    ...{ from: next ?? '', searched: `${searched}` },
+  });
+  if (next !== null && !isSearching) previousPages.set(`${nextPage}`, `${filter}`);
   const csv = new URLSearchParams(filter);
   csv.delete('from');
   const { error, isRunning, run } = useAction();
@@ -125,6 +188,7 @@ function Results({ filter, found: { plants, next, isSearching } }) {
   return html`
     ${plants.length === 0 ? null : html`<${Table} caption="Plants, by id" columns=${['Id', 'Name', 'Tag', 'Revision', 'Recorded', 'By token']} rows=${plants.map(plantRow)} />`}
     <p class="links">
+      ${previousPage === undefined ? null : html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
       ${next === null || isSearching ? null : html`<a href=${`#plants?${nextPage}`}>${plants.length < PAGE_PLANTS ? 'Go on' : 'Next page'}</a>`}
       ${plants.length === 0 ? null : html`<button type="button" disabled=${isRunning} onClick=${() => run(download)}>${isRunning ? 'Downloading …' : 'Download all that match as CSV'}</button>`}
     </p>
@@ -133,14 +197,18 @@ function Results({ filter, found: { plants, next, isSearching } }) {
 
 const DAMAGED = html`<strong>damaged</strong>`;
 
+/** @param {string} id */
+function idLink(id) {
+  return html`<a class="id" href=${`#plants/${id}`}>${id}</a>`;
+}
+
 /** @param {Plant} plant */
 function plantRow({ id, revision, name, tag, recordedAt, recordedBy, isDamaged }) {
-  const idCell = html`<a class="id" href=${`#plants/${id}`}>${id}</a>`;
-  if (isDamaged) return { key: id, cells: [idCell, DAMAGED, '', revision, '', ''] };
+  if (isDamaged) return { key: id, cells: [idLink(id), DAMAGED, '', revision, '', ''] };
   return {
     key: id,
     cells: [
-      idCell,
+      idLink(id),
       html`<${Text} text=${name} />`,
       html`<${Text} text=${tag} />`,
       revision,
@@ -159,7 +227,7 @@ function Timeline({ id }) {
     <p><a href="#plants">Search plants</a></p>
     <h2>Plant <span class="id">${id}</span></h2>
     <${Problem} what="Not shown" error=${error} />
-    ${revisions[0] && html`<p><${Content} ...${revisions[0]} /></p>`}
+    ${revisions[0] && html`<p><${Content} ...${revisions[0]} /></p><${Correct} docs=${content.docs} id=${id} plant=${revisions[0]} />`}
     <ol class="timeline">${revisions.map(
       (each, index) => html`<li key=${each.revision}>
         <h3>Revision ${each.revision}${index === 0 ? ' (latest)' : ''}</h3>
@@ -168,6 +236,20 @@ function Timeline({ id }) {
       </li>`,
     )}</ol>
     ${(revisions.at(-1)?.revision ?? 1) > 1 ? html`<p>Older revisions are not shown here. To print all: <code>npx plant-store show ${id}</code></p>` : null}`;
+}
+
+/** Characters. Browsers limit the length of an address. */
+const CORRECTED_LENGTH_MAX = 50_000;
+
+/**
+ * A link to the documentation page with the plant in its form. The fragment is not sent.
+ *
+ * @param {{ docs: string | null, id: string, plant: Plant }} props
+ */
+function Correct({ docs, id, plant: { name, tag, isDamaged } }) {
+  const plant = encodeURIComponent(JSON.stringify({ id, name, tag }));
+  if (docs === null || isDamaged || plant.length > CORRECTED_LENGTH_MAX) return null;
+  return html`<p><a href=${`${docs}#plant=${plant}`} target="_blank" rel="noreferrer">Correct this plant</a> <span class="note">opens the form of the documentation; sending it needs a token</span></p>`;
 }
 
 /** @param {Plant} plant */

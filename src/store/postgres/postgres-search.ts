@@ -18,11 +18,26 @@ export function openPostgresSearch(address: PostgresAddress): PlantSearch {
   const pool = new ConnectionPool(new HostSearch(address, prepareSearch), CONNECTIONS);
   const query: Query = (text, values) => pool.use(connection => connection.run({ text, values }));
   return {
-    page: (...args) => searchPage(query, ...args, SLICE_ROWS),
+    page: (...args) => searchPage({ query, nameContains }, ...args, SLICE_ROWS),
     revisionsOf: (...args) => revisionsOf(query, ...args),
     bytes: () => pool.use(bytes),
+    revisions: () => pool.use(estimatedRevisions),
     [Symbol.asyncDispose]: () => pool.close(),
   };
+}
+
+/** As `folded`. Case beyond ASCII follows the locale of the database. */
+const foldedSql = (text: string): string =>
+  String.raw`lower(regexp_replace(normalize(${text}, NFD), '[\u0300-\u036f]', '', 'g'))`;
+
+const nameContains = (parameter: string): string =>
+  `strpos(${foldedSql('name')}, ${foldedSql(`CAST(${parameter} AS text)`)}) > 0`;
+
+/** The estimate of the last ANALYZE or VACUUM. The coordinator of Citus has none. */
+async function estimatedRevisions(connection: Connection): Promise<number | undefined> {
+  const text = `SELECT reltuples::bigint FROM pg_class WHERE oid = 'plant_revision'::regclass`;
+  const [row] = await connection.run({ text });
+  return Number(row![0]) > 0 ? Number(row![0]) : undefined;
 }
 
 async function prepareSearch(connection: Connection): Promise<void> {

@@ -158,8 +158,8 @@ const PLANT_RIGHTS = [...READER_RIGHTS, 'INSERT on plant_revision'];
 export const SERVICE_RIGHTS = [
   ...PLANT_RIGHTS,
   'UPDATE (last_used_day) on token',
-  ...['SELECT on console_code', 'INSERT on console_code', 'DELETE on console_code'],
-  ...['SELECT on last_run', 'INSERT on last_run', 'UPDATE on last_run'],
+  ...['SELECT', 'INSERT', 'DELETE', 'UPDATE (expires_at)'].map(right => `${right} on console_code`),
+  ...['SELECT', 'INSERT', 'UPDATE'].map(right => `${right} on last_run`),
 ];
 export const COPY_RIGHTS = [...PLANT_RIGHTS, 'INSERT on token', 'UPDATE on token'];
 

@@ -1,6 +1,15 @@
+import { folded } from '../folded-text.ts';
 import { replyToCalls, threadData } from './called-thread.ts';
 import { openForReading } from './database.ts';
 import { queryRows } from './queries.ts';
+
+let lastPart = { text: '', folded: '' };
+
+/** Each row of a search has the same part. */
+function foldedPart(text: string): string {
+  if (lastPart.text !== text) lastPart = { text, folded: folded(text) };
+  return lastPart.folded;
+}
 
 /** A statement, and its parameters `$1`, `$2` and so on. */
 export type SearchCall = [text: string, values: unknown[]];
@@ -11,5 +20,9 @@ export type SearchCall = [text: string, values: unknown[]];
  */
 replyToCalls(([text, values]: SearchCall) => {
   using database = openForReading(threadData as string);
+  // A damaged name may have another type.
+  database.function('folded_contains', { deterministic: true }, (name, part) =>
+    folded(String(name)).includes(foldedPart(String(part))) ? 1 : 0,
+  );
   return queryRows(database, text, values);
 });
