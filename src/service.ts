@@ -19,8 +19,9 @@ import { monitoredCommits } from './ops/monitored-commits.ts';
 import { OpsServer } from './ops/ops-server.ts';
 import { rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
 import type { ServiceState } from './ops/readiness.ts';
+import type { TraceSettings } from './ops/span-exporter.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
-import type { TraceSettings, Tracing } from './ops/tracing.ts';
+import type { Tracing } from './ops/tracing.ts';
 import { plantWrite } from './store/audit/checksum.ts';
 import { openSearch, openServedStore, type StorageEngine, type StoreSettings } from './store/open-store.ts';
 import {
@@ -132,7 +133,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       commitsFailingMs: commits.failingMs(),
       openConnections: server.openConnections,
       isShuttingDown: closing !== undefined,
-      spansDropped: tracing?.dropped,
+      spansDropped: tracing?.exporter.dropped,
       tokensKnown: tokens.size,
       areTokensCurrent: tokens.isCurrent,
     });
@@ -179,7 +180,7 @@ async function startTracing(
   const { Tracing } = await import('./ops/tracing.ts');
   const resource = { 'service.version': VERSION, ...traces.resource };
   const tracing = new Tracing({ ...traces, resource }, log);
-  opened.defer(() => tracing.close());
+  opened.defer(() => tracing.exporter.close());
   return tracing;
 }
 

@@ -41,16 +41,10 @@ export function fastPathHeadersOf(text: string): FastPathHeaders | undefined {
   const found = TRACEPARENT.exec(text);
   if (found !== null) {
     const [field, traceparent] = found;
-    const others = text.slice(0, found.index) + text.slice(found.index + field.length);
-    const headers = fastPathHeadersWithoutTrace(others);
-    return headers && { ...headers, traceparent };
+    const others = fastPathHeadersOf(text.replace(field, ''));
+    // Several of them are on Node's HTTP server, which ignores all.
+    return others && others.traceparent === undefined ? { ...others, traceparent } : undefined;
   }
-  return fastPathHeadersWithoutTrace(text);
-}
-
-function fastPathHeadersWithoutTrace(text: string): FastPathHeaders | undefined {
-  const cached = cache.get(text);
-  if (cached !== undefined) return cached;
   const headers = readFastPathHeaders(text);
   if (headers === undefined) return undefined;
   if (cache.size >= FAST_PATH_CACHED_HEADERS_MAX) cache.clear();

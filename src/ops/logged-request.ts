@@ -1,7 +1,7 @@
 import { withoutTokens } from '../contract/bearer-token.ts';
 import { ERRORS } from '../contract/errors.ts';
 import { pathOf } from '../http/node-server.ts';
-import { type HttpResponse, isErrorName, type ReceivedRequest, type Result } from '../http/response.ts';
+import { type HttpResponse, isErrorName, type ReceivedRequest } from '../http/response.ts';
 import { traceFields } from './rate-limited-log.ts';
 
 /** A longer path, which no route has, is cut. */
@@ -11,20 +11,6 @@ const ENCODED = /%(?:3\d|[46][1-9A-F]|[57][\dA]|5F)/gi;
 /** Control and invisible characters: a terminal that shows the log could obey them. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** The fields of a request; `method` and `path` are absent if the bytes were no request. */
-interface LoggedRequest {
-  method?: string;
-  path?: string;
-  status: number;
-  result: Result;
-  error?: number;
-  id?: string;
-  durationMs?: number;
-  bodyBytes: number;
-  remoteAddress?: string;
-  trace_id?: string;
-}
-
 /**
  * The log fields of a request and its response: nothing of a token, and only the id of a plant.
  * `durationMs` begins when the whole request has arrived, or its headers if no body was read.
@@ -33,7 +19,7 @@ export function loggedRequest(
   { status, result, headers }: Omit<HttpResponse, 'body'>,
   request: ReceivedRequest | undefined,
   remoteAddress: string | undefined,
-): LoggedRequest {
+) {
   const idIndex = headers.indexOf('Plant-Id');
   const { method = 'POST', url = '/plants' } = request?.request ?? {};
   return {

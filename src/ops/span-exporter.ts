@@ -1,14 +1,19 @@
 import { failureLog, type ServiceLog } from './rate-limited-log.ts';
 
-/** See `TraceSettings`; the attributes are in the JSON form of OTLP. */
-interface ExportSettings {
+/** The collector that gets the spans of sampled requests. */
+export interface TraceSettings {
+  /** Address to which batches of spans are sent with POST. */
   url: string;
+  /** Header fields of these requests. Their values may be secrets. */
   headers: Record<string, string>;
-  resource: readonly object[];
+  /** Attributes of the service. */
+  resource: Record<string, string>;
+  /** `isParentBased`: the caller decides for its requests; `ratio`: the sampled share of all others. */
+  sampler: { isParentBased: boolean; ratio: number };
 }
 
 /** Spans that wait for the collector. Further spans are dropped. */
-export const SPANS_MAX = 2_048;
+const SPANS_MAX = 2_048;
 /** Spans in one request to the collector. */
 const BATCH_SPANS_MAX = 512;
 /** How long spans wait for others of their batch. */
@@ -24,7 +29,7 @@ const FLUSH_MS = 1_000;
  * failed batch is dropped and not sent again, so a collector that is away costs no memory.
  */
 export class SpanExporter {
-  readonly #settings: ExportSettings;
+  readonly #settings: TraceSettings;
   readonly #attempts: ReturnType<typeof failureLog>;
   /** Each span as JSON, which keeps nothing of the request in memory. */
   #waiting: string[] = [];
@@ -34,7 +39,7 @@ export class SpanExporter {
   /** Spans that did not reach the collector. */
   dropped = 0;
 
-  constructor(settings: ExportSettings, log: ServiceLog) {
+  constructor(settings: TraceSettings, log: ServiceLog) {
     this.#settings = settings;
     this.#attempts = failureLog(
       details => log.warn(details, 'the trace collector takes no spans; they are dropped until it does'),
@@ -82,7 +87,7 @@ export class SpanExporter {
 
   async #send(spans: readonly string[]): Promise<void> {
     const { url, headers, resource } = this.#settings;
-    const attributes = JSON.stringify(resource);
+    const attributes = JSON.stringify(attributesOf(resource));
     const scopeSpans = `[{"scope":{"name":"plant-store"},"spans":[${spans.join(',')}]}]`;
     const response = await fetch(url, {
       method: 'POST',
@@ -95,4 +100,14 @@ export class SpanExporter {
     await response.body?.cancel();
     if (!response.ok) throw new Error(`the collector responded with status ${response.status}`);
   }
+}
+
+/** Attributes in the JSON form of OTLP, without those that are undefined. */
+export function attributesOf(values: Record<string, string | number | undefined>): object[] {
+  return Object.entries(values)
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => ({
+      key,
+      value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value },
+    }));
 }

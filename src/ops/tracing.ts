@@ -4,26 +4,7 @@ import type { HttpResponse, ReceivedRequest } from '../http/response.ts';
 import type { PlantCommits, PlantWrite } from '../store/plant-store.ts';
 import { loggedRequest } from './logged-request.ts';
 import type { ServiceLog } from './rate-limited-log.ts';
-import { SpanExporter } from './span-exporter.ts';
-
-/** The collector that gets the spans of sampled requests. */
-export interface TraceSettings {
-  /** Address to which batches of spans are sent with POST. */
-  url: string;
-  /** Header fields of these requests. Their values may be secrets. */
-  headers: Record<string, string>;
-  /** Attributes of the service. */
-  resource: Record<string, string>;
-  sampler: Sampler;
-}
-
-/** Which requests are sampled, by the samplers of OpenTelemetry. */
-export interface Sampler {
-  /** Whether the decision of a caller in `traceparent` counts. */
-  isParentBased: boolean;
-  /** Share of the other requests that are sampled, from 0 to 1. */
-  ratio: number;
-}
+import { attributesOf, SpanExporter, type TraceSettings } from './span-exporter.ts';
 
 /** Other methods are `_OTHER`, so that a client cannot invent names of spans. */
 const METHODS = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|QUERY|TRACE)$/;
@@ -35,21 +16,12 @@ const STATUS_ERROR = 2;
 
 /** Makes the spans of sampled requests, and of the commits that they shared. */
 export class Tracing {
-  readonly #exporter: SpanExporter;
-  readonly #sampler: Sampler;
+  readonly exporter: SpanExporter;
+  readonly #sampler: TraceSettings['sampler'];
 
-  constructor({ sampler, resource, ...settings }: TraceSettings, log: ServiceLog) {
-    this.#exporter = new SpanExporter({ ...settings, resource: attributesOf(resource) }, log);
-    this.#sampler = sampler;
-  }
-
-  /** Spans that did not reach the collector. */
-  get dropped(): number {
-    return this.#exporter.dropped;
-  }
-
-  close(): Promise<void> {
-    return this.#exporter.close();
+  constructor(settings: TraceSettings, log: ServiceLog) {
+    this.exporter = new SpanExporter(settings, log);
+    this.#sampler = settings.sampler;
   }
 
   /** @returns undefined if the request has no trace and begins none */
@@ -76,7 +48,7 @@ export class Tracing {
   ): void {
     const { trace, arrivedAt } = request ?? {};
     if (!trace?.isSampled) return;
-    this.#exporter.add(() => {
+    this.exporter.add(() => {
       const { method, path, status, result, id } = loggedRequest(response, request, remoteAddress);
       const isKnown = METHODS.test(method!);
       const route = path === '/plants' ? path : undefined;
@@ -112,7 +84,7 @@ export class Tracing {
       const span = { traceId: randomId(16), spanId: randomId(8) };
       if (!linkTraces(writes, span)) return commit(writes);
       const ended = (status: object): void =>
-        this.#exporter.add(() => ({
+        this.exporter.add(() => ({
           ...span,
           name: 'commit',
           kind: KIND.internal,
@@ -160,14 +132,4 @@ function timesSince(beganAt: number) {
 /** A double has no room for nanoseconds since 1970, but for microseconds. */
 function nanoseconds(unixMs: number): string {
   return `${Math.round(unixMs * 1000)}000`;
-}
-
-/** Attributes in the JSON form of OTLP, without those that are undefined. */
-function attributesOf(values: Record<string, string | number | undefined>): object[] {
-  return Object.entries(values)
-    .filter(([, value]) => value !== undefined)
-    .map(([key, value]) => ({
-      key,
-      value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value },
-    }));
 }
