@@ -22,5 +22,5 @@ export function traceContextOf(traceparent: string | undefined): TraceContext | 
   if (traceparent === undefined) return undefined;
   const [, version, traceId, parentId, flags, rest] = TRACEPARENT.exec(traceparent) ?? [];
   if (traceId === undefined || (version === '00' && rest !== undefined)) return undefined;
-  return { traceId, parentId, isSampled: (Number.parseInt(flags!, 16) & 1) === 1 };
+  return { traceId, parentId, isSampled: (Number(`0x${flags}`) & 1) === 1 };
 }

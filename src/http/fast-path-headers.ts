@@ -41,9 +41,10 @@ export function fastPathHeadersOf(text: string): FastPathHeaders | undefined {
   const found = TRACEPARENT.exec(text);
   if (found !== null) {
     const [field, traceparent] = found;
-    const others = fastPathHeadersOf(text.replace(field, ''));
+    const others = fastPathHeadersOf(text.slice(0, found.index) + text.slice(found.index + field.length));
     // Several of them are on Node's HTTP server, which ignores all.
-    return others && others.traceparent === undefined ? { ...others, traceparent } : undefined;
+    if (others === undefined || others.traceparent !== undefined) return undefined;
+    return { tokenHash: others.tokenHash, bodyBytes: others.bodyBytes, traceparent };
   }
   const headers = readFastPathHeaders(text);
   if (headers === undefined) return undefined;

@@ -34,7 +34,7 @@ export class Tracing {
     }
     // All services of a trace decide by the same digits, so a trace is not cut into pieces.
     if (!isParentBased) {
-      const random = Number.parseInt(context.traceId.slice(-RANDOM_DIGITS), 16) / 16 ** RANDOM_DIGITS;
+      const random = Number(`0x${context.traceId.slice(-RANDOM_DIGITS)}`) / 16 ** RANDOM_DIGITS;
       context.isSampled = random >= 1 - ratio;
     }
     return context;
