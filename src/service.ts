@@ -7,6 +7,7 @@ import { NewestPlants } from './console/newest-plants.ts';
 import { type ConsoleParts, OperatorConsole, type ShownSetting } from './console/operator-console.ts';
 import { RejectedRequests } from './console/rejected-requests.ts';
 import { Samples } from './console/samples.ts';
+import { traceContextOf } from './contract/trace-context.ts';
 import { documentationOf } from './docs-page/docs-page.ts';
 import { CreatePlant } from './http/create-plant.ts';
 import type { AllowedOrigins } from './http/cross-origin.ts';
@@ -20,7 +21,9 @@ import { monitoredCommits } from './ops/monitored-commits.ts';
 import { OpsServer } from './ops/ops-server.ts';
 import { rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
 import type { ServiceState } from './ops/readiness.ts';
+import type { TraceSettings } from './ops/span-exporter.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
+import type { Tracing } from './ops/tracing.ts';
 import { plantWrite } from './store/audit/checksum.ts';
 import { openSearch, openServedStore, type StorageEngine, type StoreSettings } from './store/open-store.ts';
 import {
@@ -36,7 +39,14 @@ import { VERSION } from './version.ts';
 const STORE_WATCH_INTERVAL_MS = 10_000;
 const COMMITS_ASSESSED_INTERVAL_MS = 1_000;
 
-export { type AllowedOrigins, type ListenAddress, ListenFailed, type RateLimitPolicy, type ShownSetting };
+export {
+  type AllowedOrigins,
+  type ListenAddress,
+  ListenFailed,
+  type RateLimitPolicy,
+  type ShownSetting,
+  type TraceSettings,
+};
 
 export interface ServiceSettings extends StoreSettings {
   listen: ListenAddress;
@@ -52,6 +62,8 @@ export interface ServiceSettings extends StoreSettings {
   corsOrigins?: AllowedOrigins | undefined;
   /** Limit of each token; undefined: no limit. */
   rateLimit?: RateLimitPolicy | undefined;
+  /** Where spans are sent; undefined: nowhere. */
+  traces?: TraceSettings | undefined;
   /** What the console shows of the service; undefined: no console. */
   console?: { database: string; settings: readonly ShownSetting[] } | undefined;
   /** Called before the store has the first token. If it returns false, the store gets none. */
@@ -92,6 +104,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // Before the store: a start that fails here leaves no new store.
     const reservedOps = opened.use(await ReservedAddress.reserve(settings.ops));
     const reserved = opened.use(await ReservedAddress.reserve(settings.listen));
+    const tracing = await startTracing(settings, opened);
     const engine = opened.use(await openServedStore(settings));
     const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
     if (schemaUpdate !== undefined) log.info(schemaUpdate);
@@ -101,7 +114,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     opened.defer(() => tokens.close());
     const commits = monitoredCommits(engine, metrics, damage, log);
     opened.use(setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS));
-    const queue = engine.openQueue(commits.commit);
+    const queue = engine.openQueue(tracing?.observed(commits.commit) ?? commits.commit);
     opened.defer(() => queue.close());
 
     let closing: Promise<void> | undefined;
@@ -110,7 +123,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const warnings = (await storeWarnings()) ?? [];
     opened.use(setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS));
     const observed = { rejected: new RejectedRequests(), newest: new NewestPlants() };
-    const server = plantServer(settings, tokens, queue, metrics, observed);
+    const server = plantServer(settings, tokens, queue, metrics, { ...observed, tracing });
     const readState = async (): Promise<ServiceState> => ({
       // Read before the awaits below: a slow store would hide the plants that wait now.
       ...queue.statistics,
@@ -120,6 +133,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       commitsFailingMs: commits.failingMs(),
       openConnections: server.openConnections,
       isShuttingDown: closing !== undefined,
+      spansDropped: tracing?.exporter.dropped,
       tokensKnown: tokens.size,
       areTokensCurrent: tokens.isCurrent,
     });
@@ -167,29 +181,52 @@ function openTokens(engine: StorageEngine, damage: KnownDamage, log: ServiceLog)
   return TokenCache.open(engine, damage.observed('reading tokens', onFailure));
 }
 
+/** Its modules are loaded only if needed. It is closed after all that makes spans. */
+async function startTracing(
+  { traces, log }: ServiceSettings,
+  opened: AsyncDisposableStack,
+): Promise<Tracing | undefined> {
+  if (traces === undefined) return undefined;
+  const { Tracing } = await import('./ops/tracing.ts');
+  const resource = { 'service.version': VERSION, ...traces.resource };
+  const tracing = new Tracing({ ...traces, resource }, log);
+  opened.defer(() => tracing.exporter.close());
+  return tracing;
+}
+
+/** What sees each response. */
+interface Observers {
+  rejected: RejectedRequests;
+  newest: NewestPlants;
+  tracing: Tracing | undefined;
+}
+
 function plantServer(
   settings: ServiceSettings,
   tokens: TokenCache,
   queue: PlantQueue,
   metrics: Metrics,
-  { rejected, newest }: { rejected: RejectedRequests; newest: NewestPlants },
+  { rejected, newest, tracing }: Observers,
 ): PlantServer {
   const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log, logRequest } = settings;
   // The checksum is made in the call that has the parsed plant, so it covers everything after it.
   const checksumming: PlantWriter = {
-    write: ({ plant, recordedBy }) => queue.write(plantWrite(plant, recordedBy)),
+    write: ({ plant, recordedBy, trace }) => queue.write(plantWrite(plant, recordedBy, trace)),
   };
+  const logInternalError = rateLimitedLog(details =>
+    log.error(details, 'a request failed: unexpected internal error'),
+  );
   return new PlantServer({
     createPlant: new CreatePlant(tokens, checksumming, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
     corsOrigins,
     documentation: docs ? documentationOf(VERSION, publicUrl) : undefined,
-    onInternalError: rateLimitedLog(details =>
-      log.error(details, 'a request failed: unexpected internal error'),
-    ),
+    traceContextOf: tracing?.contextOf ?? traceContextOf,
+    onInternalError: (cause, { trace }) => logInternalError(cause, trace),
     onResponse: (response, request, socket) => {
       metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
       rejected.observe(response, request);
       newest.observe(response, request);
+      tracing?.responded(response, request, socket.remoteAddress);
       logRequest?.(loggedRequest(response, request, socket.remoteAddress));
     },
   });

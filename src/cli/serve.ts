@@ -6,13 +6,21 @@ import { type Logger, pino } from 'pino';
 import { hashToken } from '../auth/token.ts';
 import { EXIT_MS } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
-import { ListenFailed, LOOPBACK, type Service, type ShownSetting, startService } from '../service.ts';
+import {
+  ListenFailed,
+  LOOPBACK,
+  type Service,
+  type ShownSetting,
+  startService,
+  type TraceSettings,
+} from '../service.ts';
 import { type DatabaseAddress, shownDatabase } from '../store/database-url.ts';
 import { checkNotServed, openReader } from '../store/open-store.ts';
 import { consoleLink } from './console.ts';
 import { onFirstSignal } from './interruption.ts';
 import { readDatabase } from './options/database-option.ts';
 import { addServeOptions, type ServeOptions, urlOf } from './options/serve-options.ts';
+import { readTraceSettings } from './options/trace-settings.ts';
 import { Failure } from './output/failure.ts';
 import { logOutput } from './output/log-output.ts';
 
@@ -76,6 +84,7 @@ async function start(
       handOverFirstToken: token => handOverFirstToken(token, database),
       corsOrigins: options.corsOrigin,
       opsHosts: options.opsHost,
+      traces: traceSettings(log),
       ...(logRequests === 'on' && { logRequest: request => log.info(request, 'request completed') }),
     });
   } catch (error) {
@@ -85,6 +94,16 @@ async function start(
     if (isDeepStrictEqual(listen, ops))
       throw new Failure('--listen and --ops name the same address; give each its own', 2);
     throw new Failure(listenAdvice(error, error.address === ops ? '--ops' : '--listen'));
+  }
+}
+
+/** Plants are worth more than traces, so an invalid variable does not prevent the start. */
+function traceSettings(log: Logger): TraceSettings | undefined {
+  try {
+    return readTraceSettings(process.env);
+  } catch (error) {
+    log.warn(`no traces are sent: ${(error as Error).message}; correct it and start the service again`);
+    return undefined;
   }
 }
 

@@ -9,6 +9,7 @@ import {
   readNewPlant,
   readNewPlantInSlices,
 } from '../contract/plant.ts';
+import type { TraceContext } from '../contract/trace-context.ts';
 import type { NotConfirmed, PlantWriter, WriteResult } from '../store/plant-store.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import { SHORT_BODY_BYTES_MAX } from './limits.ts';
@@ -80,12 +81,13 @@ export class CreatePlant {
   }
 
   /** Does {@link read} and {@link create} for a short body. It makes only one promise. */
-  async createOnFastPath(tokenId: number, body: Uint8Array): Promise<HttpResponse> {
+  async createOnFastPath(tokenId: number, body: Uint8Array, trace?: TraceContext): Promise<HttpResponse> {
     const admission = this.#count(tokenId);
     if ('status' in admission) return admission;
     const { plant, error, message } = readNewPlant(body);
     if (plant === undefined) return errorResponse(error, message, admission.fields);
-    return writeResponse(plant, await this.#writer.write({ plant, recordedBy: tokenId }), admission.fields);
+    const result = await this.#writer.write({ plant, recordedBy: tokenId, trace });
+    return writeResponse(plant, result, admission.fields);
   }
 
   /**
@@ -114,10 +116,14 @@ export class CreatePlant {
   }
 
   /** Resolves when the plant is durable or rejected. The call itself already queues the plant. */
-  async create({ tokenId, fields }: Admission, reading: NewPlantReading): Promise<HttpResponse> {
+  async create(
+    { tokenId, fields }: Admission,
+    reading: NewPlantReading,
+    trace?: TraceContext,
+  ): Promise<HttpResponse> {
     const { plant, error, message } = reading;
     if (plant === undefined) return errorResponse(error, message, fields);
-    return writeResponse(plant, await this.#writer.write({ plant, recordedBy: tokenId }), fields);
+    return writeResponse(plant, await this.#writer.write({ plant, recordedBy: tokenId, trace }), fields);
   }
 
   #count(tokenId: number): Admission | HttpResponse {

@@ -152,7 +152,7 @@ export class FastPathConnection {
 
   /** @returns where the request that begins at `start` ends, or why it was not processed */
   #process(received: Buffer, start: number): number | 'incomplete' | 'tickBudget' | 'node' {
-    const { createPlant, isDraining } = this.#path.context;
+    const { createPlant, traceContextOf, isDraining } = this.#path.context;
     if (isDraining) return 'node';
     // Searching this text costs less than searching the bytes.
     const textEnd = start + FAST_PATH_HEADERS_BYTES_MAX + HEADERS_END.length;
@@ -173,8 +173,9 @@ export class FastPathConnection {
     if (!this.#budget.hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'tickBudget';
     const body = received.subarray(bodyStart, end);
     const { bodyBytes } = headers;
-    const request = { response: undefined, arrivedAt: this.#arrivedAt, bodyBytes, body, tokenId };
-    this.#responses.add(request, createPlant.createOnFastPath(tokenId, body));
+    const trace = traceContextOf(headers.traceparent);
+    const request = { response: undefined, arrivedAt: this.#arrivedAt, bodyBytes, body, tokenId, trace };
+    this.#responses.add(request, createPlant.createOnFastPath(tokenId, body, trace));
     return end;
   }
 

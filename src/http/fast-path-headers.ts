@@ -10,6 +10,7 @@ interface FastPathHeaders {
   /** SHA-256 of the token in hexadecimal. */
   tokenHash: string;
   bodyBytes: number;
+  traceparent: string | undefined;
 }
 
 /** RFC 9112 section 5 also allows other spaces around a value, and bytes beyond ASCII. */
@@ -19,7 +20,9 @@ const CREDENTIAL = /^Bearer ([A-Za-z0-9_]+)$/;
 const LENGTH = /^(?:0|[1-9][0-9]{0,6})$/;
 /** Fields that change how a request is read, its response, or how its connection is used. */
 const SPECIAL =
-  /^(?:connection|content-encoding|expect|keep-alive|origin|proxy-connection|te|trailer|transfer-encoding|upgrade)$/;
+  /^(?:connection|content-encoding|expect|keep-alive|origin|proxy-connection|te|trailer|traceparent|transfer-encoding|upgrade)$/;
+/** It differs in each request, so it is cut out of what is cached. */
+const TRACEPARENT = /\r\n[tT]raceparent: ([!-~]+)(?=\r\n|$)/;
 
 /** Clients repeat the same headers. Their meaning is constant; the token is checked each time. */
 const cache = new Map<string, FastPathHeaders>();
@@ -35,6 +38,14 @@ const cache = new Map<string, FastPathHeaders>();
 export function fastPathHeadersOf(text: string): FastPathHeaders | undefined {
   const cached = cache.get(text);
   if (cached !== undefined) return cached;
+  const found = TRACEPARENT.exec(text);
+  if (found !== null) {
+    const [field, traceparent] = found;
+    const others = fastPathHeadersOf(text.slice(0, found.index) + text.slice(found.index + field.length));
+    // Several of them are on Node's HTTP server, which ignores all.
+    if (others === undefined || others.traceparent !== undefined) return undefined;
+    return { tokenHash: others.tokenHash, bodyBytes: others.bodyBytes, traceparent };
+  }
   const headers = readFastPathHeaders(text);
   if (headers === undefined) return undefined;
   if (cache.size >= FAST_PATH_CACHED_HEADERS_MAX) cache.clear();
@@ -62,5 +73,7 @@ function readFastPathHeaders(text: string): FastPathHeaders | undefined {
     LENGTH.test(length) &&
     HOST.test(values.get('host') ?? '') &&
     isJsonMediaType(values.get('content-type') ?? '');
-  return isFastPath ? { tokenHash: hashToken(token), bodyBytes: Number(length) } : undefined;
+  return isFastPath
+    ? { tokenHash: hashToken(token), bodyBytes: Number(length), traceparent: undefined }
+    : undefined;
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { crossOriginFields } from './cross-origin.ts';
+import { fieldValues } from './header-fields.ts';
 import { closeWithError, lingeringClose } from './lingering-close.ts';
 import { keepOpenAfterEnd, onLastResponse, TakenParser } from './node-internals.ts';
 import { errorResponse, fieldsOf, type HttpResponse, parserError, type ReceivedRequest } from './response.ts';
@@ -84,7 +85,9 @@ export class NodeConnection {
   begin(request: IncomingMessage, serverResponse: ServerResponse): Exchange | undefined {
     if (this.#isEnding) return undefined;
     const arrivedAt = performance.now();
-    const exchange = { connection: this, request, serverResponse, arrivedAt, bodyBytes: 0 };
+    const traceparents = fieldValues(request.rawHeaders, 'traceparent');
+    const trace = this.#context.traceContextOf(traceparents.length === 1 ? traceparents[0] : undefined);
+    const exchange = { connection: this, request, serverResponse, arrivedAt, bodyBytes: 0, trace };
     this.latest = exchange;
     this.#pending.add(exchange);
     serverResponse.on('close', () => {

@@ -78,7 +78,7 @@ export class PlantServer {
 
   async #respond(exchange: Exchange): Promise<void> {
     const response = await this.#route(exchange).catch(cause => {
-      this.#context.onInternalError(cause);
+      this.#context.onInternalError(cause, exchange);
       return errorResponse('internal');
     });
     if (response !== undefined) await exchange.connection.respond(exchange, response);
@@ -126,6 +126,6 @@ export class PlantServer {
     // The token may have been revoked while the body arrived or was read.
     const currentId = await createPlant.tokenId(admitted.tokenHash);
     if (typeof currentId !== 'number') return currentId;
-    return createPlant.create(admitted, reading);
+    return createPlant.create(admitted, reading, exchange.trace);
   }
 }

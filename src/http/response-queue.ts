@@ -42,7 +42,7 @@ export class ResponseQueue {
     response.then(
       ready => this.#setResponse(request, ready),
       cause => {
-        this.#context.onInternalError(cause);
+        this.#context.onInternalError(cause, request);
         this.#setResponse(request, errorResponse('internal'));
       },
     );

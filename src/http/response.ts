@@ -1,6 +1,7 @@
 import { ERROR_NAMES, ERRORS, type ErrorName, errorBody, helpLink } from '../contract/errors.ts';
 import { RETRY_AFTER_SECONDS } from '../contract/limits.ts';
 import { OUTCOMES, type Outcome } from '../contract/plant.ts';
+import type { TraceContext } from '../contract/trace-context.ts';
 import type { HeaderFields } from './header-fields.ts';
 import { KEEP_ALIVE_MS } from './limits.ts';
 import { STATUS_CODES } from './node-http.ts';
@@ -34,6 +35,8 @@ export interface ReceivedRequest {
   /** The body, and the id of its valid token, if both were read. */
   body?: Uint8Array | undefined;
   tokenId?: number;
+  /** It is undefined if the request belongs to no trace. */
+  readonly trace: TraceContext | undefined;
   /** It is undefined for `POST /plants`. */
   readonly request?: { method?: string | undefined; url?: string | undefined };
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { TraceContext } from '../contract/trace-context.ts';
 import type { CreatePlant } from './create-plant.ts';
 import type { AllowedOrigins } from './cross-origin.ts';
 import type { HttpResponse, ReceivedRequest } from './response.ts';
@@ -13,8 +14,10 @@ export interface ServerContext {
   readonly corsOrigins: AllowedOrigins | undefined;
   /** Error responses link to it. It is undefined if the service has none. */
   readonly documentation: Documentation | undefined;
+  /** Is called with the only `traceparent` of each request. */
+  readonly traceContextOf: (traceparent: string | undefined) => TraceContext | undefined;
   /** Is called with the cause of each 500 response. */
-  readonly onInternalError: (cause: unknown) => void;
+  readonly onInternalError: (cause: unknown, request: ReceivedRequest) => void;
   /** Is called with each written response; `request` is undefined if the bytes were no request. */
   readonly onResponse: (
     response: HttpResponse<string | Uint8Array>,

@@ -2,6 +2,7 @@ import { withoutTokens } from '../contract/bearer-token.ts';
 import { ERRORS } from '../contract/errors.ts';
 import { pathOf } from '../http/node-server.ts';
 import { type HttpResponse, isErrorName, type ReceivedRequest } from '../http/response.ts';
+import { traceFields } from './rate-limited-log.ts';
 
 /** A longer path, which no route has, is cut. */
 const PATH_LENGTH_MAX = 200;
@@ -18,7 +19,7 @@ export function loggedRequest(
   { status, result, headers }: Omit<HttpResponse, 'body'>,
   request: ReceivedRequest | undefined,
   remoteAddress: string | undefined,
-): object {
+) {
   const idIndex = headers.indexOf('Plant-Id');
   const { method = 'POST', url = '/plants' } = request?.request ?? {};
   return {
@@ -34,6 +35,7 @@ export function loggedRequest(
     ...(request && { durationMs: Math.round((performance.now() - request.arrivedAt) * 1000) / 1000 }),
     bodyBytes: request?.bodyBytes ?? 0,
     ...(remoteAddress !== undefined && { remoteAddress }),
+    ...traceFields(request?.trace),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { TraceContext } from '../contract/trace-context.ts';
 import { StoreUnavailable } from '../store/plant-store.ts';
 
 /** Limit for a repeated log line: a burst of `burstLines`, then one line per interval. */
@@ -51,19 +52,24 @@ export function failureLog(
 
 /** Logs an event that may repeat often. `unsaid` counts the events since the last line. */
 export function rateLimitedLog(
-  log: (details: { err: unknown; unsaid: number }) => void,
+  log: (details: { err: unknown; unsaid: number; trace_id?: string }) => void,
   rate = LOG_RATE,
-): (cause: unknown) => void {
+): (cause: unknown, trace?: TraceContext) => void {
   const takeLine = lineBucket(rate);
   let unsaid = 0;
-  return cause => {
+  return (cause, trace) => {
     if (!takeLine()) {
       unsaid++;
       return;
     }
-    log({ err: rawCause(cause), unsaid });
+    log({ err: rawCause(cause), unsaid, ...traceFields(trace) });
     unsaid = 0;
   };
+}
+
+/** The log field of a request or error in a trace, with the name that log viewers search for. */
+export function traceFields(trace: TraceContext | undefined): { trace_id?: string } {
+  return trace === undefined ? {} : { trace_id: trace.traceId };
 }
 
 /** The log gets the original error, not the one that was reworded for a person. */

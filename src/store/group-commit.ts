@@ -103,7 +103,7 @@ export class GroupCommit implements PlantQueue {
     };
   }
 
-  write({ plant, contentChecksum, recordedBy }: PlantWrite): Promise<WriteResult | NotConfirmed> {
+  write({ plant, contentChecksum, recordedBy, trace }: PlantWrite): Promise<WriteResult | NotConfirmed> {
     const textLength = textLengthOf(plant);
     if (this.#closed !== undefined) return Promise.resolve({ rejected: 'shuttingDown' });
     const { length } = this.#queue;
@@ -123,7 +123,7 @@ export class GroupCommit implements PlantQueue {
     const queuedAt = this.#now();
     const ahead = this.#inFlight++;
     return new Promise(settle =>
-      this.#queue.push({ plant, contentChecksum, recordedBy, queuedAt, ahead, textLength, settle }),
+      this.#queue.push({ plant, contentChecksum, recordedBy, trace, queuedAt, ahead, textLength, settle }),
     );
   }
 

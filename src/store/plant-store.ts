@@ -1,5 +1,6 @@
 import type { NewPlant, Outcome } from '../contract/plant.ts';
 import type { StoredToken } from '../contract/stored-token.ts';
+import type { TraceContext } from '../contract/trace-context.ts';
 
 /** The store of commands without --database. Only its folder is created if it does not exist. */
 export const DEFAULT_SQLITE_PATH = './data/plant-store.db';
@@ -13,6 +14,8 @@ export interface PlantWrite {
   /** See `contentChecksum`. */
   contentChecksum: bigint;
   recordedBy: number;
+  /** The trace of its request. It is not stored. */
+  trace?: TraceContext | undefined;
 }
 
 /** The result of one write. `damaged`: the latest revision is damaged, so it cannot be compared. */

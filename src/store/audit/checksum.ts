@@ -11,6 +11,7 @@
  * damage would pass once in 2^32.
  */
 import type { NewPlant } from '../../contract/plant.ts';
+import type { TraceContext } from '../../contract/trace-context.ts';
 import type { PlantRevision, PlantWrite } from '../plant-store.ts';
 
 function highStep(state: number, word: number): number {
@@ -59,8 +60,8 @@ export function contentChecksum({ id, name, tag }: NewPlant): bigint {
 }
 
 /** @param recordedBy the id of the token */
-export function plantWrite(plant: NewPlant, recordedBy: number): PlantWrite {
-  return { plant, contentChecksum: contentChecksum(plant), recordedBy };
+export function plantWrite(plant: NewPlant, recordedBy: number, trace?: TraceContext): PlantWrite {
+  return { plant, contentChecksum: contentChecksum(plant), recordedBy, trace };
 }
 
 type Numbers = Pick<PlantRevision, 'revision' | 'recordedAt' | 'recordedBy'>;
