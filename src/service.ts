@@ -1,5 +1,7 @@
 import type { AddressInfo } from 'node:net';
+import type { AccessTokens } from './auth/access-tokens.ts';
 import { makeConsoleCode } from './auth/console-code.ts';
+import type { OpenIdSettings } from './auth/open-id-settings.ts';
 import { RateLimit, type RateLimitPolicy } from './auth/rate-limit.ts';
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenCache } from './auth/token-cache.ts';
@@ -34,7 +36,14 @@ import { VERSION } from './version.ts';
 const STORE_WATCH_INTERVAL_MS = 10_000;
 const COMMITS_ASSESSED_INTERVAL_MS = 1_000;
 
-export { type AllowedOrigins, type ListenAddress, ListenFailed, type RateLimitPolicy, type ShownSetting };
+export {
+  type AllowedOrigins,
+  type ListenAddress,
+  ListenFailed,
+  type OpenIdSettings,
+  type RateLimitPolicy,
+  type ShownSetting,
+};
 
 export interface ServiceSettings extends StoreSettings {
   listen: ListenAddress;
@@ -50,6 +59,8 @@ export interface ServiceSettings extends StoreSettings {
   corsOrigins?: AllowedOrigins | undefined;
   /** Limit of each token; undefined: no limit. */
   rateLimit?: RateLimitPolicy | undefined;
+  /** The provider whose access tokens are valid, too; undefined: none. */
+  openId?: OpenIdSettings | undefined;
   /** What the console shows of the service; undefined: no console. */
   console?: { database: string; settings: readonly ShownSetting[] } | undefined;
   /** Called before the store has the first token. If it returns false, the store gets none. */
@@ -90,9 +101,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // Before the store: a start that fails here leaves no new store.
     const reservedOps = opened.use(await ReservedAddress.reserve(settings.ops));
     const reserved = opened.use(await ReservedAddress.reserve(settings.listen));
-    const engine = opened.use(await openServedStore(settings));
-    const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
-    if (schemaUpdate !== undefined) log.info(schemaUpdate);
+    const engine = opened.use(await openStore(settings));
     const tokensMessage = 'the token table cannot be read or written; after 4 s unread, creates get 503';
     const tokens = await TokenCache.open(
       engine,
@@ -110,7 +119,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const warnings = (await storeWarnings()) ?? [];
     opened.use(setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS));
     const rejected = new RejectedRequests();
-    const server = plantServer(settings, tokens, queue, metrics, rejected);
+    const accessTokens = opened.use(await openAccessTokens(settings, tokens, engine));
+    const server = plantServer(settings, { tokens, accessTokens }, queue, metrics, rejected);
     const readState = async (): Promise<ServiceState> => ({
       // Read before the awaits below: a slow store would hide the plants that wait now.
       ...queue.statistics,
@@ -157,9 +167,34 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   }
 }
 
+async function openStore(settings: ServiceSettings): Promise<StorageEngine & AsyncDisposable> {
+  const engine = await openServedStore({ ...settings, createsTokens: settings.openId !== undefined });
+  const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
+  if (schemaUpdate !== undefined) settings.log.info(schemaUpdate);
+  return engine;
+}
+
+/** Its library is loaded only on use. */
+async function openAccessTokens(
+  { openId, log }: ServiceSettings,
+  tokens: TokenCache,
+  engine: StorageEngine,
+): Promise<AccessTokens | undefined> {
+  if (openId === undefined) return undefined;
+  const { AccessTokens } = await import('./auth/access-tokens.ts');
+  const logWith = (message: string) => rateLimitedLog(details => log.warn(details, message));
+  return new AccessTokens(
+    openId,
+    tokens,
+    engine,
+    logWith('an access token was not accepted'),
+    logWith('the keys of the OpenID provider cannot be read; the last ones are used for 24 hours'),
+  );
+}
+
 function plantServer(
   settings: ServiceSettings,
-  tokens: TokenCache,
+  { tokens, accessTokens }: { tokens: TokenCache; accessTokens: AccessTokens | undefined },
   queue: PlantQueue,
   metrics: Metrics,
   rejected: RejectedRequests,
@@ -170,7 +205,13 @@ function plantServer(
     write: ({ plant, recordedBy }) => queue.write(plantWrite(plant, recordedBy)),
   };
   return new PlantServer({
-    createPlant: new CreatePlant(tokens, checksumming, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
+    createPlant: new CreatePlant(
+      tokens,
+      checksumming,
+      bodyBytesMax,
+      rateLimit && new RateLimit(rateLimit),
+      accessTokens,
+    ),
     corsOrigins,
     documentation: docs ? documentationOf(VERSION, publicUrl) : undefined,
     onInternalError: rateLimitedLog(details =>
