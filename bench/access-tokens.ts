@@ -1,0 +1,63 @@
+/**
+ * Compares creates with an access token of an OpenID provider with creates with an own token, and
+ * measures how much longer the first request of an access token takes. It needs wrk.
+ *
+ *   node bench/access-tokens.ts
+ */
+import { join } from 'node:path';
+import { runWrk } from '../test/harness/load.ts';
+import { AUDIENCE, makeKey, startProvider } from '../test/harness/openid-provider.ts';
+import { startServe } from '../test/harness/program.ts';
+import { RawConnection, requestBytes } from '../test/harness/raw-connection.ts';
+import { median } from '../test/harness/statistics.ts';
+import { newFolder } from './trial.ts';
+
+const ROUNDS = 7;
+const SECONDS = 4;
+const CONNECTIONS = 64;
+const FIRST_REQUESTS = 300;
+/** Access tokens of common providers have 1 to 1.5 KiB. */
+const PADDING = 'a'.repeat(500);
+
+using folder = newFolder();
+await using provider = await startProvider();
+provider.keys = [await makeKey('rsa', 'RS256')];
+const flags = ['--oidc-issuer', provider.url, '--oidc-audience', AUDIENCE];
+await using serve = await startServe(`sqlite:${join(folder.path, 'plants.db')}`, flags);
+const tokens = { own: serve.token, access: await provider.token({ exp: 4e9, PADDING }) };
+
+const rates: Record<keyof typeof tokens, number[]> = { own: [], access: [] };
+const ratios: number[] = [];
+for (let round = -1; round < ROUNDS; round++) {
+  const names = Object.keys(tokens) as (keyof typeof tokens)[];
+  for (const name of round % 2 === 0 ? names : names.reverse()) {
+    const load = { url: serve.url, token: tokens[name], connections: CONNECTIONS, seconds: SECONDS };
+    const { ratePerSecond, failures } = await runWrk({ ...load, signal: AbortSignal.timeout(60_000) });
+    if (failures > 0) throw new Error(`${failures} responses were not 200`);
+    rates[name].push(ratePerSecond);
+  }
+  // The first round warms up.
+  if (round === -1) for (const each of Object.values(rates)) each.length = 0;
+  else ratios.push(rates.access.at(-1)! / rates.own.at(-1)!);
+}
+
+const connection = await RawConnection.open(Number(new URL(serve.url).port));
+const latencies = { first: [] as number[], second: [] as number[] };
+for (let count = 0; count < FIRST_REQUESTS; count++) {
+  const token = await provider.token({ jti: String(count), PADDING });
+  for (const name of ['first', 'second'] as const) {
+    const body = `{"id":${count},"name":"${name}"}`;
+    const startedAt = performance.now();
+    connection.write(requestBytes(token, { body }));
+    await connection.response();
+    latencies[name].push(performance.now() - startedAt);
+  }
+}
+connection[Symbol.dispose]();
+
+const [own, access] = [median(rates.own), median(rates.access)].map(Math.round);
+const [first, second] = [median(latencies.first), median(latencies.second)];
+console.log(`${tokens.access.length} characters, ${CONNECTIONS} connections, ${ROUNDS} rounds`);
+console.log(`own token ${own}/s, access token ${access}/s, ratio ${median(ratios).toFixed(3)}`);
+console.log(`ratios ${ratios.map(each => each.toFixed(3)).join(' ')}`);
+console.log(`first request of an access token: ${(first - second).toFixed(2)} ms more than its second one`);
