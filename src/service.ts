@@ -1,5 +1,7 @@
 import type { AddressInfo } from 'node:net';
+import type { AccessTokens } from './auth/access-tokens.ts';
 import { makeConsoleCode } from './auth/console-code.ts';
+import type { OpenIdSettings } from './auth/open-id-settings.ts';
 import { RateLimit, type RateLimitPolicy } from './auth/rate-limit.ts';
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenCache } from './auth/token-cache.ts';
@@ -43,6 +45,7 @@ export {
   type AllowedOrigins,
   type ListenAddress,
   ListenFailed,
+  type OpenIdSettings,
   type RateLimitPolicy,
   type ShownSetting,
   type TraceSettings,
@@ -64,6 +67,8 @@ export interface ServiceSettings extends StoreSettings {
   rateLimit?: RateLimitPolicy | undefined;
   /** Where spans are sent; undefined: nowhere. */
   traces?: TraceSettings | undefined;
+  /** The provider whose access tokens are valid, too; undefined: none. */
+  openId?: OpenIdSettings | undefined;
   /** What the console shows of the service; undefined: no console. */
   console?: { database: string; settings: readonly ShownSetting[] } | undefined;
   /** Called before the store has the first token. If it returns false, the store gets none. */
@@ -105,9 +110,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const reservedOps = opened.use(await ReservedAddress.reserve(settings.ops));
     const reserved = opened.use(await ReservedAddress.reserve(settings.listen));
     const tracing = await startTracing(settings, opened);
-    const engine = opened.use(await openServedStore(settings));
-    const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
-    if (schemaUpdate !== undefined) log.info(schemaUpdate);
+    const engine = opened.use(await openStore(settings));
     const damage = new KnownDamage(engine, log);
     const restartedAt = engine.schemaSteps.before === 0 ? null : Date.now();
     const tokens = await openTokens(engine, damage, log);
@@ -123,7 +126,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const warnings = (await storeWarnings()) ?? [];
     opened.use(setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS));
     const observed = { rejected: new RejectedRequests(), newest: new NewestPlants() };
-    const server = plantServer(settings, tokens, queue, metrics, { ...observed, tracing });
+    const accessTokens = opened.use(await openAccessTokens(settings, tokens, engine));
+    const server = plantServer(settings, { tokens, accessTokens }, queue, metrics, { ...observed, tracing });
     const readState = async (): Promise<ServiceState> => ({
       // Read before the awaits below: a slow store would hide the plants that wait now.
       ...queue.statistics,
@@ -145,10 +149,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         search: opened.use(await openSearch(settings.database)),
         docsUrl: docsUrlOf(settings, reserved),
         onToken: token => tokens.add(token),
-        onError: damage.observed(
-          'a search',
-          rateLimitedLog(details => log.error(details, 'a request of the console failed')),
-        ),
+        onError: damage.observed('a search', consoleFailureLog(log)),
       });
     const hostNames = [settings.ops.host, ...(settings.opsHosts ?? [])];
     const ops = new OpsServer({ readState, metrics, hostNames, page: operatorConsole });
@@ -175,6 +176,10 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   }
 }
 
+function consoleFailureLog(log: ServiceLog): (cause: unknown) => void {
+  return rateLimitedLog(details => log.error(details, 'a request of the console failed'));
+}
+
 function openTokens(engine: StorageEngine, damage: KnownDamage, log: ServiceLog): Promise<TokenCache> {
   const message = 'the token table cannot be read or written; after 4 s unread, creates get 503';
   const onFailure = rateLimitedLog(details => log.warn(details, message));
@@ -194,6 +199,31 @@ async function startTracing(
   return tracing;
 }
 
+async function openStore(settings: ServiceSettings): Promise<StorageEngine & AsyncDisposable> {
+  const engine = await openServedStore({ ...settings, createsTokens: settings.openId !== undefined });
+  const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
+  if (schemaUpdate !== undefined) settings.log.info(schemaUpdate);
+  return engine;
+}
+
+/** Its library is loaded only on use. */
+async function openAccessTokens(
+  { openId, log }: ServiceSettings,
+  tokens: TokenCache,
+  engine: StorageEngine,
+): Promise<AccessTokens | undefined> {
+  if (openId === undefined) return undefined;
+  const { AccessTokens } = await import('./auth/access-tokens.ts');
+  const logWith = (message: string) => rateLimitedLog(details => log.warn(details, message));
+  return new AccessTokens(
+    openId,
+    tokens,
+    engine,
+    logWith('an access token was not accepted'),
+    logWith('the keys of the OpenID provider cannot be read; the last ones are used for 24 hours'),
+  );
+}
+
 /** What sees each response. */
 interface Observers {
   rejected: RejectedRequests;
@@ -203,7 +233,7 @@ interface Observers {
 
 function plantServer(
   settings: ServiceSettings,
-  tokens: TokenCache,
+  { tokens, accessTokens }: { tokens: TokenCache; accessTokens: AccessTokens | undefined },
   queue: PlantQueue,
   metrics: Metrics,
   { rejected, newest, tracing }: Observers,
@@ -217,7 +247,13 @@ function plantServer(
     log.error(details, 'a request failed: unexpected internal error'),
   );
   return new PlantServer({
-    createPlant: new CreatePlant(tokens, checksumming, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
+    createPlant: new CreatePlant(
+      tokens,
+      checksumming,
+      bodyBytesMax,
+      rateLimit && new RateLimit(rateLimit),
+      accessTokens,
+    ),
     corsOrigins,
     documentation: docs ? documentationOf(VERSION, publicUrl) : undefined,
     traceContextOf: tracing?.contextOf ?? traceContextOf,

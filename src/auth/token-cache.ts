@@ -90,6 +90,11 @@ export class TokenCache {
     return this.#tokens.size;
   }
 
+  /** Whether a token is cached, valid or not. */
+  has(hash: string): boolean {
+    return this.#tokens.has(hash);
+  }
+
   /**
    * Whether the last successful refresh is recent. If not, no token is accepted.
    *

@@ -19,7 +19,7 @@ import { checkNotServed, openReader } from '../store/open-store.ts';
 import { consoleLink } from './console.ts';
 import { onFirstSignal } from './interruption.ts';
 import { readDatabase } from './options/database-option.ts';
-import { addServeOptions, type ServeOptions, urlOf } from './options/serve-options.ts';
+import { addServeOptions, readOpenId, type ServeOptions, urlOf } from './options/serve-options.ts';
 import { readTraceSettings } from './options/trace-settings.ts';
 import { Failure } from './output/failure.ts';
 import { logOutput } from './output/log-output.ts';
@@ -75,6 +75,7 @@ async function start(
     return await startService({
       ...{ database, listen, ops, connections, rateLimit, log },
       repeatedIdRule: options.repeatedId,
+      openId: readOpenId(options),
       bodyBytesMax: options.bodyLimit,
       docs: options.docs === 'on',
       publicUrl: options.publicUrl,
@@ -157,7 +158,7 @@ function firstTokenFile(database: DatabaseAddress): string | undefined {
 /** Prints on stderr how to send a plant. The first token is shown only here, never logged. */
 async function greet(
   service: Service,
-  { listen, ops, docs }: ServeOptions,
+  { listen, ops, docs, oidcIssuer }: ServeOptions,
   command: Command,
   database: DatabaseAddress,
 ): Promise<void> {
@@ -173,7 +174,7 @@ async function greet(
       `The store is new. Its first token is ${where}\n\nSend a plant from another terminal:\n\n` +
         `  ${curl(base, credential)}\n`,
     );
-  } else if (!hasToken) {
+  } else if (!hasToken && oidcIssuer === undefined) {
     console.error(
       `The store has no token; create one with: npx plant-store token create LABEL --database ${shownDatabase(database)}\n` +
         'If the store is the target of an unfinished copy, run the copy again instead.\n',

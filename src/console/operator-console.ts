@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { hashToken, makeToken } from '../auth/token.ts';
-import { TOKEN_EXPIRY_MS_MAX, TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
+import { SUBJECT_LABEL_LENGTH_MAX, TOKEN_EXPIRY_MS_MAX, TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { COMMON_FIELDS, type HttpResponse } from '../http/response.ts';
 import { DAMAGE, type KnownDamage } from '../ops/known-damage.ts';
@@ -199,7 +199,9 @@ export class OperatorConsole implements OpsPage {
     'POST api/tokens/revoke': async ({ body: { label } }) => {
       const { engine, onToken, log } = this.#parts;
       const token =
-        typeof label === 'string' && isTokenLabel(label) && (await engine.revokeToken(label, Date.now()));
+        typeof label === 'string' &&
+        isTokenLabel(label, SUBJECT_LABEL_LENGTH_MAX) &&
+        (await engine.revokeToken(label, Date.now()));
       if (!token) throw new InvalidCall('no token has this label');
       onToken(token);
       log.info(`an operator revoked the token ${JSON.stringify(token.label)} in the console`);

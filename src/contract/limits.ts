@@ -24,5 +24,7 @@ export const RETRY_AFTER_SECONDS = 1;
 export const TOKENS_AT_A_TIME_MAX = 1_000;
 /** Longest label of a token, in UTF-16 code units. */
 export const TOKEN_LABEL_LENGTH_MAX = 100;
+/** Longest label of a subject of an OpenID provider: its issuer and `sub`. */
+export const SUBJECT_LABEL_LENGTH_MAX = 512;
 /** Latest expiry of a token: the last time that a Date can have (ECMAScript, Time Values). */
 export const TOKEN_EXPIRY_MS_MAX = 8.64e15;

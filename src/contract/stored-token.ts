@@ -25,6 +25,6 @@ export type NewStoredToken = Pick<StoredToken, 'hash' | 'label' | 'createdAt' | 
 const INVISIBLE = /^\s|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]|\s$/u;
 
 /** Whether a text can be the label of a new token. */
-export function isTokenLabel(text: string): boolean {
-  return text !== '' && text.length <= TOKEN_LABEL_LENGTH_MAX && !INVISIBLE.test(text) && text.isWellFormed();
+export function isTokenLabel(text: string, lengthMax = TOKEN_LABEL_LENGTH_MAX): boolean {
+  return text !== '' && text.length <= lengthMax && !INVISIBLE.test(text) && text.isWellFormed();
 }

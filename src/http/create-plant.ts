@@ -1,3 +1,4 @@
+import type { AccessTokens } from '../auth/access-tokens.ts';
 import type { RateLimit } from '../auth/rate-limit.ts';
 import { bearerToken, hashToken, isWellFormed } from '../auth/token.ts';
 import type { TokenCache } from '../auth/token-cache.ts';
@@ -19,6 +20,7 @@ import { TickBudget } from './tick-budget.ts';
 /** Time per tick for the reading of bodies longer than {@link SHORT_BODY_BYTES_MAX}. */
 const LONG_BODY_BUDGET_MS = 2;
 
+const ACCESS_TOKEN_UNCHECKED = 'the access token cannot be checked now; send this plant again shortly';
 const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be checked; send it again';
 
 /** A request that its token and the rate limit allow. */
@@ -38,15 +40,23 @@ export class CreatePlant {
   /** A longer body is rejected, by its Content-Length if it has one. */
   readonly bodyBytesMax: number;
   readonly #rateLimit: RateLimit | undefined;
+  readonly #accessTokens: AccessTokens | undefined;
   readonly #longBodyBudget = new TickBudget(LONG_BODY_BUDGET_MS);
   /** Settles when all long bodies so far are read. */
   #longBodiesRead: Promise<unknown> = Promise.resolve();
 
-  constructor(tokens: TokenCache, writer: PlantWriter, bodyBytesMax: number, rateLimit?: RateLimit) {
+  constructor(
+    tokens: TokenCache,
+    writer: PlantWriter,
+    bodyBytesMax: number,
+    rateLimit?: RateLimit,
+    accessTokens?: AccessTokens,
+  ) {
     this.#tokens = tokens;
     this.#writer = writer;
     this.bodyBytesMax = bodyBytesMax;
     this.#rateLimit = rateLimit;
+    this.#accessTokens = accessTokens;
   }
 
   /**
@@ -56,8 +66,9 @@ export class CreatePlant {
   async admit(rawHeaders: HeaderFields): Promise<(Admission & { tokenHash: string }) | HttpResponse> {
     const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
     if (token === undefined) return errorResponse('noCredential');
-    if (!isWellFormed(token)) return errorResponse('tokenRejected');
-    const tokenHash = hashToken(token);
+    const tokenHash = isWellFormed(token) ? hashToken(token) : await this.#accessTokens?.subjectHash(token);
+    if (tokenHash === undefined) return errorResponse('tokenRejected');
+    if (tokenHash === 'unavailable') return errorResponse('busy', ACCESS_TOKEN_UNCHECKED);
     const tokenId = await this.tokenId(tokenHash);
     if (typeof tokenId !== 'number') return tokenId;
     const admission = this.#count(tokenId);
@@ -77,7 +88,12 @@ export class CreatePlant {
 
   /** @returns the id of a token that is cached and known to be valid */
   cachedTokenId(tokenHash: string): number | undefined {
-    return this.#tokens.lookUpCached(tokenHash);
+    return this.#tokens.lookUpCached(this.#accessTokens?.cachedSubjectHash(tokenHash) ?? tokenHash);
+  }
+
+  /** Verifies an access token, after which `cachedTokenId` knows it. Undefined: none is accepted. */
+  verify(accessToken: string): Promise<unknown> | undefined {
+    return this.#accessTokens?.subjectHash(accessToken);
   }
 
   /** Does {@link read} and {@link create} for a short body. It makes only one promise. */

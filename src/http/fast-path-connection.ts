@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { FAST_PATH_HEADERS_BYTES_MAX, fastPathHeadersOf } from './fast-path-headers.ts';
+import { FAST_PATH_HEADERS_BYTES_MAX, type FastPathHeaders, fastPathHeadersOf } from './fast-path-headers.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, SHORT_BODY_BYTES_MAX, STALLED_CHECK_MS } from './limits.ts';
 import { closeWithError, lingeringClose } from './lingering-close.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
@@ -21,6 +21,9 @@ const FAST_PATH_PIPELINE_MAX = 1_024;
 /** The same for the bytes of their bodies: a client might not read the responses. */
 const FAST_PATH_PIPELINE_BYTES_MAX = 256 * 1024;
 
+/** Most header sections are shorter than this. A shorter text takes less time. */
+const USUAL_HEADERS_BYTES_MAX = 2 * 1024;
+
 const HEADERS_END = '\r\n\r\n';
 const FIRST_BYTE_OF_POST = 'P'.charCodeAt(0);
 
@@ -36,7 +39,7 @@ export interface FastPath {
 }
 
 /** Why reading is paused. `node`: the connection moves to Node after the pending responses. */
-type PauseReason = 'queueFull' | 'tickBudget' | 'node';
+type PauseReason = 'queueFull' | 'tickBudget' | 'unverified' | 'node';
 
 /**
  * A connection on the fast path. Its requests are parsed here and not by Node's HTTP server, which
@@ -57,6 +60,7 @@ type PauseReason = 'queueFull' | 'tickBudget' | 'node';
  * | `requestRest` | rest of the request | `nextRequest` | response |
  * | `requestRest` | only another part, or timeout | moved to Node | |
  * | any | too many responses pending, or tick budget spent | same, requests back in socket | |
+ * | any | access token not verified | same, requests back in socket until it is verified; if rejected, moved to Node | |
  * | any | another kind of request | moved to Node after the pending responses | |
  * | any | client ends its side | closed after the pending responses | 400 if a request is cut off |
  * | any | client does not read a response | `clientRead` | |
@@ -76,6 +80,8 @@ export class FastPathConnection {
   #arrivedAt = 0;
   /** Set while unprocessed bytes are back in the socket. The socket emits `end` after them. */
   #pauseReason: PauseReason | undefined;
+  /** The headers of the request that waits for the verification of its token. */
+  #unverified: FastPathHeaders | undefined;
 
   constructor(socket: Socket, path: FastPath) {
     this.#socket = socket;
@@ -151,13 +157,17 @@ export class FastPathConnection {
   }
 
   /** @returns where the request that begins at `start` ends, or why it was not processed */
-  #process(received: Buffer, start: number): number | 'incomplete' | 'tickBudget' | 'node' {
+  #process(received: Buffer, start: number): number | PauseReason | 'incomplete' {
     const { createPlant, traceContextOf, isDraining } = this.#path.context;
     if (isDraining) return 'node';
     // Searching this text costs less than searching the bytes.
-    const textEnd = start + FAST_PATH_HEADERS_BYTES_MAX + HEADERS_END.length;
-    const text = received.toString('latin1', start, textEnd);
-    const headersLength = text.indexOf(HEADERS_END);
+    let text = received.toString('latin1', start, start + USUAL_HEADERS_BYTES_MAX);
+    let headersLength = text.indexOf(HEADERS_END);
+    if (headersLength === -1 && received.length - start > USUAL_HEADERS_BYTES_MAX) {
+      const textEnd = start + FAST_PATH_HEADERS_BYTES_MAX + HEADERS_END.length;
+      text = received.toString('latin1', start, textEnd);
+      headersLength = text.indexOf(HEADERS_END);
+    }
     if (headersLength === -1)
       return received[start] === FIRST_BYTE_OF_POST && received.length - start <= FAST_PATH_HEADERS_BYTES_MAX
         ? 'incomplete'
@@ -166,7 +176,10 @@ export class FastPathConnection {
     if (headers === undefined || headers.bodyBytes > Math.min(createPlant.bodyBytesMax, SHORT_BODY_BYTES_MAX))
       return 'node';
     const tokenId = createPlant.cachedTokenId(headers.tokenHash);
-    if (tokenId === undefined) return 'node';
+    if (tokenId === undefined) {
+      this.#unverified = headers;
+      return headers.accessToken === undefined ? 'node' : 'unverified';
+    }
     const bodyStart = start + headersLength + HEADERS_END.length;
     const end = bodyStart + headers.bodyBytes;
     if (end > received.length) return 'incomplete';
@@ -189,7 +202,18 @@ export class FastPathConnection {
     this.#socket.pause();
     this.#socket.unshift(rest);
     if (reason === 'tickBudget') this.#budget.defer(() => this.#resume());
+    else if (reason === 'unverified') void this.#verify(this.#unverified!);
     else this.proceed();
+  }
+
+  /** A token that stays unknown, such as a revoked one, goes to Node's HTTP server. */
+  async #verify({ accessToken, tokenHash }: FastPathHeaders): Promise<void> {
+    const { createPlant } = this.#path.context;
+    await createPlant.verify(accessToken!);
+    if (this.#pauseReason !== 'unverified') return;
+    if (createPlant.cachedTokenId(tokenHash) !== undefined) return this.#resume();
+    this.#pauseReason = 'node';
+    this.proceed();
   }
 
   /** Reads again, unless the connection was closed or moved to Node's HTTP server before. */

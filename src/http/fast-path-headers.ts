@@ -1,14 +1,16 @@
-import { hashToken, isWellFormed } from '../auth/token.ts';
+import { hashToken, isJwt, isWellFormed } from '../auth/token.ts';
 import { isJsonMediaType } from './header-fields.ts';
 
-/** Longest header section that the fast path accepts. */
-export const FAST_PATH_HEADERS_BYTES_MAX = 2 * 1024;
+/** Longest header section that the fast path accepts. An access token takes one to two KiB. */
+export const FAST_PATH_HEADERS_BYTES_MAX = 4 * 1024;
 /** Header sections that the fast path caches. */
 const FAST_PATH_CACHED_HEADERS_MAX = 1_000;
 
-interface FastPathHeaders {
+export interface FastPathHeaders {
   /** SHA-256 of the token in hexadecimal. */
   tokenHash: string;
+  /** The token, if it is not one of ours. It must be verified before its first use. */
+  accessToken: string | undefined;
   bodyBytes: number;
   traceparent: string | undefined;
 }
@@ -16,7 +18,7 @@ interface FastPathHeaders {
 /** RFC 9112 section 5 also allows other spaces around a value, and bytes beyond ASCII. */
 const FIELD = /^([A-Za-z][A-Za-z0-9-]*): ([!-~](?:[ -~]*[!-~])?)$/;
 const HOST = /^[A-Za-z0-9.-]+(?::[0-9]{1,5})?$/;
-const CREDENTIAL = /^Bearer ([A-Za-z0-9_]+)$/;
+const CREDENTIAL = /^Bearer ([A-Za-z0-9_.-]+)$/;
 const LENGTH = /^(?:0|[1-9][0-9]{0,6})$/;
 /** Fields that change how a request is read, its response, or how its connection is used. */
 const SPECIAL =
@@ -44,7 +46,8 @@ export function fastPathHeadersOf(text: string): FastPathHeaders | undefined {
     const others = fastPathHeadersOf(text.slice(0, found.index) + text.slice(found.index + field.length));
     // Several of them are on Node's HTTP server, which ignores all.
     if (others === undefined || others.traceparent !== undefined) return undefined;
-    return { tokenHash: others.tokenHash, bodyBytes: others.bodyBytes, traceparent };
+    const { tokenHash, accessToken, bodyBytes } = others;
+    return { tokenHash, accessToken, bodyBytes, traceparent };
   }
   const headers = readFastPathHeaders(text);
   if (headers === undefined) return undefined;
@@ -68,12 +71,12 @@ function readFastPathHeaders(text: string): FastPathHeaders | undefined {
   }
   const token = CREDENTIAL.exec(values.get('authorization') ?? '')?.[1] ?? '';
   const length = values.get('content-length') ?? '';
+  const accessToken = isJwt(token) ? token : undefined;
   const isFastPath =
-    isWellFormed(token) &&
+    (accessToken !== undefined || isWellFormed(token)) &&
     LENGTH.test(length) &&
     HOST.test(values.get('host') ?? '') &&
     isJsonMediaType(values.get('content-type') ?? '');
-  return isFastPath
-    ? { tokenHash: hashToken(token), bodyBytes: Number(length), traceparent: undefined }
-    : undefined;
+  if (!isFastPath) return undefined;
+  return { tokenHash: hashToken(token), accessToken, bodyBytes: Number(length), traceparent: undefined };
 }

@@ -1,8 +1,10 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
+import { isProtected } from '../../auth/open-id-settings.ts';
 import { isBaseUrl } from '../../client/transport.ts';
 import { BODY_BYTES_MAX } from '../../contract/limits.ts';
-import type { AllowedOrigins, ListenAddress, RateLimitPolicy } from '../../service.ts';
+import type { AllowedOrigins, ListenAddress, OpenIdSettings, RateLimitPolicy } from '../../service.ts';
 import type { RepeatedIdRule } from '../../store/plant-store.ts';
+import { Failure } from '../output/failure.ts';
 import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
 import { choice, countUpTo, setting } from './setting.ts';
 
@@ -30,6 +32,11 @@ export interface ServeOptions extends DatabaseOptions {
   console?: 'on' | 'off';
   corsOrigin?: AllowedOrigins;
   rateLimit?: RateLimitPolicy;
+  oidcIssuer?: string;
+  oidcAudience?: string;
+  oidcScope?: string;
+  oidcJwks?: string;
+  oidcType: string;
 }
 
 const REPEATED_ID =
@@ -42,6 +49,9 @@ const CONSOLE =
   'serve the console, a page for operators, on --ops (default: on if --ops is a loopback address)';
 const ORIGINS = 'origins of web pages that may send plants, separated by commas; * allows all';
 const PUBLIC_URL = 'address of the service for clients, which /docs and /openapi.json show';
+const OIDC_ISSUER =
+  'OpenID provider whose access tokens are accepted, exactly as in the claim iss; needs --oidc-audience';
+const OIDC_JWKS = 'keys of the provider (default: the metadata of the provider names them)';
 const OPS_HOSTS =
   'more host names that requests to --ops may use, separated by commas; localhost and IP addresses always work';
 
@@ -59,6 +69,11 @@ export function addServeOptions(command: Command): Command {
     setting('--console <on|off>', CONSOLE).choices(['on', 'off']),
     setting('--rate-limit <rate>', RATE_LIMIT, parseRateLimit),
     setting('--cors-origin <origins>', ORIGINS, parseOrigins),
+    setting('--oidc-issuer <URL>', OIDC_ISSUER, parseIssuer),
+    setting('--oidc-audience <text>', 'name of this service in access tokens (claim aud)'),
+    setting('--oidc-scope <scope>', 'scope or role that access tokens must have (default: none)'),
+    setting('--oidc-jwks <URL or file>', OIDC_JWKS, parseJwks),
+    choice('--oidc-type <type>', 'type of access tokens in their header (typ)', ['at+jwt', 'JWT'], 'at+jwt'),
   ];
   for (const each of settings) command.addOption(each);
   return addDatabaseOptions(command);
@@ -98,6 +113,24 @@ function parsePublicUrl(text: string): string {
   throw new InvalidArgumentError(
     'Write an http or https address without user name, password, ? or #, for example https://plants.example/garden.',
   );
+}
+
+function parseIssuer(text: string): string {
+  if (isProtected(text) && !/[?#\s]/.test(text)) return text;
+  throw new InvalidArgumentError('Write the https address of the provider, such as https://login.example.');
+}
+
+function parseJwks(text: string): string {
+  if (!/^[a-z]+:\/\//i.test(text) || isProtected(text)) return text;
+  throw new InvalidArgumentError('Write an https address, or the path of a file.');
+}
+
+/** @throws {Failure} with exit code 2 if only one of issuer and audience is given */
+export function readOpenId(options: ServeOptions): OpenIdSettings | undefined {
+  const { oidcIssuer: issuer, oidcAudience: audience, oidcScope, oidcJwks, oidcType } = options;
+  if (issuer && audience) return { issuer, audience, scope: oidcScope, jwks: oidcJwks, type: oidcType };
+  if ([issuer, audience, oidcScope, oidcJwks].every(each => each === undefined)) return undefined;
+  throw new Failure('access tokens need both --oidc-issuer and --oidc-audience', 2);
 }
 
 /** Browsers compare origins as text, so the spelling must be exact (RFC 6454 section 6.2). */

@@ -1,0 +1,82 @@
+import { createServer } from 'node:http';
+import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import { type LoopbackServer, listen } from './loopback-server.ts';
+
+export const AUDIENCE = 'https://plants.example';
+
+/** An asymmetric key of the provider. */
+export interface ProviderKey {
+  privateKey: CryptoKey;
+  publicJwk: JWK;
+}
+
+/** A provider whose documents, keys and tokens a test makes by hand. */
+export interface HandMadeProvider extends LoopbackServer {
+  keys: ProviderKey[];
+  /** Paths of the requests so far. */
+  requests: string[];
+  /** The response to the keys, instead of `keys`. */
+  jwksResponse: { status: number; headers?: Record<string, string>; body?: string } | undefined;
+  /** A valid token, except for these members. A member that is undefined is absent. */
+  token(
+    claims?: Record<string, unknown>,
+    header?: Record<string, unknown>,
+    key?: ProviderKey,
+  ): Promise<string>;
+}
+
+export async function makeKey(kid: string, alg = 'ES256'): Promise<ProviderKey> {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+  return { privateKey, publicJwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
+}
+
+export async function startProvider(): Promise<HandMadeProvider> {
+  const server = createServer((request, response) => {
+    provider.requests.push(request.url!);
+    if (request.url === '/.well-known/openid-configuration') {
+      response.end(JSON.stringify({ issuer: provider.url, jwks_uri: `${provider.url}/keys` }));
+      return;
+    }
+    const { status, headers, body } = provider.jwksResponse ?? { status: 200 };
+    response.writeHead(status, headers);
+    response.end(body ?? JSON.stringify({ keys: provider.keys.map(({ publicJwk }) => publicJwk) }));
+  });
+  const provider: HandMadeProvider = {
+    ...(await listen(server)),
+    keys: [await makeKey('first')],
+    requests: [],
+    jwksResponse: undefined,
+    token: (claims, header, key = provider.keys[0]!) => signedToken(provider.url, key, claims, header),
+  };
+  return provider;
+}
+
+/** Seconds since 1970, `offset` from now. */
+export function seconds(offset: number): number {
+  return Math.floor(Date.now() / 1000) + offset;
+}
+
+async function signedToken(
+  issuer: string,
+  { privateKey, publicJwk }: ProviderKey,
+  claims?: Record<string, unknown>,
+  header?: Record<string, unknown>,
+): Promise<string> {
+  const payload = { iss: issuer, aud: AUDIENCE, sub: 'alice', exp: seconds(300), ...claims };
+  const { alg, kid } = publicJwk;
+  return await new SignJWT(payload)
+    .setProtectedHeader({ alg: alg!, kid, typ: 'at+jwt', ...header } as { alg: string })
+    .sign(privateKey, { crit: { 'urn:unknown': true } });
+}
+
+/** A JWT whose parts are these texts, signed with a key of ES256, also if they are malformed. */
+export async function signedText(
+  header: string,
+  payload: string,
+  { privateKey }: ProviderKey,
+): Promise<string> {
+  const input = [header, payload].map(each => Buffer.from(each).toString('base64url')).join('.');
+  const algorithm = { name: 'ECDSA', hash: 'SHA-256' };
+  const signature = await crypto.subtle.sign(algorithm, privateKey, Buffer.from(input));
+  return `${input}.${Buffer.from(signature).toString('base64url')}`;
+}
