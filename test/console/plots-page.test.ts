@@ -65,11 +65,11 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   await page.getByText(/Mark: start at .*Mark: backup at/).waitFor();
   const loaded = requests.length;
   await page.context().setOffline(true);
-  await page.getByText('The connection to the service is lost').waitFor();
+  await page.getByText('The service does not respond').waitFor();
   await page.context().setOffline(false);
   await page.getByRole('link', { name: 'Tokens' }).click();
   await page.getByRole('link', { name: 'Now' }).click();
-  await page.getByText('The connection to the service is lost').waitFor({ state: 'detached' });
+  await page.getByText('The service does not respond').waitFor({ state: 'detached' });
   assert.match(await textOf(errors), /40002 notNewPlant/);
   assert.equal(await legend.getAttribute('aria-pressed'), 'false');
   const again = requests.slice(loaded).filter(each => each.endsWith('now?after=0'));
