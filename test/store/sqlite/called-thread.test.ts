@@ -10,8 +10,9 @@ type Reply = [call: string, threadId: number];
 const FILE = new URL('../../../src/store/sqlite/called-thread.ts', import.meta.url);
 const PROGRAM = `
   import { threadId } from 'node:worker_threads';
-  import { replyToCalls } from '${FILE}';
+  import { announceReply, replyToCalls } from '${FILE}';
   replyToCalls(call => {
+    if (call === 'two') announceReply();
     if (call === 'throw') throw new Error('thrown');
     if (call === 'wait') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
     if (call === 'exit') process.exit();
@@ -19,11 +20,36 @@ const PROGRAM = `
     return [call, threadId];
   });`;
 
+/**
+ * Once it has found no call, it sets `gate[0]`, and waits for `gate[1]`. Then it goes on. It replies
+ * how its first sleep ended.
+ */
+const GATED_PROGRAM = `
+  import { syncBuiltinESMExports } from 'node:module';
+  import workers from 'node:worker_threads';
+  import { replyToCalls, threadData as gate } from '${FILE}';
+  const { wait } = Atomics;
+  const { receiveMessageOnPort } = workers;
+  let ended;
+  Atomics.wait = (...sleep) => (ended ??= wait(...sleep));
+  workers.receiveMessageOnPort = port => {
+    const received = receiveMessageOnPort(port);
+    if (received === undefined && Atomics.exchange(gate, 0, 1) === 0) {
+      Atomics.notify(gate, 0);
+      wait(gate, 1, 0);
+    }
+    return received;
+  };
+  syncBuiltinESMExports();
+  replyToCalls(() => ended);`;
+
 const threadOf = (program: string) => new CalledThread<string, Reply>('test', new URL(program), undefined);
+
+const moduleOf = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`;
 
 suite('a called thread', { timeout: 60_000 }, () => {
   const newThread = (t: TestContext) => {
-    const thread = threadOf(`data:text/javascript,${encodeURIComponent(PROGRAM)}`);
+    const thread = threadOf(moduleOf(PROGRAM));
     t.after(() => thread.close());
     return thread;
   };
@@ -64,6 +90,22 @@ suite('a called thread', { timeout: 60_000 }, () => {
     worker.emit('error', new Error('died'));
     await assert.rejects(call, /the test thread died/);
     await replied;
+  });
+
+  test('does not sleep when a call comes after it has looked for calls', async t => {
+    const gate = new Int32Array(new SharedArrayBuffer(8));
+    const thread = new CalledThread<string, string | undefined>(
+      'test',
+      new URL(moduleOf(GATED_PROGRAM)),
+      gate,
+    );
+    t.after(() => thread.close());
+    assert.equal(await thread.call('one'), undefined);
+    await Atomics.waitAsync(gate, 0, 0).value;
+    const late = thread.call('two');
+    Atomics.store(gate, 1, 1);
+    Atomics.notify(gate, 1);
+    assert.equal(await late, 'not-equal');
   });
 
   test('that cannot be started fails each call', async () => {
