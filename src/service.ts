@@ -9,8 +9,10 @@ import { NewestPlants } from './console/newest-plants.ts';
 import { type ConsoleParts, OperatorConsole, type ShownSetting } from './console/operator-console.ts';
 import { RejectedRequests } from './console/rejected-requests.ts';
 import { Samples } from './console/samples.ts';
+import { Senders } from './console/senders.ts';
 import { traceContextOf } from './contract/trace-context.ts';
 import { documentationOf } from './docs-page/docs-page.ts';
+import { clientAddress, trustedProxiesOf } from './http/client-address.ts';
 import { CreatePlant } from './http/create-plant.ts';
 import type { AllowedOrigins } from './http/cross-origin.ts';
 import { type ListenAddress, ListenFailed, ReservedAddress } from './http/listen.ts';
@@ -49,6 +51,7 @@ export {
   type RateLimitPolicy,
   type ShownSetting,
   type TraceSettings,
+  trustedProxiesOf,
 };
 
 export interface ServiceSettings extends StoreSettings {
@@ -57,6 +60,8 @@ export interface ServiceSettings extends StoreSettings {
   /** Names of the operations listener, besides localhost and the host in `ops`. */
   opsHosts?: readonly string[] | undefined;
   bodyBytesMax: number;
+  /** Proxies whose X-Forwarded-For names the client; undefined: none. */
+  trustedProxies?: readonly string[] | undefined;
   /** Whether `/docs` and `/openapi.json` are served. */
   docs: boolean;
   /** The address that both show, without a final slash; undefined: that of the request. */
@@ -125,7 +130,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // The first check runs before the first plant, so the log begins with the warnings.
     const warnings = (await storeWarnings()) ?? [];
     opened.use(setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS));
-    const observed = { rejected: new RejectedRequests(), newest: new NewestPlants() };
+    const observed = { rejected: new RejectedRequests(), newest: new NewestPlants(), senders: new Senders() };
     const accessTokens = opened.use(await openAccessTokens(settings, tokens, engine));
     const server = plantServer(settings, { tokens, accessTokens }, queue, metrics, { ...observed, tracing });
     const readState = async (): Promise<ServiceState> => ({
@@ -228,6 +233,7 @@ async function openAccessTokens(
 interface Observers {
   rejected: RejectedRequests;
   newest: NewestPlants;
+  senders: Senders;
   tracing: Tracing | undefined;
 }
 
@@ -236,9 +242,10 @@ function plantServer(
   { tokens, accessTokens }: { tokens: TokenCache; accessTokens: AccessTokens | undefined },
   queue: PlantQueue,
   metrics: Metrics,
-  { rejected, newest, tracing }: Observers,
+  { rejected, newest, senders, tracing }: Observers,
 ): PlantServer {
   const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log, logRequest } = settings;
+  const trustedProxies = settings.trustedProxies && trustedProxiesOf(settings.trustedProxies);
   // The checksum is made in the call that has the parsed plant, so it covers everything after it.
   const checksumming: PlantWriter = {
     write: ({ plant, recordedBy, trace }) => queue.write(plantWrite(plant, recordedBy, trace)),
@@ -260,10 +267,12 @@ function plantServer(
     onInternalError: (cause, { trace }) => logInternalError(cause, trace),
     onResponse: (response, request, socket) => {
       metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
-      rejected.observe(response, request);
+      const address = clientAddress(socket.remoteAddress, request?.forwardedFor, trustedProxies);
+      rejected.observe(response, request, address);
       newest.observe(response, request);
-      tracing?.responded(response, request, socket.remoteAddress);
-      logRequest?.(loggedRequest(response, request, socket.remoteAddress));
+      senders.observe(response, request);
+      tracing?.responded(response, request, address);
+      logRequest?.(loggedRequest(response, request, address));
     },
   });
 }

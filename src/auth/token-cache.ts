@@ -95,6 +95,11 @@ export class TokenCache {
     return this.#tokens.has(hash);
   }
 
+  /** The id of a token that is cached, valid or not. */
+  idOf(hash: string): number | undefined {
+    return this.#tokens.get(hash)?.id;
+  }
+
   /**
    * Whether the last successful refresh is recent. If not, no token is accepted.
    *

@@ -84,6 +84,7 @@ async function start(
         : undefined,
       handOverFirstToken: token => handOverFirstToken(token, database),
       corsOrigins: options.corsOrigin,
+      trustedProxies: options.trustProxy,
       opsHosts: options.opsHost,
       traces: traceSettings(log),
       ...(logRequests === 'on' && { logRequest: request => log.info(request, 'request completed') }),

@@ -36,6 +36,7 @@ import type { NewestPlants } from './newest-plants.ts';
 import { pageFile } from './page-files.ts';
 import type { LabelOf, RejectedRequests } from './rejected-requests.ts';
 import type { Samples } from './samples.ts';
+import type { Senders } from './senders.ts';
 import { Sessions } from './sessions.ts';
 
 /** Plants of a page, as in browser/plants.js. */
@@ -61,6 +62,7 @@ export interface ConsoleParts {
   damage: KnownDamage;
   rejected: RejectedRequests;
   newest: NewestPlants;
+  senders: Senders;
   /** The address of `/docs`, for a console at this host; undefined if it is not served. */
   docsUrl: ((consoleHost: string) => string) | undefined;
   version: string;
@@ -153,8 +155,11 @@ export class OperatorConsole implements OpsPage {
       await this.#sessions.signOut(secretOf(request));
       return noContent(sessionCookie(request, '', '; Max-Age=0'));
     },
-    'GET api/now': async ({ query }) =>
-      json({ ...this.#parts.samples.after(Number(query.get('after'))), facts: await this.#facts() }),
+    'GET api/now': async ({ query }) => {
+      const { samples, senders } = this.#parts;
+      const busiest = senders.busiest(await this.#labels());
+      return json({ ...samples.after(Number(query.get('after'))), facts: await this.#facts(), busiest });
+    },
     'GET api/plants': async ({ query }) => {
       const page = await this.#parts.search.page(filterOf(query), PAGE_PLANTS, SEARCH_TIME_MS);
       const labelOf = await this.#labels();
@@ -179,12 +184,12 @@ export class OperatorConsole implements OpsPage {
     },
     'GET api/plants.csv': call => this.#download(call),
     'GET api/rejected': async () => {
-      const { rejected } = this.#parts;
-      return json({ until: rejected.until ?? null, requests: rejected.list(await this.#labels()) });
+      return json(this.#parts.rejected.list(await this.#labels()));
     },
+    'GET api/rejected/examples': ({ query }) =>
+      json({ examples: this.#parts.rejected.examples(query.get('key') ?? '') }),
     'POST api/rejected': ({ body: { isOn } }) => {
-      if (isOn) this.#parts.rejected.start();
-      else this.#parts.rejected.stop();
+      this.#parts.rejected.recordBodies(isOn === true);
       return noContent();
     },
     'GET api/tokens': async () => {

@@ -1,87 +1,146 @@
 import { isUtf8 } from 'node:buffer';
 import { withoutTokens } from '../contract/bearer-token.ts';
-import { ERRORS, type ErrorBody } from '../contract/errors.ts';
+import { ERRORS, type ErrorBody, type ErrorName } from '../contract/errors.ts';
 import { readJson, readToEnd } from '../contract/json-reader.ts';
 import { type HttpResponse, isErrorName, type ReceivedRequest } from '../http/response.ts';
 
-/** Rejected requests in memory. */
-const REJECTED_MAX = 200;
-/** Requests are recorded for this time. */
+/** Groups in memory. The one without a request for the longest time makes room for another. */
+const GROUPS_MAX = 300;
+/** The last requests of each group. */
+const EXAMPLES_MAX = 5;
+/** Bodies are recorded for this time. */
 const RECORDING_MS = 3_600_000;
-/** Stored bytes of the body of each rejected request. */
-const REJECTED_BODY_BYTES_MAX = 2_000;
+/** Stored bytes of the body of an example. */
+const BODY_BYTES_MAX = 2_000;
+/** Stored characters of a field. */
+const TEXT_LENGTH_MAX = 200;
 
-interface RejectedRequest {
-  /** Identifies the request for the page. */
-  id: number;
+interface Example {
   /** Milliseconds since 1970. */
   at: number;
-  tokenId: number | undefined;
-  status: number;
-  error: number;
   message: string;
   /** Method and target; undefined if no whole request arrived. */
   requestLine: string | undefined;
-  /** The first bytes of the body; undefined if it was not read. */
+  contentType: string | undefined;
+  /** The first bytes of the body; undefined if they were not recorded. */
   body: Uint8Array | undefined;
   bodyBytes: number;
 }
 
+/** Rejections with the same error, token and address. */
+interface Group {
+  error: number;
+  status: number;
+  name: ErrorName;
+  tokenId: number | undefined;
+  /** Undefined: groups with this error that made room for others. */
+  address: string | undefined;
+  count: number;
+  /** Milliseconds since 1970. */
+  firstAt: number;
+  lastAt: number;
+  /** The newest first. */
+  examples: Example[];
+}
+
 export type LabelOf = (tokenId: number) => string;
 
-/** The last rejected requests, while an operator wants to see them. In memory only. */
+/** All rejected requests since the start, in groups. In memory only. */
 export class RejectedRequests {
-  readonly #requests: RejectedRequest[] = [];
-  #lastId = 0;
+  /** The group with the newest request is last. */
+  readonly #groups = new Map<string, Group>();
+  #count = 0;
   /** Milliseconds since 1970. */
-  #until = 0;
+  #bodiesUntil = 0;
 
-  /** When recording ends, ms since 1970; undefined while nothing is recorded. */
-  get until(): number | undefined {
-    return Date.now() < this.#until ? this.#until : undefined;
+  /** Starts to record bodies, or stops it and forgets them. */
+  recordBodies(isOn: boolean): void {
+    this.#bodiesUntil = isOn ? Date.now() + RECORDING_MS : 0;
+    if (isOn) return;
+    for (const { examples } of this.#groups.values())
+      for (const example of examples) example.body = undefined;
   }
 
-  start(): void {
-    this.#until = Date.now() + RECORDING_MS;
-  }
-
-  /** Stops, and forgets what was recorded. */
-  stop(): void {
-    this.#until = 0;
-    this.#requests.length = 0;
-  }
-
-  /** Records a rejection. The service calls it with every response, so it returns early. */
-  observe(response: HttpResponse<string | Uint8Array>, received: ReceivedRequest | undefined): void {
-    if (!isErrorName(response.result) || this.until === undefined) return;
-    const { status, number: error } = ERRORS[response.result];
-    const { method = 'POST', url = '/plants' } = received?.request ?? {};
-    this.#requests.unshift({
-      id: ++this.#lastId,
-      at: Date.now(),
-      tokenId: received?.tokenId,
-      status,
-      error,
-      message: (JSON.parse(String(response.body)) as ErrorBody).message,
-      requestLine: received && withoutTokens(`${method} ${url}`).slice(0, REJECTED_BODY_BYTES_MAX),
-      // A copy, so that the rest of a large buffer can be freed.
-      body: received?.body && Uint8Array.from(received.body.subarray(0, REJECTED_BODY_BYTES_MAX)),
-      bodyBytes: received?.bodyBytes ?? 0,
+  /** Counts a rejection. The service calls it with every response, so it returns early. */
+  observe(
+    { result, body }: HttpResponse<string | Uint8Array>,
+    received: ReceivedRequest | undefined,
+    address = 'unknown',
+  ): void {
+    if (!isErrorName(result)) return;
+    this.#count++;
+    const group = this.#groupOf(result, received?.tokenId, address);
+    const at = Date.now();
+    group.count++;
+    group.lastAt = at;
+    group.examples.unshift({
+      at,
+      message: (JSON.parse(String(body)) as ErrorBody).message,
+      ...exampleOf(received, at < this.#bodiesUntil),
     });
-    if (this.#requests.length > REJECTED_MAX) this.#requests.pop();
+    group.examples.splice(EXAMPLES_MAX);
   }
 
-  /** The newest first, for the page. */
+  #groupOf(name: ErrorName, tokenId: number | undefined, address: string): Group {
+    const key = `${name} ${tokenId} ${address}`;
+    const group = this.#groups.get(key) ?? newGroup(name, tokenId, address);
+    this.#groups.delete(key);
+    this.#groups.set(key, group);
+    if (this.#groups.size > GROUPS_MAX) this.#forgetOldest();
+    return group;
+  }
+
+  /** Its requests stay counted, in a group for each error. */
+  #forgetOldest(): void {
+    const [key, oldest] = this.#groups.entries().find(([, { address }]) => address !== undefined)!;
+    this.#groups.delete(key);
+    const others = this.#groups.getOrInsertComputed(oldest.name, () => newGroup(oldest.name));
+    others.count += oldest.count;
+    others.firstAt = Math.min(others.firstAt, oldest.firstAt);
+    others.lastAt = Math.max(others.lastAt, oldest.lastAt);
+  }
+
+  /** For the page, the group with the newest request first. */
   list(labelOf: LabelOf) {
-    return this.#requests.map(request => {
-      const { tokenId, ...rest } = request;
-      return { ...rest, ...shownBody(request), label: tokenId === undefined ? null : labelOf(tokenId) };
+    const groups = [...this.#groups].reverse().map(([key, { tokenId, examples, ...group }]) => {
+      return { key, ...group, label: tokenId === undefined ? null : labelOf(tokenId) };
     });
+    const bodiesUntil = Date.now() < this.#bodiesUntil ? this.#bodiesUntil : null;
+    return { count: this.#count, bodiesUntil, groups };
+  }
+
+  /** The last requests of a group, the newest first. None if it made room for others. */
+  examples(key: string) {
+    const { error = 0, examples = [] } = this.#groups.get(key) ?? {};
+    return examples.map(each => ({ ...each, ...shownBody(each, error) }));
   }
 }
 
+function newGroup(name: ErrorName, tokenId?: number, address?: string): Group {
+  const { number: error, status } = ERRORS[name];
+  const key = { error, status, name, tokenId, address: address && storedText(address) };
+  return { ...key, count: 0, firstAt: Date.now(), lastAt: 0, examples: [] };
+}
+
+/** Copies texts and bytes, so that the rest of the request can be freed. */
+function exampleOf(received: ReceivedRequest | undefined, withBody: boolean) {
+  if (received === undefined)
+    return { requestLine: undefined, contentType: undefined, body: undefined, bodyBytes: 0 };
+  const { method = 'POST', url = '/plants' } = received.request ?? {};
+  return {
+    requestLine: storedText(`${method} ${url}`),
+    contentType: received.contentType && storedText(received.contentType),
+    body: withBody ? received.body && Uint8Array.from(received.body.subarray(0, BODY_BYTES_MAX)) : undefined,
+    bodyBytes: received.bodyBytes,
+  };
+}
+
+function storedText(text: string): string {
+  return Buffer.from(withoutTokens(text).slice(0, TEXT_LENGTH_MAX)).toString();
+}
+
 /** The text, or null if it was not read; whether it is only a beginning; the index of its fault. */
-function shownBody({ body, bodyBytes, error }: RejectedRequest) {
+function shownBody({ body, bodyBytes }: Example, error: number) {
   if (body === undefined) return { body: null, isCut: false, faultAt: null };
   const text = withoutTokens(textOf(body));
   const isCut = body.length < bodyBytes;

@@ -14,7 +14,7 @@ import type { TraceContext } from '../contract/trace-context.ts';
 import type { NotConfirmed, PlantWriter, WriteResult } from '../store/plant-store.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import { SHORT_BODY_BYTES_MAX } from './limits.ts';
-import { errorResponse, type HttpResponse, jsonResponse } from './response.ts';
+import { errorResponse, type HttpResponse, jsonResponse, type ReceivedRequest } from './response.ts';
 import { TickBudget } from './tick-budget.ts';
 
 /** Time per tick for the reading of bodies longer than {@link SHORT_BODY_BYTES_MAX}. */
@@ -62,14 +62,20 @@ export class CreatePlant {
   /**
    * Checks credential, rate, content encoding, media type and size, in this order. The first error
    * is the response. Must be called once per request, because it counts the request.
+   *
+   * @param received gets the id of the token, also of one that is rejected
    */
-  async admit(rawHeaders: HeaderFields): Promise<(Admission & { tokenHash: string }) | HttpResponse> {
+  async admit(
+    rawHeaders: HeaderFields,
+    received: Pick<ReceivedRequest, 'tokenId'>,
+  ): Promise<(Admission & { tokenHash: string }) | HttpResponse> {
     const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
     if (token === undefined) return errorResponse('noCredential');
     const tokenHash = isWellFormed(token) ? hashToken(token) : await this.#accessTokens?.subjectHash(token);
     if (tokenHash === undefined) return errorResponse('tokenRejected');
     if (tokenHash === 'unavailable') return errorResponse('busy', ACCESS_TOKEN_UNCHECKED);
     const tokenId = await this.tokenId(tokenHash);
+    received.tokenId = this.#tokens.idOf(tokenHash);
     if (typeof tokenId !== 'number') return tokenId;
     const admission = this.#count(tokenId);
     if ('status' in admission) return admission;

@@ -185,9 +185,18 @@ export class FastPathConnection {
     if (end > received.length) return 'incomplete';
     if (!this.#budget.hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'tickBudget';
     const body = received.subarray(bodyStart, end);
-    const { bodyBytes } = headers;
+    const { bodyBytes, contentType, forwardedFor } = headers;
     const trace = traceContextOf(headers.traceparent);
-    const request = { response: undefined, arrivedAt: this.#arrivedAt, bodyBytes, body, tokenId, trace };
+    const request = {
+      response: undefined,
+      arrivedAt: this.#arrivedAt,
+      bodyBytes,
+      body,
+      tokenId,
+      contentType,
+      forwardedFor,
+      trace,
+    };
     this.#responses.add(request, createPlant.createOnFastPath(tokenId, body, trace));
     return end;
   }

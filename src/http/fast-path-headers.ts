@@ -13,6 +13,8 @@ export interface FastPathHeaders {
   accessToken: string | undefined;
   bodyBytes: number;
   traceparent: string | undefined;
+  contentType: string;
+  forwardedFor: string | undefined;
 }
 
 /** RFC 9112 section 5 also allows other spaces around a value, and bytes beyond ASCII. */
@@ -46,8 +48,7 @@ export function fastPathHeadersOf(text: string): FastPathHeaders | undefined {
     const others = fastPathHeadersOf(text.slice(0, found.index) + text.slice(found.index + field.length));
     // Several of them are on Node's HTTP server, which ignores all.
     if (others === undefined || others.traceparent !== undefined) return undefined;
-    const { tokenHash, accessToken, bodyBytes } = others;
-    return { tokenHash, accessToken, bodyBytes, traceparent };
+    return { ...others, traceparent };
   }
   const headers = readFastPathHeaders(text);
   if (headers === undefined) return undefined;
@@ -69,6 +70,7 @@ function readFastPathHeaders(text: string): FastPathHeaders | undefined {
     if ((SPECIAL.test(name) && !isKeepAlive) || values.has(name)) return undefined;
     values.set(name, value);
   }
+  const contentType = values.get('content-type') ?? '';
   const token = CREDENTIAL.exec(values.get('authorization') ?? '')?.[1] ?? '';
   const length = values.get('content-length') ?? '';
   const accessToken = isJwt(token) ? token : undefined;
@@ -76,7 +78,14 @@ function readFastPathHeaders(text: string): FastPathHeaders | undefined {
     (accessToken !== undefined || isWellFormed(token)) &&
     LENGTH.test(length) &&
     HOST.test(values.get('host') ?? '') &&
-    isJsonMediaType(values.get('content-type') ?? '');
+    isJsonMediaType(contentType);
   if (!isFastPath) return undefined;
-  return { tokenHash: hashToken(token), accessToken, bodyBytes: Number(length), traceparent: undefined };
+  return {
+    tokenHash: hashToken(token),
+    accessToken,
+    bodyBytes: Number(length),
+    traceparent: undefined,
+    contentType,
+    forwardedFor: values.get('x-forwarded-for'),
+  };
 }

@@ -85,9 +85,14 @@ export class NodeConnection {
   begin(request: IncomingMessage, serverResponse: ServerResponse): Exchange | undefined {
     if (this.#isEnding) return undefined;
     const arrivedAt = performance.now();
-    const traceparents = fieldValues(request.rawHeaders, 'traceparent');
-    const trace = this.#context.traceContextOf(traceparents.length === 1 ? traceparents[0] : undefined);
-    const exchange = { connection: this, request, serverResponse, arrivedAt, bodyBytes: 0, trace };
+    const valuesOf = (name: string) => fieldValues(request.rawHeaders, name);
+    const traceparents = valuesOf('traceparent');
+    const exchange: Exchange = {
+      ...{ connection: this, request, serverResponse, arrivedAt, bodyBytes: 0 },
+      trace: this.#context.traceContextOf(traceparents.length === 1 ? traceparents[0] : undefined),
+      contentType: valuesOf('content-type').join(', ') || undefined,
+      forwardedFor: valuesOf('x-forwarded-for').join(', ') || undefined,
+    };
     this.latest = exchange;
     this.#pending.add(exchange);
     serverResponse.on('close', () => {

@@ -110,14 +110,13 @@ export class PlantServer {
     const previousQueued = connection.queued;
     const queued = new Promise<void>(resolve => order.defer(resolve));
     connection.queued = previousQueued.then(() => queued);
-    const admitted = await createPlant.admit(request.rawHeaders);
+    const admitted = await createPlant.admit(request.rawHeaders, exchange);
     if ('status' in admitted) return admitted;
     const bytes = await new RequestBody(createPlant.bodyBytesMax).read(request, serverResponse);
     if (bytes === undefined) return undefined;
     if (bytes === 'tooLarge') return errorResponse('bodyTooLarge', undefined, admitted.fields);
     if (bytes === 'noRoom') return errorResponse('busy', TOO_MANY_LONG_BODIES, admitted.fields);
-    const { tokenId } = admitted;
-    Object.assign(exchange, { arrivedAt: performance.now(), bodyBytes: bytes.length, body: bytes, tokenId });
+    Object.assign(exchange, { arrivedAt: performance.now(), bodyBytes: bytes.length, body: bytes });
     const isAwaited = (): boolean => !serverResponse.headersSent && !serverResponse.destroyed;
     const reading = await createPlant.read(bytes, isAwaited);
     if (reading === undefined) return undefined;

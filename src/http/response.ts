@@ -32,9 +32,13 @@ export interface ReceivedRequest {
   arrivedAt: number;
   /** Length of the body that was read. */
   bodyBytes: number;
-  /** The body, and the id of its valid token, if both were read. */
+  /** The body, if it was read. */
   body?: Uint8Array | undefined;
-  tokenId?: number;
+  /** The id of its token, if the store has it. A rejected token may be expired or revoked. */
+  tokenId?: number | undefined;
+  readonly contentType: string | undefined;
+  /** The field X-Forwarded-For, which anybody can forge. */
+  readonly forwardedFor: string | undefined;
   /** It is undefined if the request belongs to no trace. */
   readonly trace: TraceContext | undefined;
   /** It is undefined for `POST /plants`. */

@@ -2,7 +2,13 @@ import { type Command, InvalidArgumentError, type Option } from 'commander';
 import { isProtected } from '../../auth/open-id-settings.ts';
 import { isBaseUrl } from '../../client/transport.ts';
 import { BODY_BYTES_MAX } from '../../contract/limits.ts';
-import type { AllowedOrigins, ListenAddress, OpenIdSettings, RateLimitPolicy } from '../../service.ts';
+import {
+  type AllowedOrigins,
+  type ListenAddress,
+  type OpenIdSettings,
+  type RateLimitPolicy,
+  trustedProxiesOf,
+} from '../../service.ts';
 import type { RepeatedIdRule } from '../../store/plant-store.ts';
 import { Failure } from '../output/failure.ts';
 import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
@@ -31,6 +37,7 @@ export interface ServeOptions extends DatabaseOptions {
   /** Undefined: on if `ops` is a loopback address. */
   console?: 'on' | 'off';
   corsOrigin?: AllowedOrigins;
+  trustProxy?: string[];
   rateLimit?: RateLimitPolicy;
   oidcIssuer?: string;
   oidcAudience?: string;
@@ -49,6 +56,8 @@ const CONSOLE =
   'serve the console, a page for operators, on --ops (default: on if --ops is a loopback address)';
 const ORIGINS = 'origins of web pages that may send plants, separated by commas; * allows all';
 const PUBLIC_URL = 'address of the service for clients, which /docs and /openapi.json show';
+const PROXIES =
+  'addresses and networks of proxies, separated by commas; logs, traces and the console show the client that they name in X-Forwarded-For';
 const OIDC_ISSUER =
   'OpenID provider whose access tokens are accepted, exactly as in the claim iss; needs --oidc-audience';
 const OIDC_JWKS = 'keys of the provider (default: the metadata of the provider names them)';
@@ -69,6 +78,7 @@ export function addServeOptions(command: Command): Command {
     setting('--console <on|off>', CONSOLE).choices(['on', 'off']),
     setting('--rate-limit <rate>', RATE_LIMIT, parseRateLimit),
     setting('--cors-origin <origins>', ORIGINS, parseOrigins),
+    setting('--trust-proxy <addresses>', PROXIES, parseProxies),
     setting('--oidc-issuer <URL>', OIDC_ISSUER, parseIssuer),
     setting('--oidc-audience <text>', 'name of this service in access tokens (claim aud)'),
     setting('--oidc-scope <scope>', 'scope or role that access tokens must have (default: none)'),
@@ -151,6 +161,16 @@ function parseOrigins(text: string): AllowedOrigins {
     }
   }
   return origins;
+}
+
+function parseProxies(text: string): string[] {
+  const proxies = text.split(',').map(each => each.trim());
+  try {
+    trustedProxiesOf(proxies);
+    return proxies;
+  } catch {
+    throw new InvalidArgumentError('Write each as an IP address or a network, for example 10.0.0.0/8.');
+  }
 }
 
 const WINDOW_SECONDS: Record<string, number> = { s: 1, min: 60 };

@@ -1,5 +1,5 @@
 // The screen Now: what an operator asks first, and plots of the last 24 hours.
-import { Facts, numberText, Problem } from './display.js';
+import { Facts, numberText, Problem, Table, Text } from './display.js';
 import { Plot, Swatch, timeText } from './plot.js';
 import { html, useMemo, useState } from './preact.js';
 import { request, useLoad } from './requests.js';
@@ -93,7 +93,14 @@ export function Now() {
       return html`<button type="button" class=${isOn ? 'main' : ''} aria-pressed=${isOn} onClick=${() => change({ span, zoom: undefined })}>${label}</button>`;
     })}</div>
     <p class="note">Values of the ${interval === 1 ? 'second' : '10 seconds'} until ${time}. ${axis.marks.map(([at, text]) => `Mark: ${text} at ${timeText(at)}. `)}To see a part, drag over a plot; to go back, double-click it.</p>
-    <div class="panels">${PANELS.map(({ names, ...panel }) => html`<${Panel} key=${panel.title} ...${{ ...panel, ...axis, lines: names?.map((name, look) => ({ name, look })) ?? axis.errorLines, time, index, isHeld: cursor !== undefined, onCursor: setCursor, onZoom, onToggle }} />`)}</div>`;
+    <div class="panels">${PANELS.map(({ names, ...panel }) => html`<${Panel} key=${panel.title} ...${{ ...panel, ...axis, lines: names?.map((name, look) => ({ name, look })) ?? axis.errorLines, time, index, isHeld: cursor !== undefined, onCursor: setCursor, onZoom, onToggle }} />`)}</div>
+    <h2>Busiest tokens of the last minute</h2>
+    ${content.busiest.length === 0 ? html`<p class="note">No token was used.</p>` : html`<${Table} caption="Busiest tokens" columns=${['Token', 'Plants per second', 'Errors per second']} rows=${content.busiest.map(senderRow)} />`}`;
+}
+
+/** @param {{ label: string, plants: number, errors: number }} sender */
+function senderRow({ label, plants, errors }) {
+  return { key: label, cells: [html`<${Text} text=${label} />`, numberText(plants), numberText(errors)] };
 }
 
 /**

@@ -1,0 +1,52 @@
+import { type HttpResponse, isErrorName, isOutcome, type ReceivedRequest } from '../http/response.ts';
+import type { LabelOf } from './rejected-requests.ts';
+
+const SHOWN_MAX = 8;
+const INTERVAL_MS = 10_000;
+/** Intervals of the last minute. */
+const INTERVALS = 6;
+
+/** The plants and the errors of each token, by its id. */
+type Counts = Map<number, { plants: number; errors: number }>;
+
+/** Who sent in the last minute. */
+export class Senders {
+  /** The newest interval is first. */
+  #intervals: Counts[] = [new Map()];
+  #startedAt = performance.now();
+
+  /** The service calls it with every response. */
+  observe({ result }: Omit<HttpResponse, 'body'>, received: ReceivedRequest | undefined): void {
+    const tokenId = received?.tokenId;
+    if (tokenId === undefined) return;
+    this.#advance();
+    const counts = this.#intervals[0]!.getOrInsertComputed(tokenId, () => ({ plants: 0, errors: 0 }));
+    if (isOutcome(result)) counts.plants++;
+    else if (isErrorName(result)) counts.errors++;
+  }
+
+  /** The busiest tokens first, with means of plants and errors per second. */
+  busiest(labelOf: LabelOf) {
+    this.#advance();
+    const elapsedMs = performance.now() - this.#startedAt;
+    const seconds = ((this.#intervals.length - 1) * INTERVAL_MS + elapsedMs) / 1000;
+    const totals: Counts = new Map();
+    for (const [tokenId, { plants, errors }] of this.#intervals.flatMap(counts => [...counts])) {
+      const total = totals.getOrInsertComputed(tokenId, () => ({ plants: 0, errors: 0 }));
+      total.plants += plants;
+      total.errors += errors;
+    }
+    return [...totals]
+      .map(([tokenId, { plants, errors }]) => {
+        return { label: labelOf(tokenId), plants: plants / seconds, errors: errors / seconds };
+      })
+      .sort((a, b) => b.plants + b.errors - (a.plants + a.errors))
+      .slice(0, SHOWN_MAX);
+  }
+
+  #advance(): void {
+    const now = performance.now();
+    for (; now - this.#startedAt >= INTERVAL_MS; this.#startedAt += INTERVAL_MS)
+      this.#intervals = [new Map(), ...this.#intervals.slice(0, INTERVALS - 1)];
+  }
+}

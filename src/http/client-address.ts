@@ -1,0 +1,39 @@
+import { BlockList, isIP, isIPv6 } from 'node:net';
+
+/**
+ * @param proxies IP addresses and networks, such as `10.0.0.0/8`
+ * @throws on any other text
+ */
+export function trustedProxiesOf(proxies: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const proxy of proxies) {
+    const [, address = '', bits] = /^([^/]+)(?:\/([0-9]{1,3}))?$/.exec(proxy) ?? [];
+    if (isIPv6(address)) list.addSubnet(address, Number(bits ?? 128), 'ipv6');
+    else list.addSubnet(address, Number(bits ?? 32), 'ipv4');
+  }
+  return list;
+}
+
+/**
+ * The address of the client behind proxies that are trusted. Each proxy appends the address that it
+ * has seen to X-Forwarded-For, so the last address that is not a trusted proxy is the client. What
+ * is before it may be forged.
+ *
+ * @param forwardedFor the field's value; several fields are joined by commas
+ */
+export function clientAddress(
+  remoteAddress: string | undefined,
+  forwardedFor: string | undefined,
+  trustedProxies: BlockList | undefined,
+): string | undefined {
+  if (trustedProxies === undefined || forwardedFor === undefined) return remoteAddress;
+  const isTrusted = (each: string) => trustedProxies.check(each, isIPv6(each) ? 'ipv6' : 'ipv4');
+  let address = remoteAddress;
+  const forwarded = forwardedFor.split(',');
+  while (address !== undefined && isTrusted(address)) {
+    const before = forwarded.pop()?.trim() ?? '';
+    if (isIP(before) === 0) break;
+    address = before;
+  }
+  return address;
+}
