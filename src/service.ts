@@ -140,6 +140,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       engine: await engine.statistics(),
       ...{ isDamaged: damage.isKnown, lastRuns: damage.lastRuns, restartedAt },
       commitsFailingMs: commits.failingMs(),
+      rejections: metrics.rejections,
       openConnections: server.openConnections,
       isShuttingDown: closing !== undefined,
       spansDropped: tracing?.exporter.dropped,

@@ -1,6 +1,6 @@
 import type { RecordableHistogram } from 'node:perf_hooks';
 import { collectDefaultMetrics, Registry } from 'prom-client';
-import { ERROR_NAMES, ERRORS } from '../contract/errors.ts';
+import { ERROR_NAMES, ERRORS, type ErrorName } from '../contract/errors.ts';
 import { OUTCOMES } from '../contract/plant.ts';
 import { isErrorName, isOutcome, type Result } from '../http/response.ts';
 import { type CommandRun, FAULTS_FOUND } from '../store/plant-store.ts';
@@ -12,6 +12,10 @@ const DURATION_BOUNDS_SECONDS = [
   ...[0.1, 0.25, 0.5, 1, 2.5, 5, 10],
 ];
 const BATCH_BOUNDS_PLANTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
+
+const REJECTIONS = ERROR_NAMES.filter(name => ERRORS[name].status < 500);
+/** The part of the last second in a rate: a burst of one second is no state of the service. */
+const SMOOTHING = 0.25;
 
 /** What was counted since the start. */
 export interface Counts {
@@ -46,6 +50,8 @@ export class Metrics {
     DURATION_BOUNDS_SECONDS,
   );
   #commitsFailed = 0;
+  /** Per second, of each error that the client causes: its count of the last second, smoothed. */
+  readonly #rejected = new Map<ErrorName, { rate: number; count: number }>();
   /** Also receives the duration of each create, in microseconds. */
   createMicroseconds: RecordableHistogram | undefined;
 
@@ -64,6 +70,22 @@ export class Metrics {
     if (!isOutcome(result)) return;
     this.#createDuration.observe(durationMs / 1000);
     this.createMicroseconds?.record(Math.max(1, Math.round(durationMs * 1000)));
+  }
+
+  /** Must be called every second. */
+  assess(): void {
+    for (const name of REJECTIONS) {
+      const { rate, count: before } = this.#rejected.get(name) ?? { rate: 0, count: 0 };
+      const count = this.#responses.get(name)!;
+      this.#rejected.set(name, { rate: rate + (count - before - rate) * SMOOTHING, count });
+    }
+  }
+
+  /** How many requests per second are rejected, and the most frequent error. */
+  get rejections(): { perSecond: number; most: ErrorName | undefined } {
+    const rates = [...this.#rejected].map(([name, { rate }]) => ({ name, rate }));
+    const [most] = rates.toSorted((a, b) => b.rate - a.rate);
+    return { perSecond: rates.reduce((sum, { rate }) => sum + rate, 0), most: most?.name };
   }
 
   committed(plants: number, durationMs: number): void {

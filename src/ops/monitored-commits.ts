@@ -64,6 +64,7 @@ export function monitoredCommits(
       return damage.isKnown ? [DAMAGE_WARNING, ...warnings] : [...warnings];
     },
     assess: async (): Promise<void> => {
+      metrics.assess();
       let [plants, isBad] = [confirmed + failed, failed > confirmed];
       confirmed = failed = 0;
       if (plants === 0) {

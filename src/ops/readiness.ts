@@ -1,3 +1,4 @@
+import { ERRORS, type ErrorName } from '../contract/errors.ts';
 import type { CommandRun, CommitStatistics, EngineStatistics } from '../store/plant-store.ts';
 import { DAMAGE, DAMAGE_WARNING } from './known-damage.ts';
 
@@ -8,6 +9,9 @@ const DISK_FREE_BYTES_MIN = 1e9;
 /** Below this, commits that fail do so for lack of space: a test commit needs 8 MiB. */
 const DISK_FULL_BYTES = 64e6;
 
+/** More rejected requests per second are a fault of a client, as in the alert PlantStoreRejects. */
+const REJECTIONS_PER_SECOND_MAX = 10;
+
 /** The current state of the service, for the operations listener. */
 export interface ServiceState extends CommitStatistics {
   /** One sentence per warning; undefined while the store cannot be used. */
@@ -17,6 +21,7 @@ export interface ServiceState extends CommitStatistics {
   commitsFailingMs: number;
   isDamaged: boolean;
   lastRuns: readonly CommandRun[];
+  rejections: { perSecond: number; most: ErrorName | undefined };
   openConnections: number;
   isShuttingDown: boolean;
   /** Undefined without a collector of traces. */
@@ -120,6 +125,14 @@ function checksOf(state: ServiceState): Check[] {
       'the limit of plants in flight is reached, so further plants get 503 responses',
     `${plantsInFlight} of at most ${plantsInFlightMax} plants wait for a commit or are in one`,
     'find the senders of many plants; if commits are slow, check the disk or the database server',
+  );
+  const { perSecond, most = 'notJson' } = state.rejections;
+  check(
+    'requests',
+    perSecond > REJECTIONS_PER_SECOND_MAX &&
+      `${Math.round(perSecond)} requests per second are rejected, most often with the error ${ERRORS[most].number} ${most}`,
+    'few requests are rejected',
+    'find the senders on the screen Rejected of the console, or with --log-requests on',
   );
   for (const warning of storeWarnings.filter(each => each !== DAMAGE_WARNING))
     check('warnings', warning, '', 'fix this soon, since plants may be lost later');

@@ -82,3 +82,18 @@ for (const engine of engines)
     await store.forgetRun(damage(1));
     assert.deepEqual(await known(), []);
   });
+
+test('many rejected requests are a warning until they stop', async () => {
+  await using service = await startTestService({ console: CONSOLE });
+  const { page } = await browser.openPage({});
+  await page.goto(`${service.opsUrl}/console/`);
+  const shows = async (text: RegExp): Promise<boolean> =>
+    text.test(String(await page.locator('#banner').textContent()));
+  await until('the banner warns', async () => {
+    await Promise.all(Array.from({ length: 10 }, () => sendText(service, '{"id":1}')));
+    return await shows(
+      /^[1-9][0-9]* requests per second are rejected, most often with the error 40002 notNewPlant\.Find the senders on the screen Rejected/,
+    );
+  });
+  await until('all is well again', () => shows(/^Plants can be stored, and all checks pass/));
+});
