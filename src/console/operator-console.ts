@@ -193,10 +193,12 @@ export class OperatorConsole implements OpsPage {
       return noContent();
     },
     'GET api/tokens': async () => {
-      const tokens = await this.#parts.engine.tokens();
+      const { engine, senders } = this.#parts;
+      const tokens = await engine.tokens();
       // Without the hash.
-      const shown = tokens.map(({ label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
-        return { label, createdAt, expiresAt, revokedAt, lastUsedDay };
+      const shown = tokens.map(({ id, label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
+        const lastUsedAt = senders.lastUses.get(id) ?? null;
+        return { label, createdAt, expiresAt, revokedAt, lastUsedDay, lastUsedAt };
       });
       return json({ tokens: shown.sort((a, b) => a.createdAt - b.createdAt) });
     },

@@ -9,8 +9,10 @@ const INTERVALS = 6;
 /** The plants and the errors of each token, by its id. */
 type Counts = Map<number, { plants: number; errors: number }>;
 
-/** Who sent in the last minute. */
+/** Who sent in the last minute, and when each token was last used since the start. */
 export class Senders {
+  /** By token id; ms since 1970. The store has only the day. */
+  readonly lastUses = new Map<number, number>();
   /** The newest interval is first. */
   #intervals: Counts[] = [new Map()];
   #startedAt = performance.now();
@@ -19,6 +21,7 @@ export class Senders {
   observe({ result }: Omit<HttpResponse, 'body'>, received: ReceivedRequest | undefined): void {
     const tokenId = received?.tokenId;
     if (tokenId === undefined) return;
+    if (result !== 'tokenRejected') this.lastUses.set(tokenId, Date.now());
     this.#advance();
     const counts = this.#intervals[0]!.getOrInsertComputed(tokenId, () => ({ plants: 0, errors: 0 }));
     if (isOutcome(result)) counts.plants++;

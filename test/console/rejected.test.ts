@@ -134,8 +134,9 @@ suite('rejected requests in the console', () => {
   });
 });
 
-test('the console shows the busiest tokens of the last minute with their plants and errors', async () => {
+test('the console shows the busiest tokens of the last minute, and the time when each was last used', async () => {
   await using service = await start();
+  const startedAt = Date.now();
   const operator = await signIn(service);
   const other = await addToken(service.database, 'other');
   for (let id = 1; id <= 30; id++) await sendText(service, `{"id":${id},"name":"Acer"}`);
@@ -143,10 +144,17 @@ test('the console shows the busiest tokens of the last minute with their plants 
   for (let count = 0; count < 3; count++) await sendText(service, '{', other);
   const { busiest } = await json(operator, 'now');
   assert.deepEqual(
-    busiest.map(({ label, plants, errors }: Json) => [label, plants / errors]),
+    busiest.map(({ label, plants, errors }: Json) => [label, Math.round(plants / errors)]),
     [
       ['first', 30],
       ['other', 0],
     ],
   );
+  await addToken(service.database, 'unused');
+  const { tokens } = await json(operator, 'tokens');
+  assert.deepEqual(tokens.map(({ label, lastUsedAt }: Json) => [label, lastUsedAt >= startedAt]).sort(), [
+    ['first', true],
+    ['other', true],
+    ['unused', false],
+  ]);
 });

@@ -7,7 +7,7 @@ const INTERVAL_MS = 10_000;
 
 /**
  * @typedef {{ label: string, createdAt: number, expiresAt: number | null, revokedAt: number | null,
- *   lastUsedDay: string | null }} Token
+ *   lastUsedDay: string | null, lastUsedAt: number | null }} Token `lastUsedAt` is since the start
  */
 
 export function Tokens() {
@@ -28,7 +28,8 @@ export function Tokens() {
  * @param {Token} token
  * @param {(label: string) => void} revoke
  */
-function tokenRow({ label, createdAt, expiresAt, revokedAt, lastUsedDay }, revoke) {
+function tokenRow({ label, createdAt, expiresAt, revokedAt, lastUsedDay, lastUsedAt }, revoke) {
+  const day = lastUsedDay === null ? 'never' : html`<${Day} day=${lastUsedDay} />`;
   const isExpired = expiresAt !== null && expiresAt <= Date.now();
   return {
     key: label,
@@ -37,7 +38,7 @@ function tokenRow({ label, createdAt, expiresAt, revokedAt, lastUsedDay }, revok
       revokedAt !== null ? html`revoked <${Time} at=${revokedAt} />` : isExpired ? 'expired' : 'valid',
       html`<${Time} at=${createdAt} />`,
       expiresAt === null ? 'never' : html`<${Time} at=${expiresAt} />`,
-      lastUsedDay === null ? 'never' : html`<${Day} day=${lastUsedDay} />`,
+      lastUsedAt === null ? day : html`<${Time} at=${lastUsedAt} />`,
       revokedAt === null && !isExpired
         ? html`<button type="button" aria-label=${`Revoke ${label}`} onClick=${() => revoke(label)}>Revoke</button>`
         : html`<span class="note">none</span>`,
