@@ -1,6 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander';
-import { ID_RULE } from '../contract/errors.ts';
-import { int64FromNumberText } from '../contract/int64.ts';
+import { Command } from 'commander';
 import type { Damaged } from '../store/audit/checked-revisions.ts';
 import {
   type CopyCount,
@@ -21,7 +19,6 @@ import {
 } from '../store/plant-store.ts';
 import { stoppable } from './interruption.ts';
 import { passwordFileOption, readDatabase } from './options/database-option.ts';
-import { readTextFile } from './options/setting.ts';
 import { reportDamage } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
 import { amount, CountedProgress, formatCount, perSecond } from './output/progress-display.ts';
@@ -33,9 +30,6 @@ If the target does not exist, the command creates it. If the target exists, each
 of its rows must also be in the source. The command never overwrites a row.
 After an interruption, or if the source has new rows, run the command again: it
 copies only the missing rows.
-
-With --except, give the same ids each time. The command compares the other plants,
-and rejects a target that already has a plant of the file.
 
 To move a service to another store with a short downtime, copy while the service
 runs. Then stop the service, copy again, and start the service with the target.
@@ -52,7 +46,6 @@ interface CopyOptions {
   to: string;
   databasePasswordFile?: string;
   dryRun?: boolean;
-  except?: bigint[];
 }
 
 const PASSWORD_FILE =
@@ -75,24 +68,8 @@ export function copyCommand(): Command {
     .requiredOption('--to <url>', 'target, in the same form as --from')
     .addOption(passwordFileOption(PASSWORD_FILE))
     .option('--dry-run', 'count the rows to copy, and write nothing')
-    .option('--except <file>', 'leave out the plants whose ids the file has, one in each line', parseIdFile)
     .addHelpText('after', HELP)
     .action(copy);
-}
-
-/** Reads one id from each line. A comment begins with `#`. */
-function parseIdFile(file: string): bigint[] {
-  const lines = readTextFile(file, `the file of --except, ${file},`, 'ids').split('\n');
-  const ids = lines.flatMap((line, index) => {
-    const digits = line.split('#', 1)[0]!.trim();
-    // A spreadsheet may have rounded an id with an exponent to that of another plant.
-    const id = /^-?\d+$/.test(digits) ? int64FromNumberText(digits) : undefined;
-    if (digits !== '' && id === undefined)
-      throw new InvalidArgumentError(`Line ${index + 1} must be ${ID_RULE}, in decimal digits.`);
-    return id ?? [];
-  });
-  if (ids.length === 0) throw new InvalidArgumentError('The file has no id.');
-  return ids;
 }
 
 async function copy(options: CopyOptions): Promise<void> {
@@ -118,7 +95,6 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   if (existing !== undefined) await checkDistinct(source, existing);
   const damaged: DamagedCounts = { [SOURCE]: 0, [TARGET]: 0 };
   const total = (await source.size().catch(() => undefined))?.revisions;
-  const leftOut: CopyPass['leftOut'] = new Map();
   const pass = async <T>(title: string, work: (pass: CopyPass) => Promise<T>, target: CopySide['reader']) => {
     using progress = new CountedProgress(title, 'revisions', total);
     const onDamaged = (side: CopySide, each: Damaged): void => {
@@ -126,15 +102,13 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
       reportDamage(each, `${side.name}: `);
     };
     const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
-    for (const id of options.except ?? []) leftOut.set(id, 0);
-    return await work({ ...sides, stop, leftOut, onRead: progress.add, onDamaged });
+    return await work({ ...sides, stop, onRead: progress.add, onDamaged });
   };
 
   if (options.dryRun) {
     await at(TARGET, () => checkNotServed(targetAddress));
     const { missing } = await pass('comparing', compareStores, existing ?? EMPTY_READER);
     rejectDamagedTarget(damaged);
-    reportLeftOut(leftOut);
     const where = existing === undefined ? ' to a new store' : '';
     console.log(`would copy ${counted(missing)}${where}; nothing was written`);
     return;
@@ -149,16 +123,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const rate = formatCount(perSecond(copied.revisions, elapsedMs));
   console.log(`copied ${counted(copied)} in ${(elapsedMs / 1000).toFixed(1)} s (${rate}/s)`);
   const compared = await pass('comparing', compareStores, target);
-  reportLeftOut(leftOut);
   report(compared, damaged);
-}
-
-function reportLeftOut(leftOut: CopyPass['leftOut']): void {
-  for (const [id, count] of leftOut) {
-    const result = count > 0 ? `${amount(count, 'revision')} left out` : 'not found in the source';
-    console.log(`plant ${id}: ${result}`);
-  }
-  if (leftOut.size > 0) console.log('without these plants:');
 }
 
 /** The number of damaged revisions of each store. */
