@@ -45,33 +45,10 @@ function showPlant() {
   return body;
 }
 
-/** Fills in the plant of a link from the console. The fragment is not sent to the service. */
-function readPlant() {
-  const text = /^#plant=(.*)$/.exec(location.hash)?.[1];
-  if (text === undefined) return;
-  try {
-    const plant = JSON.parse(decodeURIComponent(text));
-    id.value = String(plant.id);
-    name.value = String(plant.name);
-    tag.value = plant.tag ?? '';
-    hasTag.checked = plant.tag !== undefined;
-    if (name.value !== plant.name || tag.value !== (plant.tag ?? ''))
-      verdict.textContent = 'A field cannot hold the line ends of this plant, so they are missing.';
-  } catch {
-    verdict.textContent = 'This link contains no plant.';
-  }
-  element('send', HTMLElement).scrollIntoView();
-}
-
 const { href, host, pathname: path } = plantsUrl;
 showParts({ address: href.slice(0, -'/plants'.length), host, path });
-readPlant();
 // A browser may restore the fields when the user returns to the page.
 showPlant();
-addEventListener('hashchange', () => {
-  readPlant();
-  showPlant();
-});
 
 // A browser may cache the page with its fields. The token must not stay in that cache.
 addEventListener('pagehide', () => {
@@ -206,4 +183,18 @@ for (const button of navigator.clipboard === undefined ? [] : document.querySele
   button.addEventListener('blur', () => {
     button.textContent = 'Copy';
   });
+}
+
+// The plant of a link from the console, in a new tab. The fragment is not sent to the service.
+const linked = /^#plant=(.*)$/.exec(location.hash)?.[1];
+if (linked !== undefined) {
+  const plant = JSON.parse(decodeURIComponent(linked));
+  id.value = plant.id;
+  name.value = plant.name;
+  tag.value = plant.tag ?? '';
+  hasTag.checked = plant.tag !== undefined;
+  showPlant();
+  if (name.value !== plant.name || tag.value !== (plant.tag ?? ''))
+    verdict.textContent = 'A field cannot hold the line ends of this plant, so they are missing.';
+  form.scrollIntoView();
 }
