@@ -9,7 +9,7 @@ import {
   copyMissing,
   type StoreSummary,
 } from '../store/audit/store-copy.ts';
-import { checkNotServed, openCopyTarget, openReader } from '../store/open-store.ts';
+import { openCopyTarget, openReader } from '../store/open-store.ts';
 import {
   type PlantReader,
   StoreDamaged,
@@ -34,9 +34,9 @@ copies only the missing rows.
 To move a service to another store with a short downtime, copy while the service
 runs. Then stop the service, copy again, and start the service with the target.
 
-At the end the command compares every row of both stores. Without --dry-run,
-exit code 0 means that the stores are equal. Damaged revisions are reported on
-stderr and not copied, and the exit code is 1.
+At the end the command compares every row of both stores. Exit code 0 means that
+the stores are equal. Damaged revisions are reported on stderr and not copied,
+and the exit code is 1.
 
 Example:
   $ npx plant-store copy --from sqlite:./data/plant-store.db --to postgres://plant_owner@db.example/plants`;
@@ -45,19 +45,12 @@ interface CopyOptions {
   from: string;
   to: string;
   databasePasswordFile?: string;
-  dryRun?: boolean;
 }
 
 const PASSWORD_FILE =
   'file that contains only the PostgreSQL password, for --from and --to if the URL has no password';
 const SOURCE = '--from';
 const TARGET = '--to';
-
-/** Replaces a missing target in a dry run, which creates none. */
-const EMPTY_READER: CopySide['reader'] = {
-  async *revisions() {},
-  tokens: async () => [],
-};
 
 export function copyCommand(): Command {
   return new Command('copy')
@@ -67,7 +60,6 @@ export function copyCommand(): Command {
     .requiredOption('--from <url>', 'source: sqlite:PATH or postgres://USER@HOST:PORT/DATABASE')
     .requiredOption('--to <url>', 'target, in the same form as --from')
     .addOption(passwordFileOption(PASSWORD_FILE))
-    .option('--dry-run', 'count the rows to copy, and write nothing')
     .addHelpText('after', HELP)
     .action(copy);
 }
@@ -93,37 +85,28 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const source = await open(SOURCE, () => openReader(sourceAddress));
   const existing = await open(TARGET, () => openReader(targetAddress).catch(ifMissing));
   if (existing !== undefined) await checkDistinct(source, existing);
+  const writer = await open(TARGET, () => openCopyTarget(targetAddress));
+  const target = existing ?? (await open(TARGET, () => openReader(targetAddress)));
   const damaged: DamagedCounts = { [SOURCE]: 0, [TARGET]: 0 };
   const total = (await source.size().catch(() => undefined))?.revisions;
-  const pass = async <T>(title: string, work: (pass: CopyPass) => Promise<T>, target: CopySide['reader']) => {
+  const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
+  const pass = async <T>(title: string, work: (pass: CopyPass) => Promise<T>): Promise<T> => {
     using progress = new CountedProgress(title, 'revisions', total);
     const onDamaged = (side: CopySide, each: Damaged): void => {
       damaged[side.name as keyof DamagedCounts]++;
       reportDamage(each, `${side.name}: `);
     };
-    const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
     return await work({ ...sides, stop, onRead: progress.add, onDamaged });
   };
 
-  if (options.dryRun) {
-    await at(TARGET, () => checkNotServed(targetAddress));
-    const { missing } = await pass('comparing', compareStores, existing ?? EMPTY_READER);
-    rejectDamagedTarget(damaged);
-    const where = existing === undefined ? ' to a new store' : '';
-    console.log(`would copy ${counted(missing)}${where}; nothing was written`);
-    return;
-  }
-  const writer = await open(TARGET, () => openCopyTarget(targetAddress));
-  const target = existing ?? (await open(TARGET, () => openReader(targetAddress)));
-  await pass('checking', checkTarget, target);
+  await pass('checking', checkTarget);
   rejectDamagedTarget(damaged);
   const startMs = performance.now();
-  const copied = await pass('copying', each => copyMissing(each, writer), target);
+  const copied = await pass('copying', each => copyMissing(each, writer));
   const elapsedMs = performance.now() - startMs;
   const rate = formatCount(perSecond(copied.revisions, elapsedMs));
   console.log(`copied ${counted(copied)} in ${(elapsedMs / 1000).toFixed(1)} s (${rate}/s)`);
-  const compared = await pass('comparing', compareStores, target);
-  report(compared, damaged);
+  report(await pass('comparing', compareStores), damaged);
 }
 
 /** The number of damaged revisions of each store. */

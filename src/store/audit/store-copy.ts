@@ -17,7 +17,7 @@ import { ITERATION_ROWS } from './verification.ts';
 export interface CopySide {
   name: string;
   /** Each call reads the current state of the store. */
-  reader: Pick<PlantReader, 'revisions' | 'tokens'>;
+  reader: PlantReader;
 }
 
 export interface CopyPass {
