@@ -109,7 +109,6 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   report(await pass('comparing', compareStores), damaged);
 }
 
-/** The number of damaged revisions of each store. */
 type DamagedCounts = Record<typeof SOURCE | typeof TARGET, number>;
 
 /** @throws {Failure} if the target is damaged: its rows are never overwritten */
@@ -120,7 +119,6 @@ function rejectDamagedTarget({ [TARGET]: count }: DamagedCounts): void {
   );
 }
 
-/** @throws {Failure} if the two stores are not equal */
 function report(compared: Awaited<ReturnType<typeof compareStores>>, damaged: DamagedCounts): void {
   const { source, target, missing } = compared;
   console.log(`source: ${summary(source)}\ntarget: ${summary(target)}`);

@@ -11,12 +11,7 @@ import type { Rule } from './rules.ts';
 /** Rules that are checked at the same time: fast enough for a distant server, with little load. */
 const RULES_IN_FLIGHT = 8;
 
-/**
- * Checks rules against a server, several at a time.
- *
- * @returns results in the order of the rules; after `server.stop` the rest is not checked
- * @throws {Failure} if the server does not accept a valid plant
- */
+/** @returns results in the order of the rules; after `server.stop` the rest is not checked */
 export async function checkRules(rules: readonly Rule[], server: Server, ids: RunIds): Promise<RuleResult[]> {
   const fresh = ids.fresh.values();
   const contactId = fresh.next().value!;

@@ -5,10 +5,8 @@ import { visible, withoutToken } from '../output/visible-text.ts';
 import { type Exchange, type Server, send } from './exchange.ts';
 import { PLANT } from './rules.ts';
 
-/** Length of the server's text in a message, in UTF-16 code units. */
 const SHOWN_LENGTH_MAX = 200;
 
-/** Advice for the user, by the status of the first response. */
 const ADVICE: [statuses: RegExp, advice: string][] = [
   [/3../, 'it redirects; give the base address of the target'],
   [/401/, 'give a valid token with --token-file; if it is valid, a proxy may remove Authorization'],

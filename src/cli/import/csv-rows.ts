@@ -22,7 +22,6 @@ type Fields = (string | undefined)[];
 interface CsvRecord {
   /** Only the text of the record if its form has a fault. */
   fields: Fields;
-  /** Message about the form. */
   fault?: string;
 }
 
@@ -40,7 +39,6 @@ export interface CsvForm {
   columns?: Partial<Record<(typeof MEMBERS)[number], string>> | undefined;
 }
 
-/** Names of columns match if their keys are equal. */
 function keyOf(column: string | undefined): string {
   return (column ?? '').trim().toLowerCase();
 }
@@ -61,15 +59,11 @@ function delimiterOf(start: string, form: CsvForm): string {
 }
 
 /**
- * Reads the rows of a CSV file (RFC 4180). Lines end in CRLF, LF or CR; empty lines are skipped.
- * Text is never trimmed. The first record names the columns, in any case and with outer blanks:
- * `id` and `name` are required, `tag` is optional, others are ignored.
+ * Reads the rows of a CSV file (RFC 4180). Text is never trimmed.
  *
- * @param name the file in messages
  * @param start a start of the text that contains the first line
  * @param onNote called once with a line that names the ignored columns
- * @throws {Failure} after the rows before it: a column is missing, repeated or mistyped, the first
- *   record has a fault, a row is too long
+ * @throws {Failure} after the rows before it: the first record has a fault, or a row is too long
  */
 export async function* csvRows(
   name: string,
@@ -145,7 +139,6 @@ class RestOfFile {
   #chunks: Buffer[] = [];
   #position = 0;
 
-  /** In bytes. */
   get length(): number {
     return this.#chunks.reduce((sum, { length }) => sum + length, 0);
   }

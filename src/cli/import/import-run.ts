@@ -12,7 +12,6 @@ import { Progress } from './progress.ts';
 import { checkRejectsPath, defaultRejectsPath, RejectsFile } from './rejects-file.ts';
 import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './retry-rules.ts';
 
-/** Ends of the messages of an import that stops in the middle of a file. */
 const ROWS_SENT = `rows before it, if any, were sent, and ${SAFE_TO_REPEAT}`;
 const ROWS_IN_DOUBT = 'rows that were sent can be wrong, so compare them with the new copy';
 
@@ -23,7 +22,6 @@ export interface ImportSettings {
   service: ServiceAddress;
   /** File for rejected rows; undefined: a name derived from each input file. */
   rejects: string | undefined;
-  /** Largest number of plants in flight. */
   inFlightMax: number;
 }
 
@@ -38,9 +36,8 @@ export interface ImportResult {
 
 /**
  * Sends every plant of the files to the service, file by file. If the import ends early, it waits
- * for the plants in flight and counts them. The rejects files then contain every rejected row.
+ * for the plants in flight and counts them.
  *
- * @param stop ends the import; its reason becomes the cause
  * @throws {Failure} if a file cannot be used; then no plant was sent
  */
 export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportResult> {

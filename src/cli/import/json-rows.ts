@@ -13,11 +13,7 @@ const SEVERAL_LINES =
   'is neither JSON Lines nor a JSON array: a plant spans several lines; write each plant on one line, ' +
   'or all plants in one array';
 
-/**
- * Reads the plants of a JSON Lines file, one value per line. Empty lines are skipped but counted.
- *
- * @throws {Failure} after the rows before it, if a line is too long or a value spans several lines
- */
+/** Reads the plants of a JSON Lines file. Empty lines are skipped but counted. */
 export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>): PlantRows {
   let number = 0;
   /** The start of an incomplete line. */
@@ -46,13 +42,7 @@ async function* withLineEnd(texts: AsyncIterable<string>): AsyncIterable<string>
   yield '\n';
 }
 
-/**
- * Reads the plants of a file that contains one JSON array.
- *
- * @param texts the first character that is not white space must be `[`
- * @throws {Failure} after the rows before it, if an element is too long, the array never ends, or
- *   text follows it
- */
+/** Reads the plants of one JSON array. The first character that is not white space is `[`. */
 export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>): PlantRows {
   const scanner = new ArrayScanner();
   let number = 0;
@@ -90,7 +80,6 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
  * sections 4, 5 and 7), without recursion. The parser later detects invalid elements.
  */
 class ArrayScanner {
-  /** Number of open brackets and braces. */
   #depth = 0;
   #inString = false;
   #isEscaped = false;

@@ -13,7 +13,6 @@ export class PipelinedTransport implements Disposable {
   readonly #inFlightMax: number;
   #client: Client;
 
-  /** @param inFlightMax largest number of requests in flight */
   constructor(service: URL, inFlightMax: number) {
     this.#origin = service.origin;
     this.#path = plantsUrl(service).pathname;
@@ -21,12 +20,10 @@ export class PipelinedTransport implements Disposable {
     this.#client = this.#openClient();
   }
 
-  /** Closes the connection. */
   [Symbol.dispose](): void {
     void this.#client.destroy();
   }
 
-  /** The transport of a client. */
   readonly send: Transport = ({ headers, body, responseBytesMax }, signal) => {
     const client = this.#client;
     signal.addEventListener('abort', () => this.#giveUp(client));
@@ -77,7 +74,6 @@ function joinWrites(socket: Socket): void {
   socket.uncork = () => {};
 }
 
-/** @param bytesMax a longer body of the response is cut */
 function dispatch(
   client: Client,
   options: Dispatcher.DispatchOptions,

@@ -12,12 +12,10 @@ export const STANDARD_INPUT = '-';
 /** Bytes read from a file, or unpacked from it, at a time. */
 export const CHUNK_BYTES = 64 * 1024;
 
-/** How files are read. */
 export interface Reading {
   form: CsvForm;
   /** Ends the reading at once, with an AbortError. */
   stop: AbortSignal;
-  /** Called with lines for the user. */
   onNote: (line: string) => void;
   /** Called with the number of bytes read, before decompression. */
   onBytes?: (bytes: number) => void;

@@ -49,7 +49,6 @@ export class RetryRules {
     this.#say = say;
   }
 
-  /** A row is stored, or the service has rejected it. */
   settled(): void {
     this.#hasResponded = true;
     if (this.#outage?.isReported) {

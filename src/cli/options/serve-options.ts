@@ -8,13 +8,11 @@ import { Failure } from '../output/failure.ts';
 import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
 import { choice, countUpTo, setting } from './setting.ts';
 
-/** Maximum of `--body-limit`. */
 export const BODY_LIMIT_MAX = 8 * 1024 * 1024;
 /** Connections that write plants, by default; one more is for tokens. */
 export const CONNECTIONS_DEFAULT = 4;
 /** Maximum of `--connections`. With more connections a server gets slower. */
 const CONNECTIONS_MAX = 64;
-/** Maximum of `--rate-limit`: requests in one window. */
 const RATE_LIMIT_REQUESTS_MAX = 1_000_000;
 
 export interface ServeOptions extends DatabaseOptions {

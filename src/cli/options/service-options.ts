@@ -5,12 +5,10 @@ import { Failure } from '../output/failure.ts';
 import { readTextFile, setting } from './setting.ts';
 
 export interface ServiceAddress {
-  /** The base address, without `/plants`. */
   url: URL;
   token: string;
 }
 
-/** Adds --url, --token and --token-file to a command that sends requests to a running service. */
 export function addServiceOptions(command: Command): Command {
   const description = 'base address of the running service';
   return addTokenOptions(
@@ -26,7 +24,6 @@ export function addTokenOptions(command: Command): Command {
     .addOption(setting('--token-file <FILE>', 'file that contains only the bearer token'));
 }
 
-/** Reads the options of {@link addServiceOptions}. @throws {Failure} with exit code 2 */
 export function readServiceAddress(command: Command): ServiceAddress {
   return { url: readBaseUrl(command.opts<{ url: string }>().url, '--url'), token: readToken(command) };
 }
