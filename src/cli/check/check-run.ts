@@ -47,7 +47,7 @@ async function checkRule(rule: Rule, server: Server, plantId: bigint, storedId: 
   return { rule, verdict: 'does not hold', messages, sent: exchange.sent, received: exchange.received };
 }
 
-export function notChecked(rule: Rule, reason: string): RuleResult {
+function notChecked(rule: Rule, reason: string): RuleResult {
   return { rule, verdict: 'not checked', messages: [reason] };
 }
 
