@@ -132,7 +132,7 @@ async function* plantsOf(
         const { plant, error, message } = row.reading;
         if (plant === undefined) reject(row, { error: ERRORS[error].number, message });
         else yield { ...plant, row };
-        progress.sent(index + 1, rows.length);
+        progress.sent(rows.length - index);
       }
     }
   } catch (error) {
