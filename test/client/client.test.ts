@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 import { suite, type TestContext, test } from 'node:test';
-import { PipelinedTransport } from '../../src/cli/import/pipelined-transport.ts';
+import { pipelinedTransport } from '../../src/cli/import/pipelined-transport.ts';
 import {
   type CreatePlantsOptions,
   type PlantInput,
@@ -235,7 +235,7 @@ for (const [way, isPipelined] of [
 ] as const) {
   suite(`the client ${way}`, () => {
     const open = (url: string, options: PlantStoreOptions = {}): PlantStore => {
-      const transport = isPipelined ? new PipelinedTransport(new URL(url), 64).send : undefined;
+      const transport = isPipelined ? pipelinedTransport(new URL(url), 64).send : undefined;
       return clientOf(url, { transport, ...options });
     };
 
