@@ -25,9 +25,6 @@ interface CsvRecord {
   fault?: string;
 }
 
-const MISPLACED_QUOTE = 'the row has a misplaced quote (write a field with quotes as "like ""this""")';
-const UNCLOSED_QUOTE = 'the row has a quote that is never closed';
-
 const MEMBERS = ['id', 'name', 'tag'] as const;
 /** Without this rule, all plants of a file with such a column would have no tag. */
 const PLURAL_TAG = 'tags';
@@ -95,7 +92,7 @@ export async function* csvRows(
     skip_records_with_error: true,
     // With the options above, no other fault is an error.
     on_skip: () => {
-      add({ fields: [rest.take()], fault: UNCLOSED_QUOTE });
+      add({ fields: [rest.take()], fault: 'the row has a quote that is never closed' });
     },
     cast: (value, { quoting, index }) => {
       if (index === ROW_FIELDS_MAX)
@@ -109,7 +106,8 @@ export async function* csvRows(
     // The stream would lose its buffered records when the next record ends the import.
     on_record: (fields: Fields, { bytes }) => {
       const text = rest.take(bytes);
-      add(text === written ? { fields } : { fields: [text], fault: MISPLACED_QUOTE });
+      const fault = 'the row has a misplaced quote (write a field with quotes as "like ""this""")';
+      add(text === written ? { fields } : { fields: [text], fault });
       return null;
     },
   });
@@ -181,7 +179,6 @@ const FORM_FAULT = /^the row has (?:([0-9]+) field|a )/;
 class Columns {
   /** Whether the file is a rejects file. */
   readonly #hasReasons: boolean;
-  /** Of id, name and tag; -1 if there is no tag. */
   readonly #positions: number[];
   /** The columns of a rejects file, except the reasons. They can be imported without options. */
   readonly #own: Fields;

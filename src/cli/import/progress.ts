@@ -1,11 +1,9 @@
 import type { Outcome } from '../../contract/plant.ts';
 import { amount, CountedProgress, formatCount, perSecond } from '../output/progress-display.ts';
 
-/** Counts the settled rows and shows the progress of the import. */
 export class Progress extends CountedProgress {
   readonly #counts = { created: 0, unchanged: 0, revised: 0, rejected: 0 };
   #bytesRead = 0;
-  /** Bytes of the rows that were sent. */
   #bytesSent = 0;
 
   /** @param bytesTotal size of all files on disk; undefined if unknown */
