@@ -128,11 +128,10 @@ function report(compared: Awaited<ReturnType<typeof compareStores>>, damaged: Da
   console.log(isEqual ? 'equal' : 'not equal');
   if (isEqual) return;
   rejectDamagedTarget(damaged);
-  if (isMissing) {
+  if (isMissing)
     throw new Failure(
       `the source has ${counted(missing)} that were stored after the copy; stop the service that uses the source, then run the same command again to copy the rest`,
     );
-  }
   throw new Failure(
     isDamaged
       ? `the source has ${amount(damaged[SOURCE], 'damaged revision')}, not copied; of these plants the target has an older revision or none, so do not serve it`

@@ -42,13 +42,12 @@ export function readBaseUrl(text: string, name: string): URL {
 export function readToken(command: Command): string {
   const { token, tokenFile } = command.opts<{ token?: string; tokenFile?: string }>();
   const isFlag = (option: string): boolean => command.getOptionValueSource(option) === 'cli';
-  if (!token && !tokenFile) {
+  if (!token && !tokenFile)
     throw new Failure(
       'a token is required: give --token-file FILE or --token TOKEN, or set PLANT_STORE_TOKEN; ' +
         'create a token with: npx plant-store token create LABEL',
       2,
     );
-  }
   if (token && tokenFile && isFlag('token') === isFlag('tokenFile')) {
     const both = isFlag('token')
       ? '--token and --token-file'
