@@ -60,9 +60,8 @@ function failureOf(error: PlantStoreError, id: string, token: string): Failure {
     return new Failure(`${error.message}${advice}`, 2);
   }
   const message = visible(withoutToken(error.message, token));
-  if (error.status === 401) {
+  if (error.status === 401)
     return new Failure(`${message}; create a token with: npx plant-store token create LABEL`);
-  }
   if (error.status === 404)
     return new Failure(`${message}; --url is the base address of a plant store, without /plants`);
   // The message of a response already says whether the plant may be stored.

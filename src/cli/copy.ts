@@ -1,6 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander';
-import { ID_RULE } from '../contract/errors.ts';
-import { int64FromNumberText } from '../contract/int64.ts';
+import { Command } from 'commander';
 import type { Damaged } from '../store/audit/checked-revisions.ts';
 import {
   type CopyCount,
@@ -11,7 +9,7 @@ import {
   copyMissing,
   type StoreSummary,
 } from '../store/audit/store-copy.ts';
-import { checkNotServed, openCopyTarget, openReader } from '../store/open-store.ts';
+import { openCopyTarget, openReader } from '../store/open-store.ts';
 import {
   type PlantReader,
   StoreDamaged,
@@ -21,7 +19,6 @@ import {
 } from '../store/plant-store.ts';
 import { stoppable } from './interruption.ts';
 import { passwordFileOption, readDatabase } from './options/database-option.ts';
-import { readTextFile } from './options/setting.ts';
 import { reportDamage } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
 import { amount, CountedProgress, formatCount, perSecond } from './output/progress-display.ts';
@@ -34,15 +31,12 @@ of its rows must also be in the source. The command never overwrites a row.
 After an interruption, or if the source has new rows, run the command again: it
 copies only the missing rows.
 
-With --except, give the same ids each time. The command compares the other plants,
-and rejects a target that already has a plant of the file.
-
 To move a service to another store with a short downtime, copy while the service
 runs. Then stop the service, copy again, and start the service with the target.
 
-At the end the command compares every row of both stores. Without --dry-run,
-exit code 0 means that the stores are equal. Damaged revisions are reported on
-stderr and not copied, and the exit code is 1.
+At the end the command compares every row of both stores. Exit code 0 means that
+the stores are equal. Damaged revisions are reported on stderr and not copied,
+and the exit code is 1.
 
 Example:
   $ npx plant-store copy --from sqlite:./data/plant-store.db --to postgres://plant_owner@db.example/plants`;
@@ -51,20 +45,12 @@ interface CopyOptions {
   from: string;
   to: string;
   databasePasswordFile?: string;
-  dryRun?: boolean;
-  except?: bigint[];
 }
 
 const PASSWORD_FILE =
   'file that contains only the PostgreSQL password, for --from and --to if the URL has no password';
 const SOURCE = '--from';
 const TARGET = '--to';
-
-/** Replaces a missing target in a dry run, which creates none. */
-const EMPTY_READER: CopySide['reader'] = {
-  async *revisions() {},
-  tokens: async () => [],
-};
 
 export function copyCommand(): Command {
   return new Command('copy')
@@ -74,25 +60,8 @@ export function copyCommand(): Command {
     .requiredOption('--from <url>', 'source: sqlite:PATH or postgres://USER@HOST:PORT/DATABASE')
     .requiredOption('--to <url>', 'target, in the same form as --from')
     .addOption(passwordFileOption(PASSWORD_FILE))
-    .option('--dry-run', 'count the rows to copy, and write nothing')
-    .option('--except <file>', 'leave out the plants whose ids the file has, one in each line', parseIdFile)
     .addHelpText('after', HELP)
     .action(copy);
-}
-
-/** Reads one id from each line. A comment begins with `#`. */
-function parseIdFile(file: string): bigint[] {
-  const lines = readTextFile(file, `the file of --except, ${file},`, 'ids').split('\n');
-  const ids = lines.flatMap((line, index) => {
-    const digits = line.split('#', 1)[0]!.trim();
-    // A spreadsheet may have rounded an id with an exponent to that of another plant.
-    const id = /^-?\d+$/.test(digits) ? int64FromNumberText(digits) : undefined;
-    if (digits !== '' && id === undefined)
-      throw new InvalidArgumentError(`Line ${index + 1} must be ${ID_RULE}, in decimal digits.`);
-    return id ?? [];
-  });
-  if (ids.length === 0) throw new InvalidArgumentError('The file has no id.');
-  return ids;
 }
 
 async function copy(options: CopyOptions): Promise<void> {
@@ -116,52 +85,30 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const source = await open(SOURCE, () => openReader(sourceAddress));
   const existing = await open(TARGET, () => openReader(targetAddress).catch(ifMissing));
   if (existing !== undefined) await checkDistinct(source, existing);
+  const writer = await open(TARGET, () => openCopyTarget(targetAddress));
+  const target = existing ?? (await open(TARGET, () => openReader(targetAddress)));
   const damaged: DamagedCounts = { [SOURCE]: 0, [TARGET]: 0 };
   const total = (await source.size().catch(() => undefined))?.revisions;
-  const leftOut: CopyPass['leftOut'] = new Map();
-  const pass = async <T>(title: string, work: (pass: CopyPass) => Promise<T>, target: CopySide['reader']) => {
+  const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
+  const pass = async <T>(title: string, work: (pass: CopyPass) => Promise<T>): Promise<T> => {
     using progress = new CountedProgress(title, 'revisions', total);
     const onDamaged = (side: CopySide, each: Damaged): void => {
       damaged[side.name as keyof DamagedCounts]++;
       reportDamage(each, `${side.name}: `);
     };
-    const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
-    for (const id of options.except ?? []) leftOut.set(id, 0);
-    return await work({ ...sides, stop, leftOut, onRead: progress.add, onDamaged });
+    return await work({ ...sides, stop, onRead: progress.add, onDamaged });
   };
 
-  if (options.dryRun) {
-    await at(TARGET, () => checkNotServed(targetAddress));
-    const { missing } = await pass('comparing', compareStores, existing ?? EMPTY_READER);
-    rejectDamagedTarget(damaged);
-    reportLeftOut(leftOut);
-    const where = existing === undefined ? ' to a new store' : '';
-    console.log(`would copy ${counted(missing)}${where}; nothing was written`);
-    return;
-  }
-  const writer = await open(TARGET, () => openCopyTarget(targetAddress));
-  const target = existing ?? (await open(TARGET, () => openReader(targetAddress)));
-  await pass('checking', checkTarget, target);
+  await pass('checking', checkTarget);
   rejectDamagedTarget(damaged);
   const startMs = performance.now();
-  const copied = await pass('copying', each => copyMissing(each, writer), target);
+  const copied = await pass('copying', each => copyMissing(each, writer));
   const elapsedMs = performance.now() - startMs;
   const rate = formatCount(perSecond(copied.revisions, elapsedMs));
   console.log(`copied ${counted(copied)} in ${(elapsedMs / 1000).toFixed(1)} s (${rate}/s)`);
-  const compared = await pass('comparing', compareStores, target);
-  reportLeftOut(leftOut);
-  report(compared, damaged);
+  report(await pass('comparing', compareStores), damaged);
 }
 
-function reportLeftOut(leftOut: CopyPass['leftOut']): void {
-  for (const [id, count] of leftOut) {
-    const result = count > 0 ? `${amount(count, 'revision')} left out` : 'not found in the source';
-    console.log(`plant ${id}: ${result}`);
-  }
-  if (leftOut.size > 0) console.log('without these plants:');
-}
-
-/** The number of damaged revisions of each store. */
 type DamagedCounts = Record<typeof SOURCE | typeof TARGET, number>;
 
 /** @throws {Failure} if the target is damaged: its rows are never overwritten */
@@ -172,7 +119,6 @@ function rejectDamagedTarget({ [TARGET]: count }: DamagedCounts): void {
   );
 }
 
-/** @throws {Failure} if the two stores are not equal */
 function report(compared: Awaited<ReturnType<typeof compareStores>>, damaged: DamagedCounts): void {
   const { source, target, missing } = compared;
   console.log(`source: ${summary(source)}\ntarget: ${summary(target)}`);
@@ -182,11 +128,10 @@ function report(compared: Awaited<ReturnType<typeof compareStores>>, damaged: Da
   console.log(isEqual ? 'equal' : 'not equal');
   if (isEqual) return;
   rejectDamagedTarget(damaged);
-  if (isMissing) {
+  if (isMissing)
     throw new Failure(
       `the source has ${counted(missing)} that were stored after the copy; stop the service that uses the source, then run the same command again to copy the rest`,
     );
-  }
   throw new Failure(
     isDamaged
       ? `the source has ${amount(damaged[SOURCE], 'damaged revision')}, not copied; of these plants the target has an older revision or none, so do not serve it`

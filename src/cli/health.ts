@@ -8,7 +8,6 @@ import { readBody } from './response-body.ts';
 
 /** Longer than the service takes to report a store that does not respond. */
 const RESPONSE_TIMEOUT_MS = 5_000;
-/** Far longer than the response of a service. */
 const RESPONSE_BYTES_MAX = 100_000;
 
 export function healthCommand(): Command {

@@ -20,7 +20,6 @@ export class Interruption {
  * signal ends the process at once.
  *
  * @param listener must change nothing when it is called again
- * @returns a function that stops listening
  */
 export function onFirstSignal(signals: StopSignal[], listener: (signal: StopSignal) => void): () => void {
   const stopListening = (): void => {

@@ -48,7 +48,7 @@ async function serve(options: ServeOptions, command: Command): Promise<void> {
   // The limit also applies to a shutdown that begins before the store is open.
   void signal.then(() => setTimeout(endLate, EXIT_MS, log).unref());
   const service = await start(database, options, command, log);
-  await greet(service, options, command, database);
+  await greet(service, options, database);
   log.info(
     { database: shownDatabase(database), address: service.address, ops: service.opsAddress },
     'service started',
@@ -110,15 +110,12 @@ function traceSettings(log: Logger): TraceSettings | undefined {
 }
 
 function listenAdvice({ address: { host, port }, code, message }: ListenFailed, flag: string): string {
-  if (code === 'EADDRINUSE') {
+  if (code === 'EADDRINUSE')
     return `another program uses ${host}:${port}; stop it, or choose another address with ${flag}; a second service needs its own --listen, --ops and --database; \`add\` and \`import\` then need --url`;
-  }
-  if (code === 'EACCES') {
+  if (code === 'EACCES')
     return `this user has no permission to listen on ${host}:${port}; choose port 1024 or higher with ${flag}`;
-  }
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
     return `${host} is not an address of this machine; choose another address with ${flag}`;
-  }
   return `${message}; choose another address with ${flag}`;
 }
 
@@ -160,7 +157,6 @@ function firstTokenFile(database: DatabaseAddress): string | undefined {
 async function greet(
   service: Service,
   { listen, ops, docs, oidcIssuer }: ServeOptions,
-  command: Command,
   database: DatabaseAddress,
 ): Promise<void> {
   const { address, opsAddress, hasToken, makeConsoleCode, warnings } = service;
@@ -186,12 +182,9 @@ async function greet(
   if (makeConsoleCode !== undefined && process.stderr.isTTY) {
     const code = await makeConsoleCode().catch(() => undefined);
     const link = code && consoleLink({ ...ops, port: opsAddress.port }, code);
-    const isDefault = (option: string): boolean => command.getOptionValueSource(option) === 'default';
-    const again = ['npx plant-store console'];
-    if (!isDefault('database')) again.push(`--database '${shownDatabase(database)}'`);
-    if (!isDefault('ops')) again.push(`--ops ${ops.host}:${opsAddress.port}`);
+    const again = `--database '${shownDatabase(database)}' --ops ${ops.host}:${opsAddress.port}`;
     if (link !== undefined) console.error(`Console (this link works once, within 5 minutes): ${link}`);
-    console.error(`For another link to the console: ${again.join(' ')}`);
+    console.error(`For another link to the console: npx plant-store console ${again}`);
   }
   for (const warning of warnings) console.error(`WARNING: ${warning}`);
   console.error(`Accepting plants at ${base}/plants. Stop with Ctrl-C.`);

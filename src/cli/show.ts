@@ -44,11 +44,10 @@ async function show(id: bigint, { json, ...options }: DatabaseOptions & { json?:
   }
   const object = `{"id":${id},"revisions":[${texts.join()}]}`;
   console.log(json ? visible(object) : `plant ${id}\n${alignedColumns(texts.join('\n'))}`);
-  if (!isDamaged && last.revision !== texts.length) {
+  if (!isDamaged && last.revision !== texts.length)
     throw new Failure(
       `plant ${id} has a revision ${last.revision}, but ${amount(texts.length, 'revision')} in all; run npx plant-store verify`,
     );
-  }
 }
 
 export function parseId(text: string): bigint {

@@ -51,9 +51,8 @@ async function create(label: string, options: DatabaseOptions & { expires?: numb
   const stored = await store
     .createToken({ hash: hashToken(token), label, createdAt, expiresAt })
     .finally(() => store.close());
-  if (stored === undefined) {
+  if (stored === undefined)
     throw new Failure(`a token with the label ${JSON.stringify(label)} already exists; choose another label`);
-  }
   console.error(`created token ${JSON.stringify(label)} in ${shownDatabase(database)}`);
   console.log(token);
 }
@@ -78,11 +77,10 @@ async function list(options: DatabaseOptions & { json?: true }): Promise<void> {
 async function revoke(label: string, options: DatabaseOptions): Promise<void> {
   const database = readDatabase(options);
   const token = await inExistingStore(database, store => store.revokeToken(label, Date.now()));
-  if (token === undefined) {
+  if (token === undefined)
     throw new Failure(
       `there is no token with the label ${JSON.stringify(label)} in ${shownDatabase(database)}; list the labels with: npx plant-store token list`,
     );
-  }
   console.error(
     `revoked token ${JSON.stringify(label)} in ${shownDatabase(database)}; a running service rejects it within 5 seconds`,
   );
@@ -106,11 +104,10 @@ function timeText(timeMs: number): string {
 }
 
 function parseLabel(text: string): string {
-  if (!isTokenLabel(text)) {
+  if (!isTokenLabel(text))
     throw new InvalidArgumentError(
       `Give 1 to ${TOKEN_LABEL_LENGTH_MAX} characters in UTF-8, without control characters and without blanks at the ends.`,
     );
-  }
   return text;
 }
 
@@ -118,8 +115,7 @@ const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000
 
 function parseDurationMs(text: string): number {
   const [, count, unit] = /^([1-9][0-9]{0,5})([mhd])$/.exec(text) ?? [];
-  if (count === undefined || unit === undefined) {
+  if (count === undefined || unit === undefined)
     throw new InvalidArgumentError('Give a whole number of days, hours or minutes, such as 90d, 12h or 30m.');
-  }
   return Number(count) * UNIT_MS[unit]!;
 }

@@ -5,7 +5,6 @@ import { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
 import { Call, type Service, sendPlant } from './retrying-request.ts';
 import type { StoredPlant } from './stored-plant.ts';
 
-/** Maximum of the option `concurrency`. */
 export const CONCURRENCY_MAX = 10_000;
 /** Text of the plants in flight, in UTF-16 code units. A single plant may exceed it. */
 export const IN_FLIGHT_TEXT_LENGTH_MAX = 16 * 1024 * 1024;

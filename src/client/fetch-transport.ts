@@ -12,7 +12,6 @@ export function fetchTransport(fetchWith: typeof fetch): Transport {
   };
 }
 
-/** The text of a response body. A body longer than `bytesMax` is cut. */
 async function textOf(response: Response, bytesMax: number): Promise<string> {
   const reader = response.body?.getReader();
   const decoder = new TextDecoder();

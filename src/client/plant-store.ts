@@ -11,11 +11,6 @@ import { isBaseUrl, plantsUrl, type Transport } from './transport.ts';
 export { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
 export type { Outcome, Plant, PlantInput, PlantResult, StoredPlant };
 
-const RESPONSE_TIMEOUT_MS = 10_000;
-const RETRY_FOR_MS = 30_000;
-const CONCURRENCY = 64;
-
-/** Options of a client. */
 export interface PlantStoreOptions {
   /** Base URL of the service, without `/plants`. Default: `PLANT_STORE_URL` of the environment. */
   url?: string | URL | undefined;
@@ -31,7 +26,6 @@ export interface PlantStoreOptions {
   transport?: Transport | undefined;
 }
 
-/** Options of `createPlants`. */
 export interface CreatePlantsOptions {
   /** Most plants that were sent and whose result was not yet read. Default: 64. */
   concurrency?: number;
@@ -55,8 +49,8 @@ export class PlantStore {
   /** @throws {TypeError} when URL or token is missing, or an option is invalid */
   constructor(options: PlantStoreOptions = {}) {
     const {
-      responseTimeoutMs = RESPONSE_TIMEOUT_MS,
-      retryForMs = RETRY_FOR_MS,
+      responseTimeoutMs = 10_000,
+      retryForMs = 30_000,
       fetch: fetchWith = fetch,
       transport = fetchTransport(fetchWith),
     } = options;
@@ -110,7 +104,7 @@ export class PlantStore {
    */
   createPlants<Input extends PlantInput>(
     inputs: Iterable<Input> | AsyncIterable<Input>,
-    { concurrency = CONCURRENCY, signal, onRetry }: CreatePlantsOptions = {},
+    { concurrency = 64, signal, onRetry }: CreatePlantsOptions = {},
   ): AsyncGenerator<PlantResult<Input>, void, undefined> {
     checkNumber('concurrency', concurrency, 1, CONCURRENCY_MAX);
     return new BulkCreate<Input>(this.#service, concurrency, onRetry).results(inputs, signal);
@@ -141,14 +135,8 @@ function checkNumber(name: string, value: number, min: number, max: number): voi
 function checkToken(token: string | undefined): string {
   if (token === undefined)
     throw new TypeError('set the option token, or PLANT_STORE_TOKEN, to the bearer token');
-  if (token === '') throw new TypeError('token is empty');
-  if (!BEARER_TOKEN.test(token))
-    throw new TypeError(
-      token === token.trim()
-        ? 'token contains characters that a bearer token cannot contain'
-        : 'token begins or ends with white space; remove it',
-    );
-  return token;
+  if (BEARER_TOKEN.test(token)) return token;
+  throw new TypeError('token is empty, or has white space or another character that a token cannot have');
 }
 
 /** Browsers have no environment. Deno throws for variables that the program may not read. */

@@ -17,7 +17,6 @@ const RESPONSE_BYTES_MAX = 64 * 1024;
 /** Bytes of one character of a plant in a response: JSON may write it as `\u0000`. */
 const RESPONSE_BYTES_PER_CHARACTER = 6;
 
-/** Where plants are sent, and for how long. */
 export interface Service {
   transport: Transport;
   /** Address of `POST /plants`. */
@@ -70,9 +69,6 @@ const ATTEMPTS_MAX = new Map<number | undefined, number>([
 /**
  * Sends one plant, and repeats the request after transient errors, for `retryForMs`. This time
  * starts again whenever another plant of the call is stored or rejected.
- *
- * @throws {PlantStoreError} when the plant is rejected, or not confirmed in time
- * @throws the reason why the call was stopped, and what `onRetry` throws
  */
 export async function sendPlant(service: Service, call: Call, plant: NewPlant): Promise<StoredPlant> {
   const startMs = performance.now();
@@ -128,7 +124,6 @@ async function post(service: Service, { inFlight }: Call, plant: NewPlant): Prom
   }
 }
 
-/** Resolves after a delay, or when the call is stopped. */
 async function delay({ stopped, onStop }: Call, ms: number): Promise<void> {
   // The `onRetry` callback may have stopped the call.
   if (stopped !== undefined) return;
@@ -143,7 +138,6 @@ async function delay({ stopped, onStop }: Call, ms: number): Promise<void> {
   });
 }
 
-/** The error of all plants of a client that was closed. */
 export function closedError(): PlantStoreError {
   return new PlantStoreError('the client was closed', { code: 'ECONNABORTED', canRetry: false });
 }

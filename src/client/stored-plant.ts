@@ -18,18 +18,16 @@ export function readStoredPlant(sent: NewPlant, { status, headers, body }: HttpR
   const outcome = OUTCOMES.find(each => each === headers['plant-outcome']);
   const revision = Number(/^[1-9][0-9]{0,15}$/.exec(headers['plant-revision'] ?? '')?.[0]);
   const id = headers['plant-id'];
-  if (outcome === undefined || Number.isNaN(revision) || id === undefined) {
+  if (outcome === undefined || Number.isNaN(revision) || id === undefined)
     throw noProof(
       'without the headers that prove what was stored (Plant-Id, Plant-Revision, Plant-Outcome); ' +
         'is this a plant store, or does a gateway in front of it remove them?',
     );
-  }
-  if (id !== String(sent.id)) {
+  if (id !== String(sent.id))
     throw noProof(
       `for another id: a gateway changed the id from ${sent.id} to ${id}, and the plant may be stored ` +
         'under that id; make the gateway forward bodies unchanged',
     );
-  }
   // The service serializes plants as the client does. Other JSON may mean the same plant.
   const { name, tag } = body === plantJson(sent) ? sent : jsonObject(body);
   if (typeof name !== 'string' || (tag !== undefined && typeof tag !== 'string'))

@@ -7,7 +7,6 @@ export interface HttpRequest {
   responseBytesMax: number;
 }
 
-/** A complete HTTP response. */
 export interface HttpResponse {
   status: number;
   /** By lower-case name. The values of a repeated header are joined by commas. */

@@ -1,8 +1,6 @@
 /**
- * Node's error codes for untrusted certificates, and how to fix each. They are OpenSSL's names
- * (https://nodejs.org/api/tls.html#x509-certificate-error-codes) and Node's own `ERR_TLS_CERT_`
- * codes. TLS alerts about the client's certificate, such as
- * ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED, do not belong here.
+ * Codes of https://nodejs.org/api/tls.html#x509-certificate-error-codes and Node's own, and how to
+ * fix each. TLS alerts (`ERR_SSL_…`) about the client's certificate do not belong here.
  */
 const ADVICE: readonly [codes: RegExp, advice: string][] = [
   [

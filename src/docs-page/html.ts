@@ -6,7 +6,6 @@ export class Html {
   }
 }
 
-/** A value in an {@link html} template. All text except Html is escaped. */
 type Insertion = Html | string | number | bigint | readonly (Html | string)[];
 
 /** Writes HTML, such as html`<p title="${title}">${paragraph}</p>`. Inserted text is escaped. */

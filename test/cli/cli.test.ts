@@ -132,11 +132,6 @@ const MISUSES: Misuse[] = [
   [1, `show 9007199254740993 --database ${database}`, /there is no plant with the id 9007199254740993 in /],
   ...wrong('list --from', ['1.5', '9223372036854775808', ''], ID_RULE),
   ...wrong('list --limit', ['0', '-1', ''], /Give a number from 1 to 9007199254740991/),
-  ...['3\n\n1e3', '3\r\n# 5\r\n9223372036854775808', '# 5\n'].map((ids, index): Misuse => {
-    writeFileSync(join(folder, `ids-${index}`), ids);
-    return [2, `copy --from a --to b --except ids-${index}`, / (Line 3 must be an|The file has no id)/];
-  }),
-  [2, 'copy --from a --to b --except none', /--except, none, cannot be read \(ENOENT\)/],
 
   ...wrong(
     'verify --against',

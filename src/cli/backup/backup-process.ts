@@ -7,7 +7,6 @@ import { openSqliteReader } from '../../store/sqlite/sqlite-reader.ts';
 
 /** A message to the process that started this one. The last message is `made` or `failure`. */
 export interface BackupMessage {
-  /** The activity now. */
   progress?: { title: string; unit: string; done: number; total: number };
   /** The seal of the copy, unless a revision is damaged; and its faults. */
   made?: Omit<Verification, 'seal'> & Record<'source' | 'copy', StoreCounts> & { seal: string | undefined };

@@ -46,12 +46,11 @@ export function backupCommand(): Command {
 
 async function backUp(file: string, options: DatabaseOptions): Promise<void> {
   const database = readDatabase(options);
-  if (database.engine === 'postgres') {
+  if (database.engine === 'postgres')
     throw new Failure(
       '`backup` copies only SQLite stores; back up PostgreSQL with its own tools, such as pg_dump',
       2,
     );
-  }
   const beside = ['-wal', '-shm', '-journal'].map(suffix => `${resolve(database.path)}${suffix}`);
   if (beside.includes(resolve(file)))
     throw new Failure(`SQLite uses ${file} for the store; choose another name`, 2);
@@ -76,11 +75,10 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
     console.log(`${file}${SEAL_SUFFIX}: the seal of this backup, for \`verify --against\``);
   }
   await noteRun(database, 'backup', `${file}: ${counts}`, faults[0]);
-  if (faults.length > 0) {
+  if (faults.length > 0)
     throw new Failure(
       'the backup contains everything that the store has, with the faults above, and gets no seal; keep your older backups',
     );
-  }
 }
 
 /** SQLite would apply an old write-ahead log or journal to the backup. @throws {Failure} */
@@ -114,14 +112,12 @@ async function copyAndCheck(database: Database, to: string, stop: AbortSignal): 
   if (failure?.damaged) await noteRun(database, 'backup', undefined, failure.message);
   if (failure?.damaged === 'store') throw new StoreDamaged(failure.message);
   if (failure !== undefined) throw new Failure(failedBecause(failure));
-  if (made === undefined) {
+  if (made === undefined)
     throw new Failure(`the copying process ended early (${signal ?? exitCode}); run the command again`);
-  }
-  if (shown(made.source) !== shown(made.copy)) {
+  if (shown(made.source) !== shown(made.copy))
     throw new Failure(
       `the store has ${shown(made.source)} but the copy has ${shown(made.copy)}, which is a bug; use an older backup, and report this`,
     );
-  }
   return made;
 }
 

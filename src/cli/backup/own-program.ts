@@ -4,7 +4,6 @@ import { isSea } from 'node:sea';
 /** Internal argument: `backup` starts this program with it as the process that copies. */
 export const BACKUP_PROCESS = 'backup-process';
 
-/** The file that starts this program again, and its first arguments. */
 export function ownProgram(): { file: string; args: string[] } {
   const file = process.execPath;
   return isSea() ? { file, args: [] } : { file, args: [...process.execArgv, realpathSync(process.argv[1]!)] };

@@ -1,22 +1,29 @@
 import { jsonObject } from '../../client/plant-store-error.ts';
+import { isProtocolError } from '../../client/transport.ts';
+import { untrustedCertificate } from '../../client/untrusted-certificate.ts';
+import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
-import { withoutToken } from '../output/visible-text.ts';
+import { visible, withoutToken } from '../output/visible-text.ts';
 import { type Exchange, type Server, send } from './exchange.ts';
 import { faultsOf } from './expectations.ts';
-import { makeContact } from './first-contact.ts';
 import type { RunIds } from './ids.ts';
 import type { RuleResult } from './report.ts';
-import type { Rule } from './rules.ts';
+import { PLANT, type Rule } from './rules.ts';
 
 /** Rules that are checked at the same time: fast enough for a distant server, with little load. */
 const RULES_IN_FLIGHT = 8;
+const SHOWN_LENGTH_MAX = 200;
 
-/**
- * Checks rules against a server, several at a time.
- *
- * @returns results in the order of the rules; after `server.stop` the rest is not checked
- * @throws {Failure} if the server does not accept a valid plant
- */
+const ADVICE: [statuses: RegExp, advice: string][] = [
+  [/3../, 'it redirects; give the base address of the target'],
+  [/401/, 'give a valid token with --token-file; if it is valid, a proxy may remove Authorization'],
+  [/403/, 'the token may not create plants; give another token with --token-file'],
+  [/404|405/, 'give the base address of the service, without /plants'],
+  [/429/, 'the server accepts no more requests now; try again later'],
+  [/50[234]/, 'the service is not available now; try again later'],
+];
+
+/** @returns results in the order of the rules; after `server.stop` the rest is not checked */
 export async function checkRules(rules: readonly Rule[], server: Server, ids: RunIds): Promise<RuleResult[]> {
   const fresh = ids.fresh.values();
   const contactId = fresh.next().value!;
@@ -38,6 +45,27 @@ export async function checkRules(rules: readonly Rule[], server: Server, ids: Ru
   return results;
 }
 
+/** Sends a valid plant. @throws {Failure} if every rule would fail for the same reason */
+async function makeContact(server: Server, plantId: bigint): Promise<void> {
+  const { href } = server.plantsUrl;
+  const { status, headers, body, failure } = await send(server, { body: PLANT }, plantId);
+  if (server.stop.aborted) return;
+  if (failure !== undefined) throw noResponse(href, failure);
+  const [, advice] = ADVICE.find(([statuses]) => statuses.test(String(status))) ?? [];
+  if (advice === undefined) return;
+  const text = withoutToken(headers.get('location') ?? body.toString(), server.token).trim();
+  const shown = visible(text).slice(0, SHOWN_LENGTH_MAX);
+  throw new Failure(`${href} responds with ${status} to a valid plant (${shown}); ${advice}`);
+}
+
+function noResponse(href: string, { message, code }: NonNullable<Exchange['failure']>): Failure {
+  const isNotHttp = code === 'HTTPParserError' || isProtocolError(code);
+  const advice = isNotHttp
+    ? 'the server did not respond with HTTP; check the address'
+    : 'is the service running there?';
+  return new Failure(untrustedCertificate(href, code) ?? `${href}: ${message}; ${advice}`);
+}
+
 /** @param storedId an id that the server has stored */
 async function checkRule(rule: Rule, server: Server, plantId: bigint, storedId: bigint): Promise<RuleResult> {
   if (rule.earlierBody !== undefined) await send(server, { body: rule.earlierBody }, plantId);
@@ -52,7 +80,7 @@ async function checkRule(rule: Rule, server: Server, plantId: bigint, storedId: 
   return { rule, verdict: 'does not hold', messages, sent: exchange.sent, received: exchange.received };
 }
 
-export function notChecked(rule: Rule, reason: string): RuleResult {
+function notChecked(rule: Rule, reason: string): RuleResult {
   return { rule, verdict: 'not checked', messages: [reason] };
 }
 

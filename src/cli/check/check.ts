@@ -4,9 +4,9 @@ import { isInt64 } from '../../contract/int64.ts';
 import { stoppable } from '../interruption.ts';
 import { addTokenOptions, readBaseUrl, readToken } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
-import { checkRules, notChecked } from './check-run.ts';
+import { checkRules } from './check-run.ts';
 import { drawIds, type IdRange, shownIds } from './ids.ts';
-import { jsonReport, type RuleResult, textReport } from './report.ts';
+import { jsonReport, textReport } from './report.ts';
 import { RULES } from './rules.ts';
 
 const FORMATS = { text: textReport, json: jsonReport };
@@ -23,7 +23,6 @@ interface CheckOptions {
   format: keyof typeof FORMATS;
   ids?: IdRange;
   yes?: true;
-  dryRun?: true;
 }
 
 export function checkCommand(): Command {
@@ -40,18 +39,12 @@ export function checkCommand(): Command {
       parseIds,
     )
     .option('--yes', 'store plants under random ids and those that rules name, also over plants that exist')
-    .option('--dry-run', 'list the rules and send nothing')
     .addHelpText('after', HELP)
     .action(check);
 }
 
 async function check(baseUrlText: string, options: CheckOptions, command: Command): Promise<void> {
   const baseUrl = readBaseUrl(baseUrlText, 'BASE_URL');
-  const write = (results: RuleResult[]) => process.stdout.write(FORMATS[options.format](results, baseUrl));
-  if (options.dryRun) {
-    write(RULES.map(rule => notChecked(rule, 'dry run')));
-    return;
-  }
   const ids = drawIds(RULES, options.ids);
   if (!options.ids && !options.yes) {
     const what = `${shownIds(ids)} (random ids differ in each run), also over plants that exist`;
@@ -62,7 +55,7 @@ async function check(baseUrlText: string, options: CheckOptions, command: Comman
   const results = await stoppable(async stop => {
     const server = { plantsUrl: plantsUrl(baseUrl), token, stop };
     const results = await checkRules(RULES, server, ids);
-    write(results);
+    process.stdout.write(FORMATS[options.format](results, baseUrl));
     stop.throwIfAborted();
     return results;
   }, 'the results so far were written');

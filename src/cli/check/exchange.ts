@@ -3,23 +3,18 @@ import { readRetryAfterMs } from '../../client/plant-store-error.ts';
 import { withoutToken } from '../output/visible-text.ts';
 import { readBody } from '../response-body.ts';
 
-/** This limits the request and the whole response. */
 const EXCHANGE_TIMEOUT_MS = 10_000;
 /** A longer body is cut; a Plant or an Error in a response to a rule is far smaller. */
 const RESPONSE_BYTES_MAX = 1024 * 1024;
 /** Tries of a request whose responses ask for a retry, and the longest delay between them. */
 const TRIES_MAX = 5;
 const RETRY_DELAY_MS_MAX = 10_000;
-/** Delay after a 429 without Retry-After. */
 const RETRY_DELAY_MS = 1_000;
-/** Length of a body in the evidence of a fault, in UTF-16 code units. */
 const SHOWN_BODY_LENGTH_MAX = 500;
 
 export interface Server {
   plantsUrl: URL;
-  /** A bearer token that the server accepts. */
   token: string;
-  /** Aborts the exchanges in flight. */
   stop: AbortSignal;
 }
 
@@ -28,7 +23,6 @@ export interface TestRequest {
   body: string;
   /** By default, it is Bearer with the token; null sends no such field. */
   authorization?: string | null;
-  /** By default, it is JSON. */
   mediaType?: string;
 }
 

@@ -7,7 +7,6 @@ export interface IdRange {
   to: bigint;
 }
 
-/** The ids under which one run stores plants. */
 export interface RunIds {
   /** The first contact and each rule that is about no id take one of these ascending ids. */
   fresh: bigint[];
@@ -19,11 +18,9 @@ export interface RunIds {
 const IDS_OF_EVERY_SERVER: IdRange = { from: 1n, to: 2n ** 31n - 1n };
 
 /**
- * Draws the ids of a run from a random place, since an id that is already stored would change the
- * response.
+ * Draws the ids from a random place, since a stored id would change the response.
  *
  * @param permitted the only ids that may be sent; undefined: the default range and all ids of rules
- * @throws {Failure} with exit code 2 if the range is too small
  */
 export function drawIds(rules: readonly Rule[], permitted?: IdRange): RunIds {
   const { from, to } = permitted ?? IDS_OF_EVERY_SERVER;

@@ -13,7 +13,6 @@ export interface RuleResult {
   received?: string | undefined;
 }
 
-/** Rules that the line of a fault names. */
 const NAMED_RULES_MAX = 5;
 
 function summaryOf(results: readonly RuleResult[]) {
@@ -52,7 +51,6 @@ export function textReport(results: readonly RuleResult[]): string {
   return lines.join('\n');
 }
 
-/** The lines below a fault: its first rule, and the request and the response. */
 function evidenceOf({ rule, sent = '', received = '' }: RuleResult): string[] {
   const texts = [`${rule.title}; ${rule.source}`, `\nsent:\n${sent}`, `\nreceived:\n${received}`];
   return texts.flatMap(text => text.split('\n')).map(line => `    ${visible(line)}`.trimEnd());

@@ -5,7 +5,6 @@ import type { TestRequest } from './exchange.ts';
 export interface Rule extends TestRequest {
   /** It never changes and is never reused: reports and lists of exceptions refer to it. */
   id: string;
-  /** The level of RFC 2119. */
   level: 'MUST' | 'SHOULD';
   title: string;
   source: string;
@@ -35,7 +34,6 @@ function withText(text: string): string {
   return `{"id":<ID>,"name":${text},"tag":${text}}`;
 }
 
-/** The rules that the interface itself makes for every plant store. */
 export const RULES: readonly Rule[] = [
   ...rulesFrom('POST /plants, rule 1', 'a Plant', [
     ['create.status', 'a NewPlant with id, name and tag', TAGGED],

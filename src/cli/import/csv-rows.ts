@@ -22,12 +22,8 @@ type Fields = (string | undefined)[];
 interface CsvRecord {
   /** Only the text of the record if its form has a fault. */
   fields: Fields;
-  /** Message about the form. */
   fault?: string;
 }
-
-const MISPLACED_QUOTE = 'the row has a misplaced quote (write a field with quotes as "like ""this""")';
-const UNCLOSED_QUOTE = 'the row has a quote that is never closed';
 
 const MEMBERS = ['id', 'name', 'tag'] as const;
 /** Without this rule, all plants of a file with such a column would have no tag. */
@@ -40,7 +36,6 @@ export interface CsvForm {
   columns?: Partial<Record<(typeof MEMBERS)[number], string>> | undefined;
 }
 
-/** Names of columns match if their keys are equal. */
 function keyOf(column: string | undefined): string {
   return (column ?? '').trim().toLowerCase();
 }
@@ -61,15 +56,11 @@ function delimiterOf(start: string, form: CsvForm): string {
 }
 
 /**
- * Reads the rows of a CSV file (RFC 4180). Lines end in CRLF, LF or CR; empty lines are skipped.
- * Text is never trimmed. The first record names the columns, in any case and with outer blanks:
- * `id` and `name` are required, `tag` is optional, others are ignored.
+ * Reads the rows of a CSV file (RFC 4180). Text is never trimmed.
  *
- * @param name the file in messages
  * @param start a start of the text that contains the first line
  * @param onNote called once with a line that names the ignored columns
- * @throws {Failure} after the rows before it: a column is missing, repeated or mistyped, the first
- *   record has a fault, a row is too long
+ * @throws {Failure} after the rows before it: the first record has a fault, or a row is too long
  */
 export async function* csvRows(
   name: string,
@@ -101,7 +92,7 @@ export async function* csvRows(
     skip_records_with_error: true,
     // With the options above, no other fault is an error.
     on_skip: () => {
-      add({ fields: [rest.take()], fault: UNCLOSED_QUOTE });
+      add({ fields: [rest.take()], fault: 'the row has a quote that is never closed' });
     },
     cast: (value, { quoting, index }) => {
       if (index === ROW_FIELDS_MAX)
@@ -115,7 +106,8 @@ export async function* csvRows(
     // The stream would lose its buffered records when the next record ends the import.
     on_record: (fields: Fields, { bytes }) => {
       const text = rest.take(bytes);
-      add(text === written ? { fields } : { fields: [text], fault: MISPLACED_QUOTE });
+      const fault = 'the row has a misplaced quote (write a field with quotes as "like ""this""")';
+      add(text === written ? { fields } : { fields: [text], fault });
       return null;
     },
   });
@@ -145,7 +137,6 @@ class RestOfFile {
   #chunks: Buffer[] = [];
   #position = 0;
 
-  /** In bytes. */
   get length(): number {
     return this.#chunks.reduce((sum, { length }) => sum + length, 0);
   }
@@ -188,7 +179,6 @@ const FORM_FAULT = /^the row has (?:([0-9]+) field|a )/;
 class Columns {
   /** Whether the file is a rejects file. */
   readonly #hasReasons: boolean;
-  /** Of id, name and tag; -1 if there is no tag. */
   readonly #positions: number[];
   /** The columns of a rejects file, except the reasons. They can be imported without options. */
   readonly #own: Fields;

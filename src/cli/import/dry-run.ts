@@ -6,7 +6,6 @@ import { amount, CountedProgress, formatCount } from '../output/progress-display
 import { fileRows, type Reading } from './plant-file.ts';
 import { SHOWN_LENGTH_MAX } from './plant-row.ts';
 
-/** Different ids that are compared. */
 const IDS_MAX = 1_000_000;
 /** Lines about each kind of finding that would not be rejected. */
 const EXAMPLES_MAX = 5;

@@ -5,25 +5,22 @@ import type { ServiceAddress } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import type { CsvForm } from './csv-rows.ts';
-import { PipelinedTransport } from './pipelined-transport.ts';
+import { pipelinedTransport } from './pipelined-transport.ts';
 import { DamagedGzip, fileRows, plantFileSize } from './plant-file.ts';
 import { type PlantRow, type PlantRows, SAFE_TO_REPEAT } from './plant-row.ts';
 import { Progress } from './progress.ts';
-import { checkRejectsPath, defaultRejectsPath, RejectsFile } from './rejects-file.ts';
+import { checkRejectsPath, defaultRejectsPath, rejectsFile } from './rejects-file.ts';
 import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './retry-rules.ts';
 
-/** Ends of the messages of an import that stops in the middle of a file. */
 const ROWS_SENT = `rows before it, if any, were sent, and ${SAFE_TO_REPEAT}`;
 const ROWS_IN_DOUBT = 'rows that were sent can be wrong, so compare them with the new copy';
 
 export interface ImportSettings {
-  /** Files in the order of the import; `-` is standard input. */
   files: string[];
   form: CsvForm;
   service: ServiceAddress;
   /** File for rejected rows; undefined: a name derived from each input file. */
   rejects: string | undefined;
-  /** Largest number of plants in flight. */
   inFlightMax: number;
 }
 
@@ -38,9 +35,8 @@ export interface ImportResult {
 
 /**
  * Sends every plant of the files to the service, file by file. If the import ends early, it waits
- * for the plants in flight and counts them. The rejects files then contain every rejected row.
+ * for the plants in flight and counts them.
  *
- * @param stop ends the import; its reason becomes the cause
  * @throws {Failure} if a file cannot be used; then no plant was sent
  */
 export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportResult> {
@@ -66,7 +62,6 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
   return result;
 }
 
-/** Sends the rows of the files one after the other, and sets the members of the result. */
 async function sendFiles(
   settings: ImportSettings,
   callerStop: AbortSignal,
@@ -79,13 +74,13 @@ async function sendFiles(
   const stop = AbortSignal.any([callerStop, writeStop.signal]);
   const onNote = (line: string): void => progress.say(line);
   const retryRules = new RetryRules(service, onNote);
-  using transport = new PipelinedTransport(service.url, inFlightMax);
+  using transport = pipelinedTransport(service.url, inFlightMax);
   const store = new PlantStore({
     ...service,
     transport: transport.send,
     ...{ responseTimeoutMs: IMPORT_RESPONSE_TIMEOUT_MS, retryForMs: OUTAGE_MAX_MS },
   });
-  const sendFile = async (path: string, rejects: RejectsFile): Promise<void> => {
+  const sendFile = async (path: string, rejects: ReturnType<typeof rejectsFile>): Promise<void> => {
     const reject = (row: PlantRow, fault: ErrorBody): void => {
       try {
         rejects.write(row, fault);
@@ -107,12 +102,12 @@ async function sendFiles(
   try {
     for (const [index, file] of files.entries()) {
       result.unsent = files.slice(index + 1);
-      const rejects = new RejectsFile(file, settings.rejects);
+      const rejects = rejectsFile(file, settings.rejects);
       try {
         await sendFile(file, rejects);
       } finally {
-        rejects.close();
-        if (rejects.path !== undefined) result.rejectsFiles.push(rejects.path);
+        const written = rejects.close();
+        if (written !== undefined) result.rejectsFiles.push(written);
       }
     }
   } catch (error) {
@@ -135,7 +130,7 @@ async function* plantsOf(
         const { plant, error, message } = row.reading;
         if (plant === undefined) reject(row, { error: ERRORS[error].number, message });
         else yield { ...plant, row };
-        progress.sent(index + 1, rows.length);
+        progress.sent(rows.length - index);
       }
     }
   } catch (error) {

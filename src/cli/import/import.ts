@@ -81,13 +81,11 @@ async function runImport(
 }
 
 function checkFileNames(files: string[], rejects: string | undefined): void {
-  if (rejects !== undefined && files.length > 1) {
+  if (rejects !== undefined && files.length > 1)
     throw new Failure('--rejects works with only one input FILE; give one FILE, or omit --rejects', 2);
-  }
   if (rejects === '-') throw new Failure('--rejects needs the name of a file; it cannot be -', 2);
-  if (files.indexOf(STANDARD_INPUT) !== files.lastIndexOf(STANDARD_INPUT)) {
+  if (files.indexOf(STANDARD_INPUT) !== files.lastIndexOf(STANDARD_INPUT))
     throw new Failure('standard input can be read only once; give - only once', 2);
-  }
 }
 
 /** Prints the result. @returns the exit code. @throws the cause, if the import failed */

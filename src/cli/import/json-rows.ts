@@ -1,7 +1,6 @@
 import { readJson, readToEnd } from '../../contract/json-reader.ts';
 import { readNewPlantText } from '../../contract/plant.ts';
 import { Failure } from '../output/failure.ts';
-import { ArrayScanner } from './array-scanner.ts';
 import { type PlantRow, type PlantRows, REASON_NAMES, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
 
 /**
@@ -14,11 +13,7 @@ const SEVERAL_LINES =
   'is neither JSON Lines nor a JSON array: a plant spans several lines; write each plant on one line, ' +
   'or all plants in one array';
 
-/**
- * Reads the plants of a JSON Lines file, one value per line. Empty lines are skipped but counted.
- *
- * @throws {Failure} after the rows before it, if a line is too long or a value spans several lines
- */
+/** Reads the plants of a JSON Lines file. Empty lines are skipped but counted. */
 export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>): PlantRows {
   let number = 0;
   /** The start of an incomplete line. */
@@ -47,13 +42,7 @@ async function* withLineEnd(texts: AsyncIterable<string>): AsyncIterable<string>
   yield '\n';
 }
 
-/**
- * Reads the plants of a file that contains one JSON array.
- *
- * @param texts the first character that is not white space must be `[`
- * @throws {Failure} after the rows before it, if an element is too long, the array never ends, or
- *   text follows it
- */
+/** Reads the plants of one JSON array. The first character that is not white space is `[`. */
 export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>): PlantRows {
   const scanner = new ArrayScanner();
   let number = 0;
@@ -63,13 +52,11 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
   for await (const text of texts) {
     const rows: PlantRow[] = [];
     let start = 0;
-    for (let end = -1; !isClosed; ) {
-      end = scanner.next(text, end + 1);
-      if (end < 0) break;
-      const mark = text[end];
-      if (mark !== '[') {
+    for (const end of scanner.borders(text)) {
+      if (isClosed) break;
+      if (text[end] !== '[') {
         const value = (rest + text.slice(start, end)).replace(OUTER_SPACE, '');
-        isClosed = mark === ']';
+        isClosed = text[end] === ']';
         number++;
         // An empty array has no text before its end.
         if (!isClosed || number > 1 || value !== '') rows.push(jsonRow(number, value));
@@ -86,6 +73,34 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
   }
   if (isClosed) return;
   throw new Failure(`${name} ends before the end of the JSON array, at or after element ${number + 1}`);
+}
+
+/**
+ * Finds the borders of the elements of an array. It tracks only strings and nesting (RFC 8259
+ * sections 4, 5 and 7), without recursion. The parser later detects invalid elements.
+ */
+class ArrayScanner {
+  #depth = 0;
+  #inString = false;
+  #isEscaped = false;
+
+  /** The positions of the brackets and commas of the array itself in the next chunk of its text. */
+  *borders(chunk: string): Generator<number> {
+    for (let position = 0; position < chunk.length; position++) {
+      const mark = chunk[position];
+      if (this.#inString) {
+        if (this.#isEscaped) this.#isEscaped = false;
+        else if (mark === '\\') this.#isEscaped = true;
+        else if (mark === '"') this.#inString = false;
+      } else if (mark === '"') this.#inString = true;
+      else if (mark === '[' || mark === '{') {
+        this.#depth++;
+        if (this.#depth === 1) yield position;
+      } else if (this.#depth > 1) {
+        if (mark === ']' || mark === '}') this.#depth--;
+      } else if (mark === ',' || mark === ']') yield position;
+    }
+  }
 }
 
 /**

@@ -7,38 +7,12 @@ import { type HttpResponse, plantsUrl, type Transport } from '../../client/trans
  * faster for each plant. When the connection closes, undici sends the requests without response
  * again on a new one: a plant that is sent twice is stored once.
  */
-export class PipelinedTransport implements Disposable {
-  readonly #origin: string;
-  readonly #path: string;
-  readonly #inFlightMax: number;
-  #client: Client;
-
-  /** @param inFlightMax largest number of requests in flight */
-  constructor(service: URL, inFlightMax: number) {
-    this.#origin = service.origin;
-    this.#path = plantsUrl(service).pathname;
-    this.#inFlightMax = inFlightMax;
-    this.#client = this.#openClient();
-  }
-
-  /** Closes the connection. */
-  [Symbol.dispose](): void {
-    void this.#client.destroy();
-  }
-
-  /** The transport of a client. */
-  readonly send: Transport = ({ headers, body, responseBytesMax }, signal) => {
-    const client = this.#client;
-    signal.addEventListener('abort', () => this.#giveUp(client));
-    // Without `idempotent` and `blocking`, undici waits for a response before the next request.
-    const pipelined = { path: this.#path, method: 'POST', idempotent: true, blocking: false } as const;
-    return dispatch(client, { ...pipelined, headers, body }, responseBytesMax);
-  };
-
-  #openClient(): Client {
-    const connect = buildConnector({ allowH2: false });
-    return new Client(this.#origin, {
-      pipelining: this.#inFlightMax,
+export function pipelinedTransport(service: URL, inFlightMax: number): { send: Transport } & Disposable {
+  const { pathname: path } = plantsUrl(service);
+  const connect = buildConnector({ allowH2: false });
+  const openClient = (): Client =>
+    new Client(service.origin, {
+      pipelining: inFlightMax,
       // The caller has its own timeout.
       ...{ headersTimeout: 0, bodyTimeout: 0 },
       connect: (options, callback) =>
@@ -47,18 +21,25 @@ export class PipelinedTransport implements Disposable {
           callback(...result);
         }),
     });
-  }
-
-  /**
-   * Ends the connection of a request that was given up, and fails its other requests. undici would
-   * send these again at once, and so for each timeout. A service that hung would then store the
-   * copies of all connections, after newer rows of the same plants.
-   */
-  #giveUp(client: Client): void {
-    if (client !== this.#client) return;
-    this.#client = this.#openClient();
+  let current = openClient();
+  // undici would send the other requests of the connection again at once, and so for each timeout.
+  // A service that hung would then store the copies of all connections, after newer rows of the
+  // same plants. So all requests of the connection fail.
+  const giveUp = (client: Client): void => {
+    if (client !== current) return;
+    current = openClient();
     void client.destroy(Object.assign(new Error('the connection was given up'), { code: 'ECONNRESET' }));
-  }
+  };
+  return {
+    send({ headers, body, responseBytesMax }, signal) {
+      const client = current;
+      signal.addEventListener('abort', () => giveUp(client));
+      // Without `idempotent` and `blocking`, undici waits for a response before the next request.
+      const pipelined = { path, method: 'POST', idempotent: true, blocking: false } as const;
+      return dispatch(client, { ...pipelined, headers, body }, responseBytesMax);
+    },
+    [Symbol.dispose]: () => void current.destroy(),
+  };
 }
 
 /** Sends the requests of one event-loop iteration in one write. By itself, undici writes each. */
@@ -77,7 +58,6 @@ function joinWrites(socket: Socket): void {
   socket.uncork = () => {};
 }
 
-/** @param bytesMax a longer body of the response is cut */
 function dispatch(
   client: Client,
   options: Dispatcher.DispatchOptions,

@@ -6,18 +6,16 @@ import { Failure } from '../output/failure.ts';
 import { type CsvForm, csvRows } from './csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
 import { type PlantRows, ROW_LENGTH_MAX } from './plant-row.ts';
-import { FAULTY_LINES_MAX, faultyLines, joined, NotUtf8, utf8Texts } from './utf8-texts.ts';
+import { joined, NotUtf8, utf8Texts } from './utf8-texts.ts';
 
 export const STANDARD_INPUT = '-';
 /** Bytes read from a file, or unpacked from it, at a time. */
 export const CHUNK_BYTES = 64 * 1024;
 
-/** How files are read. */
 export interface Reading {
   form: CsvForm;
   /** Ends the reading at once, with an AbortError. */
   stop: AbortSignal;
-  /** Called with lines for the user. */
   onNote: (line: string) => void;
   /** Called with the number of bytes read, before decompression. */
   onBytes?: (bytes: number) => void;
@@ -71,15 +69,9 @@ export async function* fileRows(path: string, reading: Reading): PlantRows {
     if (!(error instanceof NotUtf8)) throw error;
     const convert = (from: string): string => `convert it (iconv -f ${from} -t UTF-8 FILE > NEW_FILE)`;
     if (error.isUtf16) throw new Failure(`${name} is UTF-16; ${convert('UTF-16')}`);
-    const near = `${name} is not UTF-8 near row ${lastRow + 1}`;
-    if ((await plantFileSize(path)) === undefined)
-      throw new Failure(`${near}; save it as a file and import that`);
-    const { form, stop, onNote } = reading;
-    const lines = await faultyLines(plainBytes(path, name, { form, stop, onNote }));
+    // Conversion would damage the other rows of a file that is UTF-8 except for this one.
     throw new Failure(
-      lines.length > 0
-        ? `${name} is UTF-8, but not on line ${lines.join(', ')} (at most ${FAULTY_LINES_MAX} are named); correct these lines in an editor`
-        : `${near} (save a spreadsheet as CSV UTF-8); ${convert('WINDOWS-1252')}`,
+      `${name} is not UTF-8 near row ${lastRow + 1} (save a spreadsheet as CSV UTF-8); ${convert('WINDOWS-1252')}, or correct the row in an editor if other rows are UTF-8`,
     );
   }
 }

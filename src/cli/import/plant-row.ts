@@ -6,7 +6,6 @@ export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
 /** Messages show this many characters of a file, such as its header. */
 export const SHOWN_LENGTH_MAX = 200;
 
-/** One row, line or element of an input file. */
 export interface PlantRow {
   /** Number of the CSV data row, JSON line or array element, counted from 1. */
   readonly number: number;

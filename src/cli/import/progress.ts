@@ -1,14 +1,10 @@
 import type { Outcome } from '../../contract/plant.ts';
 import { amount, CountedProgress, formatCount, perSecond } from '../output/progress-display.ts';
 
-/** Counts the settled rows and shows the progress of the import. */
 export class Progress extends CountedProgress {
   readonly #counts = { created: 0, unchanged: 0, revised: 0, rejected: 0 };
   #bytesRead = 0;
-  /** Bytes of the rows that were sent. */
   #bytesSent = 0;
-  /** Bytes of the complete batches that were sent. */
-  #bytesSentBefore = 0;
 
   /** @param bytesTotal size of all files on disk; undefined if unknown */
   constructor(bytesTotal: number | undefined) {
@@ -24,12 +20,12 @@ export class Progress extends CountedProgress {
   }
 
   /**
-   * Reports the sent rows of the current batch. A file can be read at once, while its rows take
-   * minutes because the service limits the rate.
+   * A row was sent. A file can be read at once, while its rows take minutes at a limited rate.
+   *
+   * @param rowsLeft number of rows that were read and not sent, with this one
    */
-  sent(rows: number, rowsRead: number): void {
-    this.#bytesSent = this.#bytesSentBefore + ((this.#bytesRead - this.#bytesSentBefore) * rows) / rowsRead;
-    if (rows === rowsRead) this.#bytesSentBefore = this.#bytesRead;
+  sent(rowsLeft: number): void {
+    this.#bytesSent += (this.#bytesRead - this.#bytesSent) / rowsLeft;
   }
 
   count(what: Outcome | 'rejected'): void {

@@ -8,50 +8,47 @@ import type { PlantRow } from './plant-row.ts';
 
 /**
  * The rejected rows of one input file, with the reasons. The first row creates the file. The
- * operating system has each row before {@link write} returns, so the end of the process loses none.
+ * operating system has each row before `write` returns, so the end of the process loses none.
+ *
+ * @param wanted undefined: a default path, such as `x.rejects-2.csv` if `x.rejects.csv` exists. No
+ *   file is ever overwritten, because a user may be correcting its rows.
  */
-export class RejectsFile {
-  /** Path of the file; undefined while no row is rejected. */
-  path: string | undefined;
-  readonly #input: string;
-  readonly #wantedPath: string | undefined;
-  #descriptor: number | undefined;
-
-  /**
-   * @param wantedPath undefined: a default path, such as `x.rejects-2.csv` if `x.rejects.csv`
-   *   exists. No file is ever overwritten, because a user may be correcting its rows.
-   */
-  constructor(input: string, wantedPath: string | undefined) {
-    this.#input = input;
-    this.#wantedPath = wantedPath;
-  }
-
-  write(row: PlantRow, fault: ErrorBody): void {
-    try {
-      if (this.#descriptor === undefined) this.#create(row.rejectsHeader());
-      writeFileSync(this.#descriptor!, row.rejectsLine(fault));
-    } catch (error) {
-      throw unwritable(this.path ?? String((error as NodeJS.ErrnoException).path), error);
-    }
-  }
-
-  close(): void {
-    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
-  }
-
-  #create(header: string): void {
-    const wanted = this.#wantedPath ?? defaultRejectsPath(this.#input, header === '' ? 'jsonl' : 'csv');
-    const { dir, name, ext } = path.parse(wanted);
-    for (let number = 1; this.#descriptor === undefined; number++) {
-      const file = number === 1 ? wanted : path.join(dir, `${name}-${number}${ext}`);
+export function rejectsFile(input: string, wanted: string | undefined) {
+  let file: { path: string; descriptor: number } | undefined;
+  return {
+    write(row: PlantRow, fault: ErrorBody): void {
       try {
-        this.#descriptor = openSync(file, 'wx');
-        this.path = file;
+        if (file === undefined) {
+          const header = row.rejectsHeader();
+          file = create(
+            wanted ?? defaultRejectsPath(input, header === '' ? 'jsonl' : 'csv'),
+            wanted === undefined,
+          );
+          writeFileSync(file.descriptor, header);
+        }
+        writeFileSync(file.descriptor, row.rejectsLine(fault));
       } catch (error) {
-        if (this.#wantedPath !== undefined || (error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+        throw unwritable(file?.path ?? String((error as NodeJS.ErrnoException).path), error);
       }
+    },
+    /** @returns the path of the file; undefined if no row was rejected */
+    close(): string | undefined {
+      if (file !== undefined) closeSync(file.descriptor);
+      return file?.path;
+    },
+  };
+}
+
+/** @param mayDiffer whether the name gets a number if it is in use */
+function create(wanted: string, mayDiffer: boolean): { path: string; descriptor: number } {
+  const { dir, name, ext } = path.parse(wanted);
+  for (let number = 1; ; number++) {
+    const file = number === 1 ? wanted : path.join(dir, `${name}-${number}${ext}`);
+    try {
+      return { path: file, descriptor: openSync(file, 'wx') };
+    } catch (error) {
+      if (!mayDiffer || (error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
-    writeFileSync(this.#descriptor, header);
   }
 }
 

@@ -49,7 +49,6 @@ export class RetryRules {
     this.#say = say;
   }
 
-  /** A row is stored, or the service has rejected it. */
   settled(): void {
     this.#hasResponded = true;
     if (this.#outage?.isReported) {
@@ -89,12 +88,11 @@ export class RetryRules {
     const { status, error: number, canRetry } = error;
     const message = this.shown(error.message);
     const { url } = this.#address;
-    if (canRetry && number !== ERRORS.badHttp.number) {
+    if (canRetry && number !== ERRORS.badHttp.number)
       return new Failure(
         `giving up: no plant could be stored for ${OUTAGE_MAX_MINUTES} minutes, because the service ${symptomOf(error)}; ` +
           `confirmed plants are stored, and ${SAFE_TO_REPEAT}`,
       );
-    }
     if (status === undefined) return new Failure(message);
     if (status === 401) return new Failure(TOKEN_REJECTED);
     if (number === undefined) return new Failure(`${url}: ${message}`);

@@ -1,8 +1,3 @@
-import { Readable } from 'node:stream';
-
-/** Lines that are not UTF-8 and are named. */
-export const FAULTY_LINES_MAX = 10;
-
 /** Thrown at bytes that are not UTF-8, after all text before them was returned. */
 export class NotUtf8 extends Error {
   /** Whether the file begins with a UTF-16 byte order mark. */
@@ -38,26 +33,6 @@ export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenera
   }
   // An incomplete character at the end.
   if (lenient.decode() !== '') throw new NotUtf8();
-}
-
-/**
- * Finds lines that are not UTF-8, in a file that is UTF-8 otherwise: converting it would damage its
- * other lines. A byte order mark or a character beyond ASCII shows it.
- *
- * @returns numbers of the first such lines; none if the file has no such character
- */
-export async function faultyLines(chunks: AsyncIterable<Uint8Array>): Promise<number[]> {
-  const numbers = new Set<number>();
-  let number = 1;
-  let hasUtf8 = false;
-  for await (const text of Readable.from(chunks, { objectMode: false }).setEncoding('utf8')) {
-    for (const [character] of text.matchAll(/\n|[^\0-\x7f]/gu)) {
-      if (character === '\n') number++;
-      else if (character !== '\ufffd') hasUtf8 = true;
-      else if (numbers.size < FAULTY_LINES_MAX) numbers.add(number);
-    }
-  }
-  return hasUtf8 ? [...numbers] : [];
 }
 
 /** Yields `first`, then `rest`. If the caller stops early, `rest` ends too and closes its file. */

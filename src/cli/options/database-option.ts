@@ -12,7 +12,6 @@ export interface DatabaseOptions {
 /** Messages do not show the file name: a user may have given the password in its place. */
 const PASSWORD_FILE = 'the file that --database-password-file or PLANT_STORE_DATABASE_PASSWORD_FILE names';
 
-/** Adds --database and --database-password-file, which name the store that a command uses. */
 export function addDatabaseOptions(command: Command): Command {
   return command.addOption(databaseOption()).addOption(passwordFileOption());
 }

@@ -14,13 +14,11 @@ import { Failure } from '../output/failure.ts';
 import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
 import { choice, countUpTo, setting } from './setting.ts';
 
-/** Maximum of `--body-limit`. */
 export const BODY_LIMIT_MAX = 8 * 1024 * 1024;
 /** Connections that write plants, by default; one more is for tokens. */
 export const CONNECTIONS_DEFAULT = 4;
 /** Maximum of `--connections`. With more connections a server gets slower. */
 const CONNECTIONS_MAX = 64;
-/** Maximum of `--rate-limit`: requests in one window. */
 const RATE_LIMIT_REQUESTS_MAX = 1_000_000;
 
 export interface ServeOptions extends DatabaseOptions {
@@ -104,9 +102,8 @@ export function urlOf({ host, port }: ListenAddress): string {
 function parseAddress(text: string): ListenAddress {
   const parts = /^(?:(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]+))?:)?([0-9]{1,5})$/.exec(text);
   const port = Number(parts?.[3]);
-  if (parts === null || port > 65_535) {
+  if (parts === null || port > 65_535)
     throw new InvalidArgumentError('Write HOST:PORT or PORT, for example 127.0.0.1:8080 or [::1]:8080.');
-  }
   return { host: parts[1] ?? parts[2] ?? '127.0.0.1', port };
 }
 
@@ -149,16 +146,14 @@ function parseOrigins(text: string): AllowedOrigins {
   const origins = text.split(',').map(each => each.trim());
   for (const origin of origins) {
     const url = URL.parse(origin);
-    if (url === null || !['http:', 'https:'].includes(url.protocol) || origin.includes('*')) {
+    if (url === null || !['http:', 'https:'].includes(url.protocol) || origin.includes('*'))
       throw new InvalidArgumentError(
         'Write each as SCHEME://HOST or SCHEME://HOST:PORT, for example https://plants.example. Patterns are not possible; only * alone allows all.',
       );
-    }
-    if (url.origin !== origin) {
+    if (url.origin !== origin)
       throw new InvalidArgumentError(
         `Write ${url.origin}, as browsers do: without a path and without the default port.`,
       );
-    }
   }
   return origins;
 }
@@ -179,10 +174,9 @@ function parseRateLimit(text: string): RateLimitPolicy {
   const [, digits = '', unit = ''] = /^([0-9]{1,9})\/(s|min)$/.exec(text) ?? [];
   const requests = Number(digits);
   const windowSeconds = WINDOW_SECONDS[unit];
-  if (windowSeconds === undefined || requests < 1 || requests > RATE_LIMIT_REQUESTS_MAX) {
+  if (windowSeconds === undefined || requests < 1 || requests > RATE_LIMIT_REQUESTS_MAX)
     throw new InvalidArgumentError(
       `Write it as COUNT/s or COUNT/min with a count from 1 to ${RATE_LIMIT_REQUESTS_MAX}, for example 100/s.`,
     );
-  }
   return { requests, windowSeconds };
 }

@@ -5,12 +5,10 @@ import { Failure } from '../output/failure.ts';
 import { readTextFile, setting } from './setting.ts';
 
 export interface ServiceAddress {
-  /** The base address, without `/plants`. */
   url: URL;
   token: string;
 }
 
-/** Adds --url, --token and --token-file to a command that sends requests to a running service. */
 export function addServiceOptions(command: Command): Command {
   const description = 'base address of the running service';
   return addTokenOptions(
@@ -26,7 +24,6 @@ export function addTokenOptions(command: Command): Command {
     .addOption(setting('--token-file <FILE>', 'file that contains only the bearer token'));
 }
 
-/** Reads the options of {@link addServiceOptions}. @throws {Failure} with exit code 2 */
 export function readServiceAddress(command: Command): ServiceAddress {
   return { url: readBaseUrl(command.opts<{ url: string }>().url, '--url'), token: readToken(command) };
 }
@@ -44,21 +41,20 @@ export function readBaseUrl(text: string, name: string): URL {
 /** Reads --token or --token-file. A flag overrides an environment variable. @throws {Failure} */
 export function readToken(command: Command): string {
   const { token, tokenFile } = command.opts<{ token?: string; tokenFile?: string }>();
-  const tokenSource = token ? command.getOptionValueSource('token') : undefined;
-  const fileSource = tokenFile ? command.getOptionValueSource('tokenFile') : undefined;
-  if (tokenSource === undefined && fileSource === undefined) {
+  const isFlag = (option: string): boolean => command.getOptionValueSource(option) === 'cli';
+  if (!token && !tokenFile)
     throw new Failure(
       'a token is required: give --token-file FILE or --token TOKEN, or set PLANT_STORE_TOKEN; ' +
         'create a token with: npx plant-store token create LABEL',
       2,
     );
-  }
-  if (tokenSource === fileSource) {
-    const both =
-      tokenSource === 'env' ? 'PLANT_STORE_TOKEN and PLANT_STORE_TOKEN_FILE' : '--token and --token-file';
+  if (token && tokenFile && isFlag('token') === isFlag('tokenFile')) {
+    const both = isFlag('token')
+      ? '--token and --token-file'
+      : 'PLANT_STORE_TOKEN and PLANT_STORE_TOKEN_FILE';
     throw new Failure(`${both} are both given; give only one of them`, 2);
   }
-  const file = fileSource === 'cli' || tokenSource === undefined ? tokenFile : undefined;
+  const file = token && !isFlag('tokenFile') ? undefined : tokenFile;
   const text = file ? readTextFile(file, `the token file ${file}`, 'token') : token!;
   if (BEARER_TOKEN.test(text)) return text;
   throw new Failure(

@@ -2,12 +2,7 @@ import { readFileSync } from 'node:fs';
 import { InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../output/failure.ts';
 
-/**
- * Makes an option that an environment variable can set too: PLANT_STORE_BODY_LIMIT for
- * `--body-limit`.
- *
- * @param initial the default as a user would write it; undefined if there is none
- */
+/** @param initial the default as a user would write it; undefined if there is none */
 export function setting(
   flags: string,
   description: string,
@@ -26,7 +21,6 @@ export function choice(flags: string, description: string, words: string[], init
   return setting(flags, description, undefined, initial).choices(words);
 }
 
-/** Parses a whole number from 1 to `max`. */
 export function countUpTo(max: number): (text: string) => number {
   return text => {
     const count = /^[0-9]+$/.test(text) ? Number(text) : 0;
@@ -36,7 +30,7 @@ export function countUpTo(max: number): (text: string) => number {
 }
 
 /** @param name the file in a message. @throws {Failure} with exit code 2 if unreadable or empty */
-export function readTextFile(file: string, name: string, content: 'token' | 'password' | 'ids'): string {
+export function readTextFile(file: string, name: string, content: 'token' | 'password'): string {
   let text: string;
   try {
     text = readFileSync(file, 'utf8').replace(/\r?\n$/, '');

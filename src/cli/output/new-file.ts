@@ -7,7 +7,6 @@ import { Failure } from './failure.ts';
 /** A backup contains the hashes of tokens, and a seal shows ids. */
 const OWNER_ONLY = 0o600;
 
-/** What to do after an error of the file system. */
 const ADVICE: Record<string, string> = {
   ENOENT: 'create its folder first, or name a file in another folder',
   ENOTDIR: 'name a file in a folder',
@@ -19,8 +18,7 @@ const ADVICE: Record<string, string> = {
  * Creates a file. Until it is complete and flushed to disk, it has a `.partial` name of its own. So
  * a killed try blocks no other.
  *
- * @param write fills the file; its argument is the path of an empty file
- * @throws {Failure} if the file cannot be created, its name is in use, or the disk fails
+ * @param write fills the empty file of this path
  */
 export async function makeNewFile<T>(file: string, write: (partial: string) => T | Promise<T>): Promise<T> {
   const partial = `${resolve(file)}.${randomUUID()}.partial`;

@@ -1,6 +1,5 @@
 import { visible } from './visible-text.ts';
 
-/** Interval between two progress lines when stderr is not a terminal. */
 const LINE_INTERVAL_MS = 10_000;
 const BAR_INTERVAL_MS = 100;
 const BAR_LENGTH = 24;
@@ -15,12 +14,10 @@ export class CountedProgress {
   done = 0;
   /** The expected count is 0 while it is not yet known, and undefined if it stays unknown. */
   total: number | undefined;
-  /** Counted things, such as `revisions`. */
   unit: string;
   protected readonly startMs = performance.now();
   readonly #timer: NodeJS.Timeout;
 
-  /** @param title activity, such as `copying` */
   constructor(title: string, unit: string, total: number | undefined) {
     this.title = title;
     this.total = total;

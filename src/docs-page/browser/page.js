@@ -45,33 +45,10 @@ function showPlant() {
   return body;
 }
 
-/** Fills in the plant of a link from the console. The fragment is not sent to the service. */
-function readPlant() {
-  const text = /^#plant=(.*)$/.exec(location.hash)?.[1];
-  if (text === undefined) return;
-  try {
-    const plant = JSON.parse(decodeURIComponent(text));
-    id.value = String(plant.id);
-    name.value = String(plant.name);
-    tag.value = plant.tag ?? '';
-    hasTag.checked = plant.tag !== undefined;
-    if (name.value !== plant.name || tag.value !== (plant.tag ?? ''))
-      verdict.textContent = 'A field cannot hold the line ends of this plant, so they are missing.';
-  } catch {
-    verdict.textContent = 'This link contains no plant.';
-  }
-  element('send', HTMLElement).scrollIntoView();
-}
-
 const { href, host, pathname: path } = plantsUrl;
 showParts({ address: href.slice(0, -'/plants'.length), host, path });
-readPlant();
 // A browser may restore the fields when the user returns to the page.
 showPlant();
-addEventListener('hashchange', () => {
-  readPlant();
-  showPlant();
-});
 
 // A browser may cache the page with its fields. The token must not stay in that cache.
 addEventListener('pagehide', () => {
@@ -105,59 +82,50 @@ async function send() {
   clearVerdict();
   isSending = true;
   verdict.textContent = 'Sending …';
-  const tokenSent = token.value;
-  const exchange = await post(body);
+  const exchange = await post(body, token.value).catch(() => undefined);
   isSending = false;
   // The user may have changed the form in between.
   showParts({ body });
-  // A gateway may repeat the token in its response.
-  if (exchange !== undefined) exchange.text = exchange.text.replaceAll(tokenSent, '<ACCESS_TOKEN>');
-  const received = exchange === undefined ? 'none' : responseText(exchange);
-  element('received', HTMLElement).textContent = received.replaceAll(tokenSent, '<ACCESS_TOKEN>');
+  element('received', HTMLElement).textContent = exchange?.received ?? 'none';
   wire.hidden = false;
   verdict.replaceChildren(...verdictOf(exchange));
-  verdict.dataset.result = exchange?.response.status === 200 ? 'stored' : 'rejected';
+  verdict.dataset.result = exchange?.status === 200 ? 'stored' : 'rejected';
   // On a small screen, the result may be outside the visible area.
   verdict.scrollIntoView({ block: 'nearest', behavior: 'instant' });
 }
 
 /**
- * @typedef {{ response: Response, text: string }} Exchange
  * @param {string} body
- * @returns {Promise<Exchange | undefined>} undefined if no complete response arrived
+ * @param {string} bearer the token
  */
-async function post(body) {
-  try {
-    const response = await fetch(plantsUrl, {
-      method: 'POST',
-      headers: { Authorization: `Bearer ${token.value}`, 'Content-Type': 'application/json' },
-      body,
-      cache: 'no-store',
-      credentials: 'omit',
-      redirect: 'error',
-      signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
-    });
-    return { response, text: await response.text() };
-  } catch {
-    return undefined;
-  }
-}
-
-/** @param {Exchange} exchange */
-function responseText({ response: { status, statusText, headers }, text }) {
+async function post(body, bearer) {
+  const response = await fetch(plantsUrl, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${bearer}`, 'Content-Type': 'application/json' },
+    body,
+    cache: 'no-store',
+    credentials: 'omit',
+    redirect: 'error',
+    signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
+  });
+  const { status, statusText, headers } = response;
+  const text = await response.text();
   const fields = [...headers].map(([field, value]) => `${field}: ${value}`);
-  return [`${status} ${statusText}`.trimEnd(), ...fields, '', text].join('\n');
+  const received = [`${status} ${statusText}`.trimEnd(), ...fields, '', text].join('\n');
+  /** @param {string} shown A gateway may repeat the token in its response. */
+  const masked = shown => shown.replaceAll(bearer, '<ACCESS_TOKEN>');
+  return { status, headers, text: masked(text), received: masked(received) };
 }
 
-/** @param {Exchange | undefined} exchange */
+/** @param {Awaited<ReturnType<typeof post>> | undefined} exchange undefined if none was complete */
 function verdictOf(exchange) {
   if (exchange === undefined)
     return [
       'No response. Is the service running? The plant may or may not be stored. Sending it again is safe.',
     ];
-  const { status, headers } = exchange.response;
+  const { status, headers, text } = exchange;
   if (status === 200) return [storedText(headers)];
-  const { error, message } = errorIn(exchange.text);
+  const { error, message } = errorIn(text);
   if (typeof error !== 'number')
     return [`Rejected with ${status}, but not by a plant store. Is there a gateway in front of it?`];
   const link = document.createElement('a');
@@ -206,4 +174,18 @@ for (const button of navigator.clipboard === undefined ? [] : document.querySele
   button.addEventListener('blur', () => {
     button.textContent = 'Copy';
   });
+}
+
+// The plant of a link from the console, in a new tab. The fragment is not sent to the service.
+const linked = /^#plant=(.*)$/.exec(location.hash)?.[1];
+if (linked !== undefined) {
+  const plant = JSON.parse(decodeURIComponent(linked));
+  id.value = plant.id;
+  name.value = plant.name;
+  tag.value = plant.tag ?? '';
+  hasTag.checked = plant.tag !== undefined;
+  showPlant();
+  if (name.value !== plant.name || tag.value !== (plant.tag ?? ''))
+    verdict.textContent = 'A field cannot hold the line ends of this plant, so they are missing.';
+  form.scrollIntoView();
 }

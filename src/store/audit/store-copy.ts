@@ -6,7 +6,6 @@ import {
   type PlantReader,
   type PlantRevision,
   StoreDamaged,
-  StoreRejected,
   StoreUnavailable,
 } from '../plant-store.ts';
 import { type CheckedRevision, checkedRevisions, Damaged } from './checked-revisions.ts';
@@ -18,7 +17,7 @@ import { ITERATION_ROWS } from './verification.ts';
 export interface CopySide {
   name: string;
   /** Each call reads the current state of the store. */
-  reader: Pick<PlantReader, 'revisions' | 'tokens'>;
+  reader: PlantReader;
 }
 
 export interface CopyPass {
@@ -26,8 +25,6 @@ export interface CopyPass {
   target: CopySide;
   /** Ends the pass between two rows. */
   stop: AbortSignal;
-  /** Plants that are not copied, with the number of their revisions that the pass has read. */
-  leftOut: Map<bigint, number>;
   /** @param revisions number of revisions of the source that were read since the last call */
   onRead(revisions: number): void;
   /** Called by checks and comparisons, once for each damaged revision that they read. */
@@ -108,16 +105,8 @@ async function* rows(
   let count = 0;
   try {
     for await (const revision of checkedRevisions(side.reader.revisions())) {
-      // A damaged one is not left out but reported: its id may be wrong.
-      const id = revision instanceof Damaged ? undefined : revision.plant.id;
-      if (id === undefined || !pass.leftOut.has(id)) {
-        onRow?.(revision);
-        yield revision;
-      } else if (side === pass.target) {
-        throw new StoreRejected(
-          `the target has plant ${id}, which --except leaves out; a store never deletes a plant, so name a new store with --to`,
-        );
-      } else pass.leftOut.set(id, pass.leftOut.get(id)! + 1);
+      onRow?.(revision);
+      yield revision;
       if (++count % ITERATION_ROWS !== 0) continue;
       onRead(ITERATION_ROWS);
       await nextIteration();

@@ -185,11 +185,11 @@ suite('import', { concurrency: 4 }, () => {
     [['spread.json'], /is neither JSON Lines nor a JSON array: a plant spans several lines/],
     [
       ['latin1.csv'],
-      /is not UTF-8 near row 2 .*; convert it \(iconv -f WINDOWS-1252.*; rows before it, .* safely/,
+      /is not UTF-8 near row 2 .*; convert it \(iconv -f WINDOWS-1252.* rows before it, .* safely/,
     ],
     [
       ['mixed.csv'],
-      /is UTF-8, but not on line 3, 5 \(at most 10 are named\); correct these lines in an editor; rows before it/,
+      /is not UTF-8 near row 2 .*, or correct the row in an editor if other rows are UTF-8; rows before it/,
     ],
   ];
   test('what cannot be imported is rejected before the first plant is sent, or after the rows before its fault', async () => {
