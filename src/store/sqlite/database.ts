@@ -32,8 +32,6 @@ const SQLITE_NOTADB = 26;
 /** The number of FULL in https://sqlite.org/pragma.html#pragma_synchronous */
 const SYNCHRONOUS_FULL = 2;
 
-const statsOf = (path: string) => fs.statSync(path, { throwIfNoEntry: false });
-
 /** Each store applies a step once, so a released step is never edited. */
 const STEPS = [
   fs.readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8'),
@@ -68,18 +66,16 @@ export function openForWriting(path: string): DatabaseSync & { schemaSteps: Sche
  *
  * @param isImmutable true when no program writes to the file; SQLite then takes no lock and creates
  *   no files beside it
- * @returns the store; its disposal throws if another mount changed a store on a read-only mount
  * @throws {StoreMissing} when no plant store exists at this path
  * @throws {StoreRejected} when it cannot be opened, or has another schema
  */
 export function openForReading(path: string, isImmutable = false): DatabaseSync {
-  const frozen = isImmutable ? undefined : frozenState(path);
-  const database = explainFailure(path, () => {
+  return explainFailure(path, () => {
     if (!fs.existsSync(path)) throw noStore(`at ${path}`);
     rejectSecondNames(path);
     const url = pathToFileURL(path);
     // https://sqlite.org/c3ref/open.html, "immutable"
-    if (isImmutable || frozen !== undefined) url.searchParams.set('immutable', '1');
+    if (isImmutable) url.searchParams.set('immutable', '1');
     using opened = new DisposableStack();
     const database = opened.use(new DatabaseSync(url, { readOnly: true, timeout: LOCK_TIMEOUT_MS }));
     const version = schemaVersion(database, path);
@@ -89,32 +85,6 @@ export function openForReading(path: string, isImmutable = false): DatabaseSync 
     opened.move();
     return database;
   });
-  const close = (): void => {
-    database.close();
-    if (frozen === undefined || frozen === frozenState(path)) return;
-    throw new StoreRejected(`${path} changed while it was read; run the command again`);
-  };
-  return Object.assign(database, { [Symbol.dispose]: close });
-}
-
-/**
- * The state of a store on a read-only mount, where SQLite cannot create the files that it needs.
- * While a service writes through another mount, these files exist, so SQLite can read the store.
- *
- * @returns undefined if the store is not on such a mount
- * @throws {StoreRejected} when its write-ahead log cannot be read
- */
-function frozenState(path: string): string | undefined {
-  try {
-    if (!fs.existsSync(`${fs.realpathSync(path)}-shm`)) fs.accessSync(path, fs.constants.W_OK);
-    return undefined;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EROFS') return undefined;
-  }
-  const { ino, mtimeMs } = fs.statSync(path);
-  if (!statsOf(`${fs.realpathSync(path)}-wal`)?.size) return `${ino} ${mtimeMs}`;
-  const advice = 'copy both files to another disk, and name the copy with --database';
-  throw new StoreRejected(`${path} has a write-ahead log, which needs a writable folder; ${advice}`);
 }
 
 /** Reads both settings back: SQLite reports no error when it does not apply a setting. */
@@ -236,7 +206,7 @@ export function flush(path: string): void {
  * 2.2).
  */
 export function makeFile(path: string): void {
-  const stats = statsOf(path);
+  const stats = fs.statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) fs.closeSync(fs.openSync(path, 'a', 0o600));
   else if (stats.isFile() && stats.size === 0 && (stats.mode & 0o077) !== 0) fs.chmodSync(path, 0o600);
 }
