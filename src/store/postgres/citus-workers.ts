@@ -12,7 +12,6 @@ import { schemaFaults } from './schema.ts';
 
 interface Worker {
   name: string;
-  search: HostSearch;
   pool: ConnectionPool;
 }
 
@@ -96,7 +95,7 @@ export class CitusWorkers {
       removed.delete(name);
       if (worker === undefined || this.#workers.has(name)) continue;
       const search = new HostSearch({ ...this.#address, hosts: [worker] }, prepareServer);
-      this.#workers.set(name, { name, search, pool: new ConnectionPool(search, this.#connectionsMax) });
+      this.#workers.set(name, { name, pool: new ConnectionPool(search, this.#connectionsMax) });
     }
     for (const [name, { pool }] of removed) {
       this.#workers.delete(name);
@@ -108,11 +107,11 @@ export class CitusWorkers {
   async check(): Promise<string[]> {
     const failures: StoreUnavailable[] = [];
     const checks = [...this.#workers.values()].map(async worker => {
-      const { name, search, pool } = worker;
+      const { name, pool } = worker;
       try {
         return await pool.use(async connection => {
           await confirmEverythingBefore(connection);
-          return await durabilityWarnings(connection, () => search.connect(), `the worker ${name}`);
+          return await durabilityWarnings(connection, `the worker ${name}`);
         }, performance.now() + WORKER_CHECK_TIMEOUT_MS);
       } catch (cause) {
         const failure = unreachable(worker, cause);

@@ -32,7 +32,6 @@ interface PostgresSettings {
 /** A store in PostgreSQL or in an engine with its protocol. Any number of services may share it. */
 export class PostgresEngine extends OperatorTables implements PlantCommits {
   readonly schemaSteps: SchemaSteps;
-  readonly #search: HostSearch;
   readonly #pool: ConnectionPool;
   readonly #settings: PostgresSettings;
   readonly #workers: CitusWorkers;
@@ -46,7 +45,6 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     super();
     this.schemaSteps = schemaSteps;
     this.#settings = settings;
-    this.#search = search;
     this.#pool = new ConnectionPool(search, connectionsMax(settings));
     this.#workers = workers;
   }
@@ -104,7 +102,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
       // A primary without its synchronous standby runs queries, but confirms no commit.
       await confirmEverythingBefore(connection);
       const faults = await schemaFaults(connection);
-      return faults.concat(await durabilityWarnings(connection, () => this.#search.connect()));
+      return faults.concat(await durabilityWarnings(connection));
     });
     return [...warnings, ...(await this.#workers.check())];
   }
