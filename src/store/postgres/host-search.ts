@@ -33,14 +33,14 @@ export class HostSearch {
    * Connects for the first time, while a store is opened.
    *
    * @param prepare checks the database, and may create the store in it
-   * @returns the connection, and the result of `prepare`
    * @throws {StoreRejected} when no host accepts writes now, or the database cannot be used
    */
-  async open<T>(prepare: (connection: Connection) => Promise<T>): Promise<[Connection, T]> {
+  async open(prepare: (connection: Connection) => Promise<void>): Promise<Connection> {
     let connection: Connection | undefined;
     try {
       connection = await this.connect();
-      return [connection, await prepare(connection)];
+      await prepare(connection);
+      return connection;
     } catch (error) {
       connection?.destroy();
       throw openFailure(error, this.#address);

@@ -13,7 +13,7 @@ import { checkSchema, schemaFaults } from './schema.ts';
 
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
   const search = new HostSearch(address, rejectWorker);
-  const [connection] = await search.open(async opened => {
+  const connection = await search.open(async opened => {
     await opened.allowLongStatements();
     await checkSchema(opened);
   });

@@ -16,7 +16,7 @@ const COPY_ATTEMPTS_MAX = 5;
 /** Opens the target of a copy on one connection. After its loss the copy must be repeated. */
 export async function openPostgresTarget(address: PostgresAddress): Promise<CopyTarget> {
   const search = new HostSearch(address, prepareCoordinator);
-  const [connection] = await search.open(async opened => {
+  const connection = await search.open(async opened => {
     await applySchemaSteps(opened);
     await checkRights(opened, COPY_RIGHTS);
     await opened.allowLongStatements();
