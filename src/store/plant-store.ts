@@ -210,9 +210,8 @@ export interface PlantReader extends AsyncDisposable {
 export interface CopyTarget extends AsyncDisposable {
   /**
    * Inserts revisions in the order of their keys, in one transaction. Settles when it is durable.
-   * PostgreSQL accepts an equal row that already exists: a killed copy may have inserted it late.
    *
-   * @throws {StoreRejected} when a row exists with other content, or another program inserted it
+   * @throws {StoreRejected} when a row exists: another program, or a killed copy, inserted it late
    * @throws {StoreUnavailable} when all of them may be stored, or none
    */
   insertRevisions(revisions: readonly PlantRevision[]): Promise<void>;

@@ -4,7 +4,7 @@ import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
 import pgpass from 'pgpass';
 import { StoreRejected } from '../plant-store.ts';
-import { HostIsReadOnly, NoResponse, sqlStateOf } from './failure.ts';
+import { HostIsReadOnly, kindOf, NoResponse, sqlStateOf } from './failure.ts';
 import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './postgres-url.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls-attempts.ts';
 
@@ -127,6 +127,18 @@ export class Connection {
     const rows = await this.run(statement);
     if (this.#warning !== undefined) throw new Error(`the commit is not confirmed: ${this.#warning}`);
     return rows;
+  }
+
+  /** Runs a transaction, which is rolled back if `work` fails. */
+  async transaction(work: () => Promise<void>): Promise<void> {
+    try {
+      await this.run({ text: 'BEGIN' });
+      await work();
+      await this.commit({ text: 'COMMIT' });
+    } catch (error) {
+      if (kindOf(error) !== 'connectionLost') await this.run({ text: 'ROLLBACK' });
+      throw error;
+    }
   }
 
   /** For commands: sets a longer timeout of statements, and disables those of sessions. */

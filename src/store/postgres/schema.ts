@@ -59,25 +59,20 @@ export async function applySchemaSteps(connection: Connection): Promise<SchemaSt
       return { before: before ?? step, now: step };
     }
     try {
-      await connection.run({ text: 'BEGIN' });
-      await connection.run({ text: `SET LOCAL statement_timeout = ${SCHEMA_STEP_TIMEOUT_MS}` });
-      if (step === 0) {
-        const text = 'CREATE TABLE plant_schema_step (step integer NOT NULL PRIMARY KEY)';
-        await connection.run({ text }, SCHEMA_STEP_TIMEOUT_MS);
-      }
-      for (const [index, sql] of STEPS.entries()) {
-        if (index < step) continue;
-        await connection.run({ text: sql }, SCHEMA_STEP_TIMEOUT_MS);
-        await connection.run({ text: 'INSERT INTO plant_schema_step VALUES ($1)', values: [index + 1] });
-      }
-      if (step === 0 && connection.isCitus) {
-        await connection.run({ text: DISTRIBUTE }, SCHEMA_STEP_TIMEOUT_MS);
-      }
-      await connection.commit({ text: 'COMMIT' });
+      await connection.transaction(async () => {
+        await connection.run({ text: `SET LOCAL statement_timeout = ${SCHEMA_STEP_TIMEOUT_MS}` });
+        const run = (text: string) => connection.run({ text }, SCHEMA_STEP_TIMEOUT_MS);
+        if (step === 0) await run('CREATE TABLE plant_schema_step (step integer NOT NULL PRIMARY KEY)');
+        for (const [index, sql] of STEPS.entries()) {
+          if (index < step) continue;
+          await run(sql);
+          await run(`INSERT INTO plant_schema_step VALUES (${index + 1})`);
+        }
+        if (step === 0 && connection.isCitus) await run(DISTRIBUTE);
+      });
       before = step;
     } catch (error) {
       if (kindOf(error) === 'connectionLost') throw error;
-      await connection.run({ text: 'ROLLBACK' });
       if (MAY_NOT_CREATE.includes(sqlStateOf(error) ?? '')) throw mayNotCreate(step, error);
       const isPassing = kindOf(error) === 'retry' || MADE_BY_ANOTHER.test(sqlStateOf(error) ?? '');
       if (!isPassing) throw error;
