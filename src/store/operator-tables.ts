@@ -1,8 +1,7 @@
-import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../contract/stored-token.ts';
 import type { CommandRun } from './plant-store.ts';
 import { numberOf, type Query, type Row } from './revision-rows.ts';
-import { NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf } from './token-rows.ts';
+import { allTokens, NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf } from './token-rows.ts';
 
 /** The tokens of a store, and what it keeps for the console. Both engines run the same SQL. */
 export abstract class OperatorTables {
@@ -41,15 +40,8 @@ export abstract class OperatorTables {
     }
   }
 
-  /** Every token, in the order of ids. Each statement is short: on SQLite it delays plants. */
-  async tokens(): Promise<StoredToken[]> {
-    const tokens: StoredToken[] = [];
-    for (;;) {
-      const text = `SELECT ${TOKEN_COLUMNS} FROM token WHERE id > $1 ORDER BY id LIMIT ${TOKENS_AT_A_TIME_MAX}`;
-      const page = await this.query(text, [tokens.at(-1)?.id ?? 0]);
-      tokens.push(...page.map(tokenOf));
-      if (page.length < TOKENS_AT_A_TIME_MAX) return tokens;
-    }
+  tokens(): Promise<StoredToken[]> {
+    return allTokens((text, values) => this.query(text, values));
   }
 
   /** Revokes a token permanently. @returns undefined when no token has this label */
