@@ -52,8 +52,6 @@ export class Connection {
   readonly host: HostAddress;
   /** The database has the extension Citus, which distributes tables over several servers. */
   isCitus = false;
-  /** The key for cancel requests names the process of the server. A pooler makes its own keys. */
-  isDirect = false;
   /** All statements end by this time of the monotonic clock. */
   deadline = Number.POSITIVE_INFINITY;
   readonly #client: pg.Client;
@@ -238,7 +236,13 @@ export class Connection {
         pg_backend_pid()`,
     });
     const [readOnly, encoding, synchronousCommit, isCitus, processID] = row!;
-    this.isDirect = processID === String(this.#key.processID);
+    // The key for cancel requests names the process of the server. A pooler makes its own keys. It
+    // may give each transaction another process, so that settings such as those below are lost.
+    if (processID !== String(this.#key.processID)) {
+      throw new StoreRejected(
+        'a pooler, such as PgBouncer, is between this program and PostgreSQL, so confirmed plants could be lost; name the server itself',
+      );
+    }
     if (readOnly === 'on') {
       const { host, port } = this.host;
       throw new HostIsReadOnly(

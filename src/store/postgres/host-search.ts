@@ -1,8 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { StoreUnavailable } from '../plant-store.ts';
-import type { Connection } from './connection.ts';
+import { Connection } from './connection.ts';
 import { isReadOnlyError, isRejection, openFailure } from './failure.ts';
-import { openWithoutPooler } from './pooler.ts';
 import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './postgres-url.ts';
 
 /** Interval between attempts to connect while no host accepts writes. */
@@ -113,7 +112,7 @@ export class HostSearch {
 
   /** @param onOpen ends the attempts at other hosts at once, so no second one succeeds */
   async #open(host: HostAddress, signal: AbortSignal, onOpen: () => void): Promise<Connection> {
-    const connection = await openWithoutPooler(this.#address, host, signal);
+    const connection = await Connection.open(this.#address, host, signal);
     try {
       await this.#prepare(connection);
       signal.throwIfAborted();
