@@ -21,7 +21,6 @@ export const FAILING_QUEUE_TIMEOUT_MS = 1_500;
 /** Plants of one id in one commit of an engine that is not sequential. */
 export const BATCH_REPEATS_MAX = 64;
 
-/** How an engine takes batches. */
 interface BatchRules {
   commit: PlantCommits['commit'];
   /** Called shortly before a call of `commit`. */

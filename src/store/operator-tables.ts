@@ -5,12 +5,7 @@ import { allTokens, NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf } from './token-r
 
 /** The tokens of a store, and what it keeps for the console. Both engines run the same SQL. */
 export abstract class OperatorTables {
-  /**
-   * Runs one statement as a transaction of its own. A change is durable when it returns.
-   *
-   * @param text with the parameters `$1`, `$2` and so on
-   * @throws {StoreUnavailable} then it is unknown whether the statement was executed
-   */
+  /** A {@link Query}, whose change is durable when it returns, and unknown after a failure. */
   protected abstract query(text: string, values: unknown[]): Promise<Row[]>;
 
   abstract probe(): Promise<void>;

@@ -1,11 +1,8 @@
 import { StoreMissing, StoreRejected } from './plant-store.ts';
 
 /**
- * Compares the schema that the schema steps make with the one found. A trigger, for example, could
- * delete or change each new plant.
- *
- * @param ours the definition of each item, such as a trigger, by its name
- * @returns one text for each difference
+ * Compares the schema that the schema steps make with the one found: the definition of each item by
+ * its name. A trigger, for example, could delete or change each new plant.
  */
 export function schemaFaultsOf(ours: Map<string, string>, found: Map<string, string>): string[] {
   return [...new Set([...ours.keys(), ...found.keys()])].flatMap(item => {

@@ -53,7 +53,6 @@ async function* intact(revisions: AsyncIterable<CheckedRevision>): AsyncGenerato
   for await (const revision of revisions) if (!(revision instanceof Damaged)) yield revision;
 }
 
-/** Compares two revisions with the same key. */
 function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
   return (
     one.plant.name === two.plant.name &&

@@ -149,7 +149,6 @@ export class BatchCommit {
     return undefined;
   }
 
-  /** @returns the ids of the inserted revisions */
   async #insert(connection: Connection, revisions: SentRevision[]): Promise<Set<bigint>> {
     this.#sent = revisions;
     try {

@@ -12,7 +12,7 @@ interface Shard {
 /** All shards, in the order of their hashes; empty without Citus. */
 export type Shards = readonly Shard[];
 
-/** Reads which worker has each shard. Shards may move to other workers at any time. */
+/** Shards may move to other workers at any time. */
 export async function readShards(connection: Connection): Promise<Shards> {
   if (!connection.isCitus) return [];
   const rows = await connection.run({

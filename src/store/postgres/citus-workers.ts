@@ -82,7 +82,6 @@ export class CitusWorkers {
     }
   }
 
-  /** Reads from the coordinator which workers there are, and which plants they store. */
   async refresh(coordinator: Connection): Promise<void> {
     const startedAt = performance.now();
     // Citus takes no table check in a statement.
@@ -103,7 +102,7 @@ export class CitusWorkers {
     }
   }
 
-  /** @returns the warnings of all workers. @throws {StoreUnavailable} when none can be used */
+  /** @throws {StoreUnavailable} when no worker can be used */
   async check(): Promise<string[]> {
     const failures: StoreUnavailable[] = [];
     const checks = [...this.#workers.values()].map(async worker => {
@@ -139,7 +138,7 @@ export class CitusWorkers {
   }
 }
 
-/** A worker would accept plants, but it has no tokens. @throws {StoreRejected} for a worker */
+/** A worker would accept plants, but it has no tokens. @throws {StoreRejected} */
 export async function rejectWorker(connection: Connection): Promise<void> {
   if (!connection.isCitus) return;
   const [row] = await connection.run({ text: 'SELECT groupid FROM pg_dist_local_group' });
@@ -148,7 +147,6 @@ export async function rejectWorker(connection: Connection): Promise<void> {
   throw new StoreRejected(`${host}:${port} is a worker of Citus; name only the coordinator`);
 }
 
-/** Prepares a connection to the coordinator that may write plants. */
 export async function prepareCoordinator(connection: Connection): Promise<void> {
   if (!connection.isCitus) return;
   await rejectWorker(connection);

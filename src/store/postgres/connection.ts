@@ -74,12 +74,7 @@ export class Connection {
     });
   }
 
-  /**
-   * Connects to one host, until the signal ends the attempt.
-   *
-   * @throws {HostIsReadOnly} when the host does not accept writes
-   * @throws {StoreRejected} when the database cannot store plants
-   */
+  /** @throws {HostIsReadOnly} @throws {StoreRejected} when the database cannot store plants */
   static async open(address: PostgresAddress, host: HostAddress, signal: AbortSignal): Promise<Connection> {
     const tls = tlsOptions(address, host);
     try {
@@ -94,7 +89,6 @@ export class Connection {
     return this.#broken !== undefined;
   }
 
-  /** @param timeoutMs afterwards, nobody knows whether the server executes the statement */
   async run(statement: Statement, timeoutMs = this.#statementTimeoutMs): Promise<TextRow[]> {
     if (this.#broken !== undefined) throw this.#broken;
     const limitMs = Math.ceil(Math.max(1, Math.min(timeoutMs, this.deadline - performance.now())));
@@ -116,8 +110,7 @@ export class Connection {
   /**
    * Runs COMMIT, or one statement outside a transaction, which commits by itself.
    *
-   * @throws also when the server warns that the wait for a synchronous standby was cancelled, so
-   *   the commit is durable on this host only
+   * @throws also when the server warns that the wait for a synchronous standby was cancelled
    *   (https://www.postgresql.org/docs/current/warm-standby.html, section 26.2.8.3)
    */
   async commit(statement: Statement): Promise<TextRow[]> {

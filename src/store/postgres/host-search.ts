@@ -28,12 +28,7 @@ export class HostSearch {
     this.#prepare = prepare;
   }
 
-  /**
-   * Connects for the first time, while a store is opened.
-   *
-   * @param prepare checks the database, and may create the store in it
-   * @throws {StoreRejected} when no host accepts writes now, or the database cannot be used
-   */
+  /** Connects for the first time. @param prepare may create the store @throws {StoreRejected} */
   async open(prepare: (connection: Connection) => Promise<void>): Promise<Connection> {
     let connection: Connection | undefined;
     try {
@@ -105,7 +100,6 @@ export class HostSearch {
     if (others.length > 0 && this.#preferred.includes(host)) this.#preferred = others;
   }
 
-  /** Aborts every search in flight. */
   close(): void {
     this.#closing.abort();
   }

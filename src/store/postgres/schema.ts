@@ -45,9 +45,7 @@ END $$`;
 
 /**
  * Applies all missing schema steps in one transaction. Of several instances that start at the same
- * time, one creates the tables, and the others find them.
- *
- * @throws {StoreRejected} when the schema is newer or differs, or another object has such a name
+ * time, one creates the tables, and the others find them. @throws {StoreRejected}
  */
 export async function applySchemaSteps(connection: Connection): Promise<SchemaSteps> {
   let before: number | undefined;

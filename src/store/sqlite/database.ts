@@ -40,12 +40,7 @@ const STEPS = [
 ];
 const NEWEST_STEP = STEPS.length;
 
-/**
- * Opens a plant store for writing. Creates it when it does not exist, and updates its schema. Each
- * commit is flushed before it returns, through a write-ahead log with `synchronous=FULL`.
- *
- * @throws {StoreRejected} when the file cannot be opened, is no plant store, or has another schema
- */
+/** Opens a store for writing, or creates it, and updates its schema. @throws {StoreRejected} */
 export function openForWriting(path: string): DatabaseSync & { schemaSteps: SchemaSteps } {
   return explainFailure(path, () => {
     prepareFile(path);
@@ -62,12 +57,10 @@ export function openForWriting(path: string): DatabaseSync & { schemaSteps: Sche
 }
 
 /**
- * Opens an existing plant store for reading. A service may write to it at the same time.
+ * Opens an existing store for reading. A service may write to it at the same time.
  *
- * @param isImmutable true when no program writes to the file; SQLite then takes no lock and creates
- *   no files beside it
- * @throws {StoreMissing} when no plant store exists at this path
- * @throws {StoreRejected} when it cannot be opened, or has another schema
+ * @param isImmutable when no program writes to the file, SQLite needs no lock and no other files
+ * @throws {StoreMissing} @throws {StoreRejected}
  */
 export function openForReading(path: string, isImmutable = false): DatabaseSync {
   return explainFailure(path, () => {
@@ -174,8 +167,6 @@ export function prepareFile(path: string): void {
 /**
  * Creates the folder of the default store. A missing folder elsewhere is probably a typing error.
  * The flush makes its name durable: a flush of a file does not include the entries of folders.
- *
- * @throws {StoreRejected} when another folder does not exist
  */
 function makeFolder(path: string): void {
   const folder = dirname(resolve(path));

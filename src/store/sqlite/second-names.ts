@@ -7,9 +7,7 @@ const MOUNTS = '/proc/self/mountinfo';
 /**
  * Rejects a database file that may have a second name. SQLite derives the name of the write-ahead
  * log from the name of the file. A file with two names has two logs, which corrupts it
- * (https://sqlite.org/howtocorrupt.html, section 2.5).
- *
- * @throws {StoreRejected} for a hard link, or a file that is mounted by itself
+ * (https://sqlite.org/howtocorrupt.html, section 2.5). @throws {StoreRejected}
  */
 export function rejectSecondNames(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });

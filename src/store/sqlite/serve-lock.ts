@@ -16,10 +16,7 @@ const SQLITE_BUSY = 5;
  * readers and the command line can still open the database. On Linux, another lock is for the
  * inode: it also holds after the file is renamed. The system releases both when the process ends.
  *
- * @param path of the database file, which is created if needed
- * @returns the locks; their disposal releases them
- * @throws {StoreRejected} when another service has a lock, the file may have a second name, or the
- *   folder is not writable
+ * @param path of the database file, which is created if needed @throws {StoreRejected}
  */
 export async function takeServeLock(path: string): Promise<Disposable> {
   using locks = new DisposableStack();

@@ -21,9 +21,7 @@ const MAY_FLUSH = process.permission === undefined;
  * flush succeeds without them (https://wiki.postgresql.org/wiki/Fsync_Errors). So each byte is
  * written again and then flushed.
  *
- * @param database blocks other writers with a transaction
  * @param path path of the database file
- * @throws any error of SQLite or the file system; the content of the log does not change
  */
 export function rewriteWal(database: DatabaseSync, path: string): void {
   database.exec('BEGIN IMMEDIATE');
