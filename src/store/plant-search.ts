@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { ID_MAX, ID_MIN } from '../contract/limits.ts';
 import { BATCH_TEXT_LENGTH_MAX, countThatFits, TEXT_BYTES, textLengthOf } from './batch-size.ts';
 import type { PlantFilter, PlantPage, PlantRevision, PlantSearch } from './plant-store.ts';
-import { numberOf, type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
+import { type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
 
 /** A slice that takes longer than this is followed by a smaller one. */
 const SLICE_MS = 40;
@@ -53,8 +53,7 @@ export async function searchPage(
     // A damaged id may be smaller, but the search must advance.
     if (searchedTo < start) searchedTo = start;
     page.next = id === undefined && searchedTo < ID_MAX ? searchedTo + 1n : undefined;
-    if (id === undefined)
-      page.searched += plants.isCutShort ? await countIn(store.query, start, searchedTo) : rows;
+    if (id === undefined) page.searched += rows;
     for (const { plant } of plants.found) textLength += textLengthOf(plant);
     const workMs = performance.now() - startedAt;
     await wait(Math.min(PAUSE_SHARE * workMs, PAUSE_MS_MAX));
@@ -85,11 +84,6 @@ export async function revisionsOf(query: Query, id: bigint, limit: number): Prom
     query(`SELECT ${columns} FROM plant_revision WHERE id = $1 ORDER BY revision DESC LIMIT ${rows}`, [id]);
   const rows = countThatFits(await select(TEXT_BYTES, limit));
   return (await select(REVISION_COLUMNS, rows)).map(revisionOf).reverse();
-}
-
-async function countIn(query: Query, first: bigint, last: bigint): Promise<number> {
-  const text = 'SELECT count(*) FROM plant_revision WHERE id BETWEEN $1 AND $2';
-  return numberOf((await query(text, [first, last]))[0]![0]);
 }
 
 /** The last id of a slice with this many revisions; a slice of one plant may have more. */

@@ -159,7 +159,7 @@ export interface PlantPage {
   plants: PlantRevision[];
   /** Where the next page begins; undefined only if everything was searched. */
   next: bigint | undefined;
-  /** Revisions that were searched; 0 for a filter with an id. */
+  /** About how many revisions were searched; 0 for a filter with an id. */
   searched: number;
 }
 
