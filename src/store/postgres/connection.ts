@@ -1,5 +1,4 @@
 import { connect, Socket } from 'node:net';
-import { PassThrough } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
 import pgpass from 'pgpass';
@@ -267,11 +266,10 @@ export class Connection {
   }
 }
 
-/** Why pgpass ignored the password file. By default it writes this to stderr each time. */
-const warnings = new PassThrough({ encoding: 'utf8' });
-pgpass.warnTo(warnings);
-
-/** @returns the password in PGPASSFILE or ~/.pgpass @throws {StoreRejected} if there is none */
+/**
+ * Reads PGPASSFILE or ~/.pgpass. pgpass writes to stderr why it ignores a file.
+ * @throws {StoreRejected} if there is no password
+ */
 async function passwordFromFile(
   { database, user }: PostgresAddress,
   { host, port }: HostAddress,
@@ -279,11 +277,9 @@ async function passwordFromFile(
   const password = await new Promise<string | undefined>(found => {
     pgpass({ host, port, database, user }, found);
   });
-  const warning: string | null = warnings.read();
   if (password === undefined) {
-    const reason = warning === null ? '' : ` (${warning.replace(/^WARNING: /, '').trim()})`;
     throw new StoreRejected(
-      `the server asks for a password${reason}; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE`,
+      'the server asks for a password; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE',
     );
   }
   return password;
