@@ -25,7 +25,6 @@ interface BatchRules {
   commit: PlantCommits['commit'];
   /** Called shortly before a call of `commit`. */
   prepare?: () => void;
-  /** Maximum number of batches in flight. */
   commitsInFlightMax: number;
   /**
    * The engine inserts plants one by one, and batches in the order of the calls. Otherwise an id is
@@ -76,7 +75,6 @@ export class GroupCommit implements PlantQueue {
   #queuedTextLength = 0;
   /** Plants that are queued or in a batch. */
   #inFlight = 0;
-  /** See `#updateInFlightMax`. */
   #inFlightMax = Number.POSITIVE_INFINITY;
   #batchesInFlight = 0;
   #lastBatchPlants = 0;
@@ -161,7 +159,6 @@ export class GroupCommit implements PlantQueue {
   #takeBatch(): QueuedPlant[] {
     const batch: QueuedPlant[] = [];
     const heldBack: QueuedPlant[] = [];
-    /** How many plants of the batch have each id. */
     const repeats = new Map<bigint, number>();
     const { isSequential } = this.#engine;
     const size = new BatchSize();

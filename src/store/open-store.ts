@@ -102,7 +102,6 @@ export async function openSearch(database: DatabaseAddress): Promise<PlantSearch
   return openPostgresSearch(database.address);
 }
 
-/** Opens or creates the target of a copy. @throws {StoreRejected} */
 export async function openCopyTarget(database: DatabaseAddress): Promise<CopyTarget> {
   if (database.engine === 'postgres') {
     const { openPostgresTarget } = await import('./postgres/postgres-target.ts');

@@ -82,7 +82,6 @@ export abstract class OperatorTables {
     return new Map(ends.filter(([, expiresAt]) => expiresAt > now));
   }
 
-  /** Moves the end of a session, if it still exists. */
   async extendConsoleSession(key: string, expiresAt: number): Promise<void> {
     await this.query('UPDATE console_code SET expires_at = $1 WHERE hash = $2', [expiresAt, key]);
   }
@@ -100,7 +99,6 @@ export abstract class OperatorTables {
     await this.query(text, [command, endedAt, result]);
   }
 
-  /** The last noted run of each command, by its name. */
   lastRuns(): Promise<CommandRun[]> {
     return lastRuns((text, values) => this.query(text, values));
   }
@@ -140,10 +138,8 @@ export async function lastRuns(query: Query): Promise<CommandRun[]> {
   }));
 }
 
-/** Most codes of the console in one statement. */
 const CODES_AT_A_TIME_MAX = 1_000;
 
-/** The parameters of these values in a list of SQL. */
 function parameters(values: readonly unknown[], first = 1): string {
   return values.map((_, index) => `$${first + index}`).join(', ');
 }

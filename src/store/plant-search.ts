@@ -17,7 +17,6 @@ const PAGE_TIME_MS = 1_000;
 /** Revisions of the first slice of a search, and of the largest. */
 const SLICE_ROWS = { min: 128, max: 16_384 };
 
-/** How an engine is searched. */
 export interface SearchedStore {
   query: Query;
   /** The condition that a name contains a parameter, such as `$3`, both {@link folded}. */
@@ -78,7 +77,6 @@ export async function* searchAll(
   }
 }
 
-/** See {@link PlantSearch.revisionsOf}. */
 export async function revisionsOf(query: Query, id: bigint, limit: number): Promise<PlantRevision[]> {
   const select = (columns: string, rows: number): Promise<Row[]> =>
     query(`SELECT ${columns} FROM plant_revision WHERE id = $1 ORDER BY revision DESC LIMIT ${rows}`, [id]);

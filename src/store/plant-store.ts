@@ -11,7 +11,6 @@ export type RepeatedIdRule = 'revise' | 'reject';
 /** A plant to store, and the id of the token that sent it. */
 export interface PlantWrite {
   plant: NewPlant;
-  /** See `contentChecksum`. */
   contentChecksum: bigint;
   recordedBy: number;
   /** The trace of its request. It is not stored. */
@@ -26,7 +25,6 @@ export type WriteResult =
 /** A plant that was not confirmed. After `storeUnavailable` it is unknown whether it is stored. */
 export type NotConfirmed = { rejected: 'busy' | 'storeUnavailable' | 'shuttingDown' };
 
-/** The part of a store that the operation uses. */
 export interface PlantWriter {
   /** Settles when the plant is durable or rejected. Never throws. */
   write(write: Omit<PlantWrite, 'contentChecksum'>): Promise<WriteResult | NotConfirmed>;
@@ -36,7 +34,6 @@ export interface PlantWriter {
 export interface EngineStatistics {
   /** Number of flushed commits, and the total time of their flushes. */
   flushes?: { count: number; totalMs: number };
-  /** Size of the file of the write-ahead log. */
   walBytes?: number;
   /** Whether the last copy of the write-ahead log into the database file failed. */
   isCheckpointFailing?: boolean;
@@ -55,7 +52,6 @@ export interface CommandRun {
   command: 'backup' | 'verify' | 'damage';
   /** Milliseconds since 1970 UTC. */
   endedAt: number;
-  /** In words. */
   result: string;
 }
 
@@ -64,7 +60,6 @@ export interface CommitStatistics {
   plantsInFlight: number;
   /** Limit of the plants in flight, from the measured rate. The next plant is rejected with 503. */
   plantsInFlightMax: number;
-  /** Batches that the engine works on. */
   batchesInFlight: number;
 }
 
@@ -80,7 +75,6 @@ export function schemaUpdateOf({ before, now }: SchemaSteps): string | undefined
   return `the schema of the store was updated from step ${before} to step ${now}`;
 }
 
-/** Plants that wait for their commits. */
 export interface PlantQueue {
   readonly statistics: CommitStatistics;
   /** Settles when the plant is durable or rejected. Never throws. */
@@ -89,7 +83,6 @@ export interface PlantQueue {
   close(): Promise<void>;
 }
 
-/** The part of an engine that makes plants durable. */
 export interface PlantCommits {
   /** @param commit calls `commit` of this engine, and may observe it */
   openQueue(commit: PlantCommits['commit']): PlantQueue;
@@ -126,10 +119,8 @@ export class StoreRejected extends Error {
   override name = 'StoreRejected';
 }
 
-/** No plant store exists at this address. */
 export class StoreMissing extends StoreRejected {}
 
-/** One revision of a plant, as it is stored. */
 export interface PlantRevision {
   plant: NewPlant;
   revision: number;
@@ -150,7 +141,6 @@ export interface PlantFilter {
   /** A part of the name. Case and accents do not matter. */
   name?: string | undefined;
   tag?: string | undefined;
-  /** The smallest id. */
   from?: bigint | undefined;
 }
 
@@ -175,7 +165,6 @@ export interface PlantSearch extends AsyncDisposable {
   page(filter: PlantFilter, limit: number, timeLimitMs: number): Promise<PlantPage>;
   /** The last revisions of one plant, oldest first. They are fewer if their text is long. */
   revisionsOf(id: bigint, limit: number): Promise<PlantRevision[]>;
-  /** Bytes of the store on disk; undefined if the engine cannot tell. */
   bytes(): Promise<number | undefined>;
   /** How many revisions the store has, or about how many; undefined if that would take long. */
   revisions(): Promise<number | undefined>;
@@ -196,7 +185,6 @@ export interface PlantReader extends AsyncDisposable {
   /** Takes a while: it counts all rows. */
   size(): Promise<StoreSize>;
   tokens(): Promise<StoredToken[]>;
-  /** See `OperatorTables.lastRuns`. */
   lastRuns(): Promise<CommandRun[]>;
   /** The largest `recordedAt` up to this time; 0 if there is none. */
   newestTime(until: number): Promise<number>;
@@ -206,7 +194,6 @@ export interface PlantReader extends AsyncDisposable {
   identity(): Promise<string | undefined>;
 }
 
-/** The target of a copy. */
 export interface CopyTarget extends AsyncDisposable {
   /**
    * Inserts revisions in the order of their keys, in one transaction. Settles when it is durable.

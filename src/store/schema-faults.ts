@@ -12,20 +12,17 @@ export function schemaFaultsOf(ours: Map<string, string>, found: Map<string, str
   });
 }
 
-/** @throws {StoreRejected} when there is a difference */
 export function rejectSchema(faults: string[]): void {
   const advice = 'undo this, or move the plants into a new store with `npx plant-store copy`';
   if (faults.length > 0) throw new StoreRejected(`${faults.join(', ')}; ${advice}`);
 }
 
-/** @param place where it was expected, such as `at plants.db` */
 export function noStore(place: string): StoreMissing {
   return new StoreMissing(
     `there is no plant store ${place}; name an existing one with --database; only \`serve\`, \`token create\` and \`copy --to\` create one`,
   );
 }
 
-/** The rejection of a store whose last schema step is not the newest one of this program. */
 export function otherStep(store: string, step: number, newest: number): StoreRejected {
   return new StoreRejected(
     step > newest

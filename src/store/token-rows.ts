@@ -25,13 +25,11 @@ export const PUT_TOKEN = `
     AND (token.revoked_at IS NULL OR excluded.revoked_at IS NOT NULL)
   RETURNING id`;
 
-/** The parameters of {@link PUT_TOKEN}. */
 export function putValues(token: StoredToken): unknown[] {
   const { id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay } = token;
   return [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay];
 }
 
-/** @param row contains the {@link TOKEN_COLUMNS} */
 export function tokenOf(row: Readonly<Row>): StoredToken {
   const [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay, changeNumber] = row;
   return {

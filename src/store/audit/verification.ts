@@ -9,7 +9,6 @@ export interface Verification {
   seal: Seal | undefined;
   /** One text for each fault, the first {@link FAULTS_SHOWN_MAX}, then their number. */
   faults: string[];
-  /** How the store differs from the earlier seal. */
   difference: string | undefined;
   /** The number of revisions whose time was ahead of the clock when they were read. */
   aheadOfClock: number;

@@ -56,7 +56,6 @@ export class BatchCommit {
   readonly #results: WriteResult[];
   /** The writes without a result, by id, in their order. */
   readonly #open = new Map<bigint, number[]>();
-  /** The last known revision of each plant. */
   readonly #latest = new Map<bigint, PlantRevision>();
   /** Ids whose latest revision was looked up, not inserted here. A failover may lose it. */
   readonly #lookedUp = new Set<bigint>();

@@ -27,7 +27,6 @@ export async function readShards(connection: Connection): Promise<Shards> {
   }));
 }
 
-/** The worker that stores this id; undefined: the server of the address. */
 export function workerOf(shards: Shards, id: bigint): HostAddress | undefined {
   const hash = hashOf(id);
   return shards.findLast(({ hashMin }) => hashMin <= hash)?.worker;

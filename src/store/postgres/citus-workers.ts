@@ -37,20 +37,17 @@ const CONCURRENT_UPDATE = 'XX000';
 export class CitusWorkers {
   readonly #address: PostgresAddress;
   readonly #connectionsMax: number;
-  /** The key is the name of the worker. */
   readonly #workers = new Map<string, Worker>();
   #shards: Shards = [];
   /** When the last reading of the shards began, on the monotonic clock. */
   #shardsReadAt = 0;
   #refreshing: Promise<void> | undefined;
 
-  /** @param connectionsMax for each worker */
   constructor(address: PostgresAddress, connectionsMax: number) {
     this.#address = address;
     this.#connectionsMax = connectionsMax;
   }
 
-  /** Whether plants are spread over workers. */
   get areUsed(): boolean {
     return this.#shards.length > 0;
   }

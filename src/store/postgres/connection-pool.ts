@@ -39,7 +39,6 @@ export class ConnectionPool {
   readonly #search: HostSearch;
   readonly #connectionsMax: number;
   readonly #idle: Connection[] = [];
-  /** Connections that are open or being opened. */
   #count = 0;
   #outage: Outage | undefined;
   #fullUntil = 0;

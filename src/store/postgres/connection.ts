@@ -19,11 +19,8 @@ export type TextRow = (string | null)[];
 
 /** Timeout of one statement. After it, it is unknown whether the server executed the statement. */
 export const STATEMENT_TIMEOUT_MS = 2_000;
-/** Timeout of one statement of a command that reads or copies a store. */
 const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
-/** Idle time before TCP keep-alive probes a connection. */
 const KEEP_ALIVE_DELAY_MS = 5_000;
-/** Timeout to close a connection. */
 const CLOSE_TIMEOUT_MS = 1_000;
 /** The server cancels a statement this much before its timeout, so none keeps running there. */
 const STATEMENT_CANCEL_MARGIN_MS = 250;
@@ -58,7 +55,6 @@ export class Connection {
   #statementTimeoutMs = STATEMENT_TIMEOUT_MS;
   #broken: Error | undefined;
   #warning: string | undefined;
-  /** A statement was sent, and its result is not known yet. */
   #isInFlight = false;
 
   private constructor(host: HostAddress, client: pg.Client, socket: Socket) {
@@ -119,7 +115,6 @@ export class Connection {
     return rows;
   }
 
-  /** Runs a transaction, which is rolled back if `work` fails. */
   async transaction(work: () => Promise<void>): Promise<void> {
     try {
       await this.run({ text: 'BEGIN' });

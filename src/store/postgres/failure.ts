@@ -39,7 +39,6 @@ const READ_ONLY = '25006';
 
 export const GRANTS = 'docs/postgresql-grants.sql has the statements that grant it';
 
-/** The consequence of a failed statement. */
 type FailureKind =
   /** The connection cannot be used again. The server may have executed the statement. */
   | 'connectionLost'
@@ -81,7 +80,6 @@ export function isRejection(error: unknown): boolean {
   return error instanceof StoreRejected || explanationOf(error) !== undefined;
 }
 
-/** Explains in one line why the store cannot be opened. */
 export function openFailure(cause: unknown, address: PostgresAddress): StoreRejected {
   const Rejection = cause instanceof StoreMissing ? StoreMissing : StoreRejected;
   const store = `the store at ${shownPostgresAddress(address)}`;

@@ -4,7 +4,6 @@ import { Connection } from './connection.ts';
 import { isReadOnlyError, isRejection, openFailure } from './failure.ts';
 import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './postgres-url.ts';
 
-/** Interval between attempts to connect while no host accepts writes. */
 export const SEARCH_INTERVAL_MS = 100;
 
 /**
@@ -17,7 +16,6 @@ export const SEARCH_INTERVAL_MS = 100;
 export class HostSearch {
   readonly #address: PostgresAddress;
   readonly #prepare: (connection: Connection) => Promise<void>;
-  /** The hosts with a head start. */
   #preferred: readonly HostAddress[];
   readonly #closing = new AbortController();
 

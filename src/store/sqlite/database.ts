@@ -202,7 +202,6 @@ export function makeFile(path: string): void {
   else if (stats.isFile() && stats.size === 0 && (stats.mode & 0o077) !== 0) fs.chmodSync(path, 0o600);
 }
 
-/** Explains an error while a file is opened. @throws {StoreRejected} */
 export function explainFailure<T>(path: string, open: () => T): T {
   try {
     return open();

@@ -13,7 +13,6 @@ const REVISED = RESULTS.indexOf('revised');
 const ID_TAKEN = RESULTS.indexOf('idTaken');
 const DAMAGED = RESULTS.indexOf('damaged');
 
-/** Writes batches of plants to the table of revisions. */
 export class PlantTable {
   readonly #database: DatabaseSync;
   readonly #repeatedIdRule: RepeatedIdRule;

@@ -3,7 +3,6 @@ import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { flush } from './database.ts';
 
-/** Bytes that are rewritten at a time. */
 const CHUNK_BYTES = 1024 * 1024;
 
 /** The permission model of Node forbids `fsync`, but allows O_SYNC, which flushes each write. */
