@@ -11,17 +11,12 @@ import {
 } from '../plant-store.ts';
 import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
 import { queryRows } from './queries.ts';
-import { rejectSecondNames } from './second-names.ts';
 
 /** Timeout for the lock of another process. The command line locks the store only briefly. */
 const LOCK_TIMEOUT_MS = 2_000;
 /**
- * Size of the page cache in KiB. A batch that does not fit is written to the write-ahead log before
- * its commit.
- *
  * With random ids a larger cache is slower. Nearly every batch splits a page, and the commit then
- * searches the whole cache (balance_nonroot in btree.c, pcache1Truncate in pcache1.c). The kernel
- * caches the rest of the file.
+ * searches the whole cache (balance_nonroot in btree.c, pcache1Truncate in pcache1.c).
  */
 const PAGE_CACHE_KIB = 8 * 1024;
 /** Marks an SQLite database as a plant store: the four bytes "PLST". */
@@ -31,6 +26,9 @@ const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 /** The number of FULL in https://sqlite.org/pragma.html#pragma_synchronous */
 const SYNCHRONOUS_FULL = 2;
+
+/** https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html, only on Linux. */
+const MOUNTS = '/proc/self/mountinfo';
 
 /** Each store applies a step once, so a released step is never edited. */
 const STEPS = [
@@ -162,6 +160,39 @@ export function prepareFile(path: string): void {
   makeFolder(path);
   rejectSecondNames(path);
   makeFile(path);
+}
+
+/**
+ * Rejects a database file that may have a second name. SQLite derives the name of the write-ahead
+ * log from the name of the file. A file with two names has two logs, which corrupts it
+ * (https://sqlite.org/howtocorrupt.html, section 2.5). @throws {StoreRejected}
+ */
+export function rejectSecondNames(path: string): void {
+  const stats = fs.statSync(path, { throwIfNoEntry: false });
+  // SQLite rejects a folder later with a better message.
+  if (!stats?.isFile()) return;
+  if (stats.nlink > 1) {
+    throw new StoreRejected(
+      `${path} is one of ${stats.nlink} names (hard links) of the same file; keep only one of them`,
+    );
+  }
+  if (isMountPoint(fs.realpathSync(path))) {
+    throw new StoreRejected(
+      `${path} is mounted as a single file, so it has a second name elsewhere; mount its folder instead`,
+    );
+  }
+}
+
+function isMountPoint(path: string): boolean {
+  let mounts: string;
+  try {
+    mounts = fs.readFileSync(MOUNTS, 'utf8');
+  } catch {
+    return false;
+  }
+  // The kernel writes space, tab, line feed and backslash in octal: `\040`.
+  const escaped = path.replace(/[ \t\n\\]/g, each => `\\${each.charCodeAt(0).toString(8).padStart(3, '0')}`);
+  return mounts.split('\n').some(line => line.split(' ')[4] === escaped);
 }
 
 /**

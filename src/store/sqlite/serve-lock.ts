@@ -45,7 +45,7 @@ function lockPath(path: string): Disposable {
 /**
  * Takes a name in the abstract socket namespace for the device and inode of the file
  * (https://man7.org/linux/man-pages/man7/unix.7.html). Containers with their own network do not
- * share these names, but `second-names.ts` rejects a file that is mounted into a container.
+ * share these names, but `rejectSecondNames` rejects a file that is mounted into a container.
  */
 async function lockFile(path: string): Promise<() => void> {
   if (process.platform !== 'linux') return () => {};
