@@ -132,9 +132,6 @@ export interface PlantRevision {
   checksum: bigint;
 }
 
-/** The bytes are those on disk; undefined if the engine cannot tell. */
-export type StoreSize = { plants: number; revisions: number; bytes: number | undefined };
-
 /** Selects plants by their latest revisions: all that match every given member. */
 export interface PlantFilter {
   id?: bigint | undefined;
@@ -156,10 +153,8 @@ export interface PlantPage {
 /** Searches the store of a service in short statements, which hold up no writes and checkpoints. */
 export interface PlantSearch extends AsyncDisposable {
   /**
-   * Searches from `filter.from` on, until `limit` plants are found or the time is over. A page has
-   * fewer plants when their text is very long.
-   *
-   * @param timeLimitMs the page ends up to a few dozen ms later, and always makes progress
+   * Searches from `filter.from` on, until `limit` plants are found or the time is over, but always
+   * makes progress. A page has fewer plants when their text is very long.
    * @throws {StoreUnavailable}
    */
   page(filter: PlantFilter, limit: number, timeLimitMs: number): Promise<PlantPage>;
@@ -182,8 +177,8 @@ export interface PlantReader extends AsyncDisposable {
    * caller is slow. Later revisions may come from later states.
    */
   revisionsInSlices(from?: bigint): AsyncIterable<PlantRevision>;
-  /** Takes a while: it counts all rows. */
-  size(): Promise<StoreSize>;
+  /** Takes a while: it counts all rows. The bytes are those on disk, if the engine can tell. */
+  size(): Promise<{ plants: number; revisions: number; bytes: number | undefined }>;
   tokens(): Promise<StoredToken[]>;
   lastRuns(): Promise<CommandRun[]>;
   /** The largest `recordedAt` up to this time; 0 if there is none. */
@@ -204,14 +199,11 @@ export interface CopyTarget extends AsyncDisposable {
   insertRevisions(revisions: readonly PlantRevision[]): Promise<void>;
   /**
    * Gives tokens the state of the source, in one transaction. Each change gets the next change
-   * number, in the order given. Revocations are never undone.
-   *
-   * @throws {StoreRejected} when another program changed one of them during the copy
+   * number. @throws {StoreRejected} when another program changed one, or it would undo a revocation
    */
   putTokens(tokens: readonly StoredToken[]): Promise<void>;
 }
 
-/** The error for a row of the target that another program changed during the copy. */
 export function concurrentChange(what: string): StoreRejected {
   return new StoreRejected(
     `another program wrote ${what} of the target during the copy; stop the services on it, and copy again`,

@@ -35,7 +35,6 @@ export function sqlStateOf(error: unknown): string | undefined {
 
 export const TOO_MANY_CONNECTIONS = '53300';
 export const INSUFFICIENT_PRIVILEGE = '42501';
-const READ_ONLY = '25006';
 
 export const GRANTS = 'docs/postgresql-grants.sql has the statements that grant it';
 
@@ -69,10 +68,6 @@ export function kindOf(error: unknown, isCitus = false): FailureKind {
   // Without an SQLSTATE the connection was closed, or a statement timed out.
   if (sqlState === undefined || CONNECTION_LOST.test(sqlState)) return 'connectionLost';
   return RETRY.test(sqlState) ? 'retry' : 'final';
-}
-
-export function isReadOnlyError(error: unknown): boolean {
-  return error instanceof HostIsReadOnly || sqlStateOf(error) === READ_ONLY;
 }
 
 /** Whether an operator must fix the cause of a failed connection. Otherwise it is an outage. */

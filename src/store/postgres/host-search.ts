@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { StoreUnavailable } from '../plant-store.ts';
 import { Connection } from './connection.ts';
-import { isReadOnlyError, isRejection, openFailure } from './failure.ts';
+import { HostIsReadOnly, isRejection, openFailure } from './failure.ts';
 import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './postgres-url.ts';
 
 export const SEARCH_INTERVAL_MS = 100;
@@ -86,7 +86,7 @@ export class HostSearch {
     const failures = [...failureOf.values()];
     throw (
       failures.find(isRejection) ??
-      failures.find(isReadOnlyError) ??
+      failures.find(failure => failure instanceof HostIsReadOnly) ??
       failures[0] ??
       new StoreUnavailable('the store is closed')
     );
