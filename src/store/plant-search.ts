@@ -97,8 +97,6 @@ async function sliceEnd(query: Query, from: bigint, rows: number): Promise<bigin
 /**
  * Reads the latest revisions of a slice that match. It first reads how long their text is. A name
  * may be as large as a request, so a page of such names would need too much memory.
- *
- * @returns at least one, if any matches; and whether more may match
  */
 async function matches(
   { query, nameContains }: SearchedStore,

@@ -88,17 +88,13 @@ export interface PlantCommits {
   openQueue(commit: PlantCommits['commit']): PlantQueue;
   /**
    * Writes a batch, the plants of one id in order. Settles when the whole batch is durable.
-   *
    * @returns one result for each write, in the same order
    * @throws {StoreUnavailable} otherwise; then all, some or no plants of the batch may be stored
    */
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
-  /** Tests with a durable commit that changes no row. @throws {StoreUnavailable} when it fails */
+  /** Tests with a durable commit that changes no row. @throws {StoreUnavailable} */
   probe(): Promise<void>;
-  /**
-   * @returns warnings for the operator, such as of a setting that loses plants, each one sentence
-   * @throws {StoreUnavailable} when the store cannot be reached
-   */
+  /** @returns warnings for the operator, each one sentence @throws {StoreUnavailable} */
   check(): Promise<readonly string[]>;
   /** Does not access the database. Never throws. */
   statistics(): Promise<EngineStatistics>;
@@ -192,7 +188,6 @@ export interface PlantReader extends AsyncDisposable {
 export interface CopyTarget extends AsyncDisposable {
   /**
    * Inserts revisions in the order of their keys, in one transaction. Settles when it is durable.
-   *
    * @throws {StoreRejected} when a row exists: another program, or a killed copy, inserted it late
    * @throws {StoreUnavailable} when all of them may be stored, or none
    */

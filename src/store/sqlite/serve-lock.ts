@@ -15,8 +15,7 @@ const SQLITE_BUSY = 5;
  * One lock is for the path: an exclusive transaction on a separate file beside the database. So
  * readers and the command line can still open the database. On Linux, another lock is for the
  * inode: it also holds after the file is renamed. The system releases both when the process ends.
- *
- * @param path of the database file, which is created if needed @throws {StoreRejected}
+ * @throws {StoreRejected}
  */
 export async function takeServeLock(path: string): Promise<Disposable> {
   using locks = new DisposableStack();
