@@ -93,6 +93,13 @@ export function unavailable(error: unknown): StoreUnavailable {
   return new (isDamaged ? StoreDamaged : StoreUnavailable)(messageOf(error), { cause: error });
 }
 
+/** For commands, which show a rejection as it is. */
+export function orUnavailable<T>(work: Promise<T>): Promise<T> {
+  return work.catch(error => {
+    throw error instanceof StoreRejected ? error : unavailable(error);
+  });
+}
+
 function explanationOf(error: unknown): string | undefined {
   const message = messageOf(error);
   switch (sqlStateOf(error)) {

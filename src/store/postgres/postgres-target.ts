@@ -1,8 +1,7 @@
-import { type CopyTarget, concurrentChange, StoreRejected } from '../plant-store.ts';
+import { type CopyTarget, concurrentChange } from '../plant-store.ts';
 import { PUT_TOKEN, putValues } from '../token-rows.ts';
 import { prepareCoordinator } from './citus-workers.ts';
-import type { Connection } from './connection.ts';
-import { unavailable } from './failure.ts';
+import { orUnavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { revisionInsert } from './revision-table.ts';
@@ -16,14 +15,15 @@ export async function openPostgresTarget(address: PostgresAddress): Promise<Copy
     await checkRights(opened, COPY_RIGHTS);
     await opened.allowLongStatements();
   });
+  const inTransaction = (work: () => Promise<void>) => orUnavailable(connection.transaction(work));
   return {
     insertRevisions: revisions =>
-      inTransaction(connection, async () => {
+      inTransaction(async () => {
         const inserted = await connection.run(revisionInsert(revisions, connection.isCitus));
         if (inserted.length < revisions.length) throw concurrentChange('a revision');
       }),
     putTokens: tokens =>
-      inTransaction(connection, async () => {
+      inTransaction(async () => {
         for (const token of tokens) {
           const written = await connection.run({ text: PUT_TOKEN, values: putValues(token) });
           // Another token has its id, or it is revoked only in the target.
@@ -32,12 +32,4 @@ export async function openPostgresTarget(address: PostgresAddress): Promise<Copy
       }),
     [Symbol.asyncDispose]: () => connection.close(),
   };
-}
-
-async function inTransaction(connection: Connection, work: () => Promise<void>): Promise<void> {
-  try {
-    await connection.transaction(work);
-  } catch (error) {
-    throw error instanceof StoreRejected ? error : unavailable(error);
-  }
 }
