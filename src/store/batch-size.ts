@@ -1,4 +1,3 @@
-/** Plants in one commit. */
 export const BATCH_PLANTS_MAX = 2_048;
 /** Text in one commit, in UTF-16 code units. */
 export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;

@@ -28,7 +28,6 @@ export function databaseAddressOf(text: string): DatabaseAddress {
   return { engine: 'sqlite', path };
 }
 
-/** The database URL for logs and messages, without the password. */
 export function shownDatabase(database: DatabaseAddress): string {
   return database.engine === 'sqlite'
     ? `${SQLITE_SCHEME}${database.path}`

@@ -21,12 +21,10 @@ export const FAILING_QUEUE_TIMEOUT_MS = 1_500;
 /** Plants of one id in one commit of an engine that is not sequential. */
 export const BATCH_REPEATS_MAX = 64;
 
-/** How an engine takes batches. */
 interface BatchRules {
   commit: PlantCommits['commit'];
   /** Called shortly before a call of `commit`. */
   prepare?: () => void;
-  /** Maximum number of batches in flight. */
   commitsInFlightMax: number;
   /**
    * The engine inserts plants one by one, and batches in the order of the calls. Otherwise an id is
@@ -77,7 +75,6 @@ export class GroupCommit implements PlantQueue {
   #queuedTextLength = 0;
   /** Plants that are queued or in a batch. */
   #inFlight = 0;
-  /** See `#updateInFlightMax`. */
   #inFlightMax = Number.POSITIVE_INFINITY;
   #batchesInFlight = 0;
   #lastBatchPlants = 0;
@@ -162,7 +159,6 @@ export class GroupCommit implements PlantQueue {
   #takeBatch(): QueuedPlant[] {
     const batch: QueuedPlant[] = [];
     const heldBack: QueuedPlant[] = [];
-    /** How many plants of the batch have each id. */
     const repeats = new Map<bigint, number>();
     const { isSequential } = this.#engine;
     const size = new BatchSize();

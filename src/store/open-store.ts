@@ -32,10 +32,8 @@ export interface StorageEngine extends PlantCommits, OperatorTables {
 }
 
 /**
- * Opens a store for a service. Creates it when it does not exist. Its disposal also ends the lock,
- * since at most one service uses an SQLite store.
- *
- * @throws {StoreRejected} when it cannot be opened, or another service uses this SQLite store
+ * Opens a store for a service, or creates it. Its disposal also ends the lock, since at most one
+ * service uses an SQLite store. @throws {StoreRejected}
  */
 export async function openServedStore(settings: StoreSettings): Promise<StorageEngine & AsyncDisposable> {
   const { database, ...engineSettings } = settings;
@@ -104,7 +102,6 @@ export async function openSearch(database: DatabaseAddress): Promise<PlantSearch
   return openPostgresSearch(database.address);
 }
 
-/** Opens or creates the target of a copy. @throws {StoreRejected} */
 export async function openCopyTarget(database: DatabaseAddress): Promise<CopyTarget> {
   if (database.engine === 'postgres') {
     const { openPostgresTarget } = await import('./postgres/postgres-target.ts');

@@ -1,17 +1,11 @@
-import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../contract/stored-token.ts';
 import type { CommandRun } from './plant-store.ts';
 import { numberOf, type Query, type Row } from './revision-rows.ts';
-import { NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf } from './token-rows.ts';
+import { allTokens, NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf } from './token-rows.ts';
 
 /** The tokens of a store, and what it keeps for the console. Both engines run the same SQL. */
 export abstract class OperatorTables {
-  /**
-   * Runs one statement as a transaction of its own. A change is durable when it returns.
-   *
-   * @param text with the parameters `$1`, `$2` and so on
-   * @throws {StoreUnavailable} then it is unknown whether the statement was executed
-   */
+  /** A {@link Query}, whose change is durable when it returns, and unknown after a failure. */
   protected abstract query(text: string, values: unknown[]): Promise<Row[]>;
 
   abstract probe(): Promise<void>;
@@ -41,15 +35,8 @@ export abstract class OperatorTables {
     }
   }
 
-  /** Every token, in the order of ids. Each statement is short: on SQLite it delays plants. */
-  async tokens(): Promise<StoredToken[]> {
-    const tokens: StoredToken[] = [];
-    for (;;) {
-      const text = `SELECT ${TOKEN_COLUMNS} FROM token WHERE id > $1 ORDER BY id LIMIT ${TOKENS_AT_A_TIME_MAX}`;
-      const page = await this.query(text, [tokens.at(-1)?.id ?? 0]);
-      tokens.push(...page.map(tokenOf));
-      if (page.length < TOKENS_AT_A_TIME_MAX) return tokens;
-    }
+  tokens(): Promise<StoredToken[]> {
+    return allTokens((text, values) => this.query(text, values));
   }
 
   /** Revokes a token permanently. @returns undefined when no token has this label */
@@ -95,7 +82,6 @@ export abstract class OperatorTables {
     return new Map(ends.filter(([, expiresAt]) => expiresAt > now));
   }
 
-  /** Moves the end of a session, if it still exists. */
   async extendConsoleSession(key: string, expiresAt: number): Promise<void> {
     await this.query('UPDATE console_code SET expires_at = $1 WHERE hash = $2', [expiresAt, key]);
   }
@@ -113,7 +99,6 @@ export abstract class OperatorTables {
     await this.query(text, [command, endedAt, result]);
   }
 
-  /** The last noted run of each command, by its name. */
   lastRuns(): Promise<CommandRun[]> {
     return lastRuns((text, values) => this.query(text, values));
   }
@@ -153,10 +138,8 @@ export async function lastRuns(query: Query): Promise<CommandRun[]> {
   }));
 }
 
-/** Most codes of the console in one statement. */
 const CODES_AT_A_TIME_MAX = 1_000;
 
-/** The parameters of these values in a list of SQL. */
 function parameters(values: readonly unknown[], first = 1): string {
   return values.map((_, index) => `$${first + index}`).join(', ');
 }

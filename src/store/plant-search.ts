@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { ID_MAX, ID_MIN } from '../contract/limits.ts';
 import { BATCH_TEXT_LENGTH_MAX, countThatFits, TEXT_BYTES, textLengthOf } from './batch-size.ts';
 import type { PlantFilter, PlantPage, PlantRevision, PlantSearch } from './plant-store.ts';
-import { numberOf, type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
+import { type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
 
 /** A slice that takes longer than this is followed by a smaller one. */
 const SLICE_MS = 40;
@@ -17,7 +17,6 @@ const PAGE_TIME_MS = 1_000;
 /** Revisions of the first slice of a search, and of the largest. */
 const SLICE_ROWS = { min: 128, max: 16_384 };
 
-/** How an engine is searched. */
 export interface SearchedStore {
   query: Query;
   /** The condition that a name contains a parameter, such as `$3`, both {@link folded}. */
@@ -53,8 +52,7 @@ export async function searchPage(
     // A damaged id may be smaller, but the search must advance.
     if (searchedTo < start) searchedTo = start;
     page.next = id === undefined && searchedTo < ID_MAX ? searchedTo + 1n : undefined;
-    if (id === undefined)
-      page.searched += plants.isCutShort ? await countIn(store.query, start, searchedTo) : rows;
+    if (id === undefined) page.searched += rows;
     for (const { plant } of plants.found) textLength += textLengthOf(plant);
     const workMs = performance.now() - startedAt;
     await wait(Math.min(PAUSE_SHARE * workMs, PAUSE_MS_MAX));
@@ -79,17 +77,11 @@ export async function* searchAll(
   }
 }
 
-/** See {@link PlantSearch.revisionsOf}. */
 export async function revisionsOf(query: Query, id: bigint, limit: number): Promise<PlantRevision[]> {
   const select = (columns: string, rows: number): Promise<Row[]> =>
     query(`SELECT ${columns} FROM plant_revision WHERE id = $1 ORDER BY revision DESC LIMIT ${rows}`, [id]);
   const rows = countThatFits(await select(TEXT_BYTES, limit));
   return (await select(REVISION_COLUMNS, rows)).map(revisionOf).reverse();
-}
-
-async function countIn(query: Query, first: bigint, last: bigint): Promise<number> {
-  const text = 'SELECT count(*) FROM plant_revision WHERE id BETWEEN $1 AND $2';
-  return numberOf((await query(text, [first, last]))[0]![0]);
 }
 
 /** The last id of a slice with this many revisions; a slice of one plant may have more. */
@@ -105,8 +97,6 @@ async function sliceEnd(query: Query, from: bigint, rows: number): Promise<bigin
 /**
  * Reads the latest revisions of a slice that match. It first reads how long their text is. A name
  * may be as large as a request, so a page of such names would need too much memory.
- *
- * @returns at least one, if any matches; and whether more may match
  */
 async function matches(
   { query, nameContains }: SearchedStore,

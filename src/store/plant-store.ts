@@ -11,7 +11,6 @@ export type RepeatedIdRule = 'revise' | 'reject';
 /** A plant to store, and the id of the token that sent it. */
 export interface PlantWrite {
   plant: NewPlant;
-  /** See `contentChecksum`. */
   contentChecksum: bigint;
   recordedBy: number;
   /** The trace of its request. It is not stored. */
@@ -26,7 +25,6 @@ export type WriteResult =
 /** A plant that was not confirmed. After `storeUnavailable` it is unknown whether it is stored. */
 export type NotConfirmed = { rejected: 'busy' | 'storeUnavailable' | 'shuttingDown' };
 
-/** The part of a store that the operation uses. */
 export interface PlantWriter {
   /** Settles when the plant is durable or rejected. Never throws. */
   write(write: Omit<PlantWrite, 'contentChecksum'>): Promise<WriteResult | NotConfirmed>;
@@ -36,7 +34,6 @@ export interface PlantWriter {
 export interface EngineStatistics {
   /** Number of flushed commits, and the total time of their flushes. */
   flushes?: { count: number; totalMs: number };
-  /** Size of the file of the write-ahead log. */
   walBytes?: number;
   /** Whether the last copy of the write-ahead log into the database file failed. */
   isCheckpointFailing?: boolean;
@@ -55,7 +52,6 @@ export interface CommandRun {
   command: 'backup' | 'verify' | 'damage';
   /** Milliseconds since 1970 UTC. */
   endedAt: number;
-  /** In words. */
   result: string;
 }
 
@@ -64,7 +60,6 @@ export interface CommitStatistics {
   plantsInFlight: number;
   /** Limit of the plants in flight, from the measured rate. The next plant is rejected with 503. */
   plantsInFlightMax: number;
-  /** Batches that the engine works on. */
   batchesInFlight: number;
 }
 
@@ -80,7 +75,6 @@ export function schemaUpdateOf({ before, now }: SchemaSteps): string | undefined
   return `the schema of the store was updated from step ${before} to step ${now}`;
 }
 
-/** Plants that wait for their commits. */
 export interface PlantQueue {
   readonly statistics: CommitStatistics;
   /** Settles when the plant is durable or rejected. Never throws. */
@@ -89,23 +83,18 @@ export interface PlantQueue {
   close(): Promise<void>;
 }
 
-/** The part of an engine that makes plants durable. */
 export interface PlantCommits {
   /** @param commit calls `commit` of this engine, and may observe it */
   openQueue(commit: PlantCommits['commit']): PlantQueue;
   /**
    * Writes a batch, the plants of one id in order. Settles when the whole batch is durable.
-   *
    * @returns one result for each write, in the same order
    * @throws {StoreUnavailable} otherwise; then all, some or no plants of the batch may be stored
    */
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
-  /** Tests with a durable commit that changes no row. @throws {StoreUnavailable} when it fails */
+  /** Tests with a durable commit that changes no row. @throws {StoreUnavailable} */
   probe(): Promise<void>;
-  /**
-   * @returns warnings for the operator, such as of a setting that loses plants, each one sentence
-   * @throws {StoreUnavailable} when the store cannot be reached
-   */
+  /** @returns warnings for the operator, each one sentence @throws {StoreUnavailable} */
   check(): Promise<readonly string[]>;
   /** Does not access the database. Never throws. */
   statistics(): Promise<EngineStatistics>;
@@ -126,10 +115,8 @@ export class StoreRejected extends Error {
   override name = 'StoreRejected';
 }
 
-/** No plant store exists at this address. */
 export class StoreMissing extends StoreRejected {}
 
-/** One revision of a plant, as it is stored. */
 export interface PlantRevision {
   plant: NewPlant;
   revision: number;
@@ -141,16 +128,12 @@ export interface PlantRevision {
   checksum: bigint;
 }
 
-/** The bytes are those on disk; undefined if the engine cannot tell. */
-export type StoreSize = { plants: number; revisions: number; bytes: number | undefined };
-
 /** Selects plants by their latest revisions: all that match every given member. */
 export interface PlantFilter {
   id?: bigint | undefined;
   /** A part of the name. Case and accents do not matter. */
   name?: string | undefined;
   tag?: string | undefined;
-  /** The smallest id. */
   from?: bigint | undefined;
 }
 
@@ -159,23 +142,20 @@ export interface PlantPage {
   plants: PlantRevision[];
   /** Where the next page begins; undefined only if everything was searched. */
   next: bigint | undefined;
-  /** Revisions that were searched; 0 for a filter with an id. */
+  /** About how many revisions were searched; 0 for a filter with an id. */
   searched: number;
 }
 
 /** Searches the store of a service in short statements, which hold up no writes and checkpoints. */
 export interface PlantSearch extends AsyncDisposable {
   /**
-   * Searches from `filter.from` on, until `limit` plants are found or the time is over. A page has
-   * fewer plants when their text is very long.
-   *
-   * @param timeLimitMs the page ends up to a few dozen ms later, and always makes progress
+   * Searches from `filter.from` on, until `limit` plants are found or the time is over, but always
+   * makes progress. A page has fewer plants when their text is very long.
    * @throws {StoreUnavailable}
    */
   page(filter: PlantFilter, limit: number, timeLimitMs: number): Promise<PlantPage>;
   /** The last revisions of one plant, oldest first. They are fewer if their text is long. */
   revisionsOf(id: bigint, limit: number): Promise<PlantRevision[]>;
-  /** Bytes of the store on disk; undefined if the engine cannot tell. */
   bytes(): Promise<number | undefined>;
   /** How many revisions the store has, or about how many; undefined if that would take long. */
   revisions(): Promise<number | undefined>;
@@ -193,10 +173,9 @@ export interface PlantReader extends AsyncDisposable {
    * caller is slow. Later revisions may come from later states.
    */
   revisionsInSlices(from?: bigint): AsyncIterable<PlantRevision>;
-  /** Takes a while: it counts all rows. */
-  size(): Promise<StoreSize>;
+  /** Takes a while: it counts all rows. The bytes are those on disk, if the engine can tell. */
+  size(): Promise<{ plants: number; revisions: number; bytes: number | undefined }>;
   tokens(): Promise<StoredToken[]>;
-  /** See `OperatorTables.lastRuns`. */
   lastRuns(): Promise<CommandRun[]>;
   /** The largest `recordedAt` up to this time; 0 if there is none. */
   newestTime(until: number): Promise<number>;
@@ -206,26 +185,20 @@ export interface PlantReader extends AsyncDisposable {
   identity(): Promise<string | undefined>;
 }
 
-/** The target of a copy. */
 export interface CopyTarget extends AsyncDisposable {
   /**
    * Inserts revisions in the order of their keys, in one transaction. Settles when it is durable.
-   * PostgreSQL accepts an equal row that already exists: a killed copy may have inserted it late.
-   *
-   * @throws {StoreRejected} when a row exists with other content, or another program inserted it
+   * @throws {StoreRejected} when a row exists: another program, or a killed copy, inserted it late
    * @throws {StoreUnavailable} when all of them may be stored, or none
    */
   insertRevisions(revisions: readonly PlantRevision[]): Promise<void>;
   /**
    * Gives tokens the state of the source, in one transaction. Each change gets the next change
-   * number, in the order given. Revocations are never undone.
-   *
-   * @throws {StoreRejected} when another program changed one of them during the copy
+   * number. @throws {StoreRejected} when another program changed one, or it would undo a revocation
    */
   putTokens(tokens: readonly StoredToken[]): Promise<void>;
 }
 
-/** The error for a row of the target that another program changed during the copy. */
 export function concurrentChange(what: string): StoreRejected {
   return new StoreRejected(
     `another program wrote ${what} of the target during the copy; stop the services on it, and copy again`,

@@ -4,7 +4,6 @@ import type { PlantRevision } from './plant-store.ts';
 /** The first line of a CSV file whose other lines are from {@link revisionCsv}. */
 export const REVISION_CSV_HEADER = csvLine(['id', 'revision', 'name', 'tag', 'recorded_at', 'recorded_by']);
 
-/** @param label of the token that sent it */
 export function revisionCsv({ plant, revision, recordedAt }: PlantRevision, label: string): string {
   const time = new Date(recordedAt).toISOString();
   return csvLine([String(plant.id), String(revision), plant.name, plant.tag, time, label]);

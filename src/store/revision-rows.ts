@@ -21,7 +21,6 @@ export async function newestTime(query: Query, until: number): Promise<number> {
   return numberOf(row![0]);
 }
 
-/** @param row contains the {@link REVISION_COLUMNS} */
 export function revisionOf(row: Readonly<Row>): PlantRevision {
   const [id, revision, name, tag, recordedAt, recordedBy, checksum] = row;
   const plant = { id: integer(id), name: textOf(name) };

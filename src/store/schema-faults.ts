@@ -1,11 +1,8 @@
 import { StoreMissing, StoreRejected } from './plant-store.ts';
 
 /**
- * Compares the schema that the schema steps make with the one found. A trigger, for example, could
- * delete or change each new plant.
- *
- * @param ours the definition of each item, such as a trigger, by its name
- * @returns one text for each difference
+ * Compares the schema that the schema steps make with the one found: the definition of each item by
+ * its name. A trigger, for example, could delete or change each new plant.
  */
 export function schemaFaultsOf(ours: Map<string, string>, found: Map<string, string>): string[] {
   return [...new Set([...ours.keys(), ...found.keys()])].flatMap(item => {
@@ -15,20 +12,17 @@ export function schemaFaultsOf(ours: Map<string, string>, found: Map<string, str
   });
 }
 
-/** @throws {StoreRejected} when there is a difference */
 export function rejectSchema(faults: string[]): void {
   const advice = 'undo this, or move the plants into a new store with `npx plant-store copy`';
   if (faults.length > 0) throw new StoreRejected(`${faults.join(', ')}; ${advice}`);
 }
 
-/** @param place where it was expected, such as `at plants.db` */
 export function noStore(place: string): StoreMissing {
   return new StoreMissing(
     `there is no plant store ${place}; name an existing one with --database; only \`serve\`, \`token create\` and \`copy --to\` create one`,
   );
 }
 
-/** The rejection of a store whose last schema step is not the newest one of this program. */
 export function otherStep(store: string, step: number, newest: number): StoreRejected {
   return new StoreRejected(
     step > newest

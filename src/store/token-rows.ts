@@ -1,4 +1,4 @@
-import { TOKEN_EXPIRY_MS_MAX } from '../contract/limits.ts';
+import { TOKEN_EXPIRY_MS_MAX, TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
 import type { StoredToken } from '../contract/stored-token.ts';
 import { numberOf, type Query, type Row, textOf } from './revision-rows.ts';
 
@@ -25,13 +25,11 @@ export const PUT_TOKEN = `
     AND (token.revoked_at IS NULL OR excluded.revoked_at IS NOT NULL)
   RETURNING id`;
 
-/** The parameters of {@link PUT_TOKEN}. */
 export function putValues(token: StoredToken): unknown[] {
   const { id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay } = token;
   return [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay];
 }
 
-/** @param row contains the {@link TOKEN_COLUMNS} */
 export function tokenOf(row: Readonly<Row>): StoredToken {
   const [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay, changeNumber] = row;
   return {
@@ -46,7 +44,13 @@ export function tokenOf(row: Readonly<Row>): StoredToken {
   };
 }
 
-/** Every token, in the order of ids, in one statement. */
+/** Every token, in the order of ids. Each statement is short: on SQLite it delays plants. */
 export async function allTokens(query: Query): Promise<StoredToken[]> {
-  return (await query(`SELECT ${TOKEN_COLUMNS} FROM token ORDER BY id`, [])).map(tokenOf);
+  const tokens: StoredToken[] = [];
+  for (;;) {
+    const text = `SELECT ${TOKEN_COLUMNS} FROM token WHERE id > $1 ORDER BY id LIMIT ${TOKENS_AT_A_TIME_MAX}`;
+    const page = await query(text, [tokens.at(-1)?.id ?? 0]);
+    tokens.push(...page.map(tokenOf));
+    if (page.length < TOKENS_AT_A_TIME_MAX) return tokens;
+  }
 }

@@ -88,7 +88,6 @@ function mayBeOfSamePlant(last: PlantRevision | undefined, checked: CheckedRevis
   return plant.id === last.plant.id || (isDamaged && revision !== 1);
 }
 
-/** The revision as it was read, intact or not. */
 function rowOf(checked: CheckedRevision): PlantRevision {
   return checked instanceof Damaged ? checked.revision : checked;
 }

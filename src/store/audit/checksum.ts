@@ -59,7 +59,6 @@ export function contentChecksum({ id, name, tag }: NewPlant): bigint {
   return joined(high, low);
 }
 
-/** @param recordedBy the id of the token */
 export function plantWrite(plant: NewPlant, recordedBy: number, trace?: TraceContext): PlantWrite {
   return { plant, contentChecksum: contentChecksum(plant), recordedBy, trace };
 }

@@ -8,7 +8,6 @@ import { type CheckedRevision, Damaged, keyOrder, revisionName } from './checked
  * A damaged revision is not copied, and its key may be wrong. An earlier copy may have it intact.
  * So for each damaged revision between two intact ones, the target may have one more there.
  *
- * @param source in the order of ids, then revisions, like the target
  * @throws {StoreRejected} at the first revision that the source lacks, or has with other content
  */
 export async function* missingRevisions(
@@ -53,7 +52,6 @@ async function* intact(revisions: AsyncIterable<CheckedRevision>): AsyncGenerato
   for await (const revision of revisions) if (!(revision instanceof Damaged)) yield revision;
 }
 
-/** Compares two revisions with the same key. */
 function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
   return (
     one.plant.name === two.plant.name &&
@@ -66,9 +64,7 @@ function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
 /**
  * The tokens that the target of a copy lacks or has in another state, in the order in which the
  * source changed them. Change numbers are not compared: every store has its own.
- *
- * @throws {StoreRejected} when the target has a token that the source lacks, or that only the
- *   target has revoked: a revocation is never undone
+ * @throws {StoreRejected} also for a token that only the target has revoked
  */
 export function missingTokens(source: readonly StoredToken[], target: readonly StoredToken[]): StoredToken[] {
   const existing = new Map(target.map(token => [token.id, token]));

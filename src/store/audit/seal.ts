@@ -66,7 +66,6 @@ export class SealDigest {
     this.#lines = '';
   }
 
-  /** Ends the digest. */
   seal(): Seal {
     this.#hash.update(this.#lines);
     // The given `until` is not used: it may come from a damaged row that only some reads find.

@@ -9,7 +9,6 @@ export interface Verification {
   seal: Seal | undefined;
   /** One text for each fault, the first {@link FAULTS_SHOWN_MAX}, then their number. */
   faults: string[];
-  /** How the store differs from the earlier seal. */
   difference: string | undefined;
   /** The number of revisions whose time was ahead of the clock when they were read. */
   aheadOfClock: number;
@@ -31,18 +30,12 @@ export async function settledTime(reader: Pick<PlantReader, 'newestTime'>): Prom
   return newest;
 }
 
-/**
- * Reads every revision. Checks its checksum, and that each plant has the revisions 1 to n.
- *
- * @param digest of the seal to make
- * @param earlier a seal whose revisions must still be there
- * @param onRead is called with the number of revisions since the last call
- */
+/** Reads every revision. Checks its checksum, and that each plant has the revisions 1 to n. */
 export async function verifyRevisions(
   reader: Pick<PlantReader, 'revisions'>,
   digest: SealDigest,
   earlier: Seal | undefined,
-  onRead: (revisions: number) => void,
+  onRead: (revisionsSinceLastCall: number) => void,
 ): Promise<Verification> {
   const faults: string[] = [];
   let found = 0;

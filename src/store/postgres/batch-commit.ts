@@ -56,7 +56,6 @@ export class BatchCommit {
   readonly #results: WriteResult[];
   /** The writes without a result, by id, in their order. */
   readonly #open = new Map<bigint, number[]>();
-  /** The last known revision of each plant. */
   readonly #latest = new Map<bigint, PlantRevision>();
   /** Ids whose latest revision was looked up, not inserted here. A failover may lose it. */
   readonly #lookedUp = new Set<bigint>();
@@ -149,7 +148,6 @@ export class BatchCommit {
     return undefined;
   }
 
-  /** @returns the ids of the inserted revisions */
   async #insert(connection: Connection, revisions: SentRevision[]): Promise<Set<bigint>> {
     this.#sent = revisions;
     try {

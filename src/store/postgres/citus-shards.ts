@@ -12,7 +12,7 @@ interface Shard {
 /** All shards, in the order of their hashes; empty without Citus. */
 export type Shards = readonly Shard[];
 
-/** Reads which worker has each shard. Shards may move to other workers at any time. */
+/** Shards may move to other workers at any time. */
 export async function readShards(connection: Connection): Promise<Shards> {
   if (!connection.isCitus) return [];
   const rows = await connection.run({
@@ -27,7 +27,6 @@ export async function readShards(connection: Connection): Promise<Shards> {
   }));
 }
 
-/** The worker that stores this id; undefined: the server of the address. */
 export function workerOf(shards: Shards, id: bigint): HostAddress | undefined {
   const hash = hashOf(id);
   return shards.findLast(({ hashMin }) => hashMin <= hash)?.worker;

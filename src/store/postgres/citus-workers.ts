@@ -12,7 +12,6 @@ import { schemaFaults } from './schema.ts';
 
 interface Worker {
   name: string;
-  search: HostSearch;
   pool: ConnectionPool;
 }
 
@@ -38,20 +37,17 @@ const CONCURRENT_UPDATE = 'XX000';
 export class CitusWorkers {
   readonly #address: PostgresAddress;
   readonly #connectionsMax: number;
-  /** The key is the name of the worker. */
   readonly #workers = new Map<string, Worker>();
   #shards: Shards = [];
   /** When the last reading of the shards began, on the monotonic clock. */
   #shardsReadAt = 0;
   #refreshing: Promise<void> | undefined;
 
-  /** @param connectionsMax for each worker */
   constructor(address: PostgresAddress, connectionsMax: number) {
     this.#address = address;
     this.#connectionsMax = connectionsMax;
   }
 
-  /** Whether plants are spread over workers. */
   get areUsed(): boolean {
     return this.#shards.length > 0;
   }
@@ -83,7 +79,6 @@ export class CitusWorkers {
     }
   }
 
-  /** Reads from the coordinator which workers there are, and which plants they store. */
   async refresh(coordinator: Connection): Promise<void> {
     const startedAt = performance.now();
     // Citus takes no table check in a statement.
@@ -96,7 +91,7 @@ export class CitusWorkers {
       removed.delete(name);
       if (worker === undefined || this.#workers.has(name)) continue;
       const search = new HostSearch({ ...this.#address, hosts: [worker] }, prepareServer);
-      this.#workers.set(name, { name, search, pool: new ConnectionPool(search, this.#connectionsMax) });
+      this.#workers.set(name, { name, pool: new ConnectionPool(search, this.#connectionsMax) });
     }
     for (const [name, { pool }] of removed) {
       this.#workers.delete(name);
@@ -104,15 +99,15 @@ export class CitusWorkers {
     }
   }
 
-  /** @returns the warnings of all workers. @throws {StoreUnavailable} when none can be used */
+  /** @throws {StoreUnavailable} when no worker can be used */
   async check(): Promise<string[]> {
     const failures: StoreUnavailable[] = [];
     const checks = [...this.#workers.values()].map(async worker => {
-      const { name, search, pool } = worker;
+      const { name, pool } = worker;
       try {
         return await pool.use(async connection => {
           await confirmEverythingBefore(connection);
-          return await durabilityWarnings(connection, () => search.connect(), `the worker ${name}`);
+          return await durabilityWarnings(connection, `the worker ${name}`);
         }, performance.now() + WORKER_CHECK_TIMEOUT_MS);
       } catch (cause) {
         const failure = unreachable(worker, cause);
@@ -140,7 +135,7 @@ export class CitusWorkers {
   }
 }
 
-/** A worker would accept plants, but it has no tokens. @throws {StoreRejected} for a worker */
+/** A worker would accept plants, but it has no tokens. @throws {StoreRejected} */
 export async function rejectWorker(connection: Connection): Promise<void> {
   if (!connection.isCitus) return;
   const [row] = await connection.run({ text: 'SELECT groupid FROM pg_dist_local_group' });
@@ -149,7 +144,6 @@ export async function rejectWorker(connection: Connection): Promise<void> {
   throw new StoreRejected(`${host}:${port} is a worker of Citus; name only the coordinator`);
 }
 
-/** Prepares a connection to the coordinator that may write plants. */
 export async function prepareCoordinator(connection: Connection): Promise<void> {
   if (!connection.isCitus) return;
   await rejectWorker(connection);

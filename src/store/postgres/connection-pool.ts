@@ -39,7 +39,6 @@ export class ConnectionPool {
   readonly #search: HostSearch;
   readonly #connectionsMax: number;
   readonly #idle: Connection[] = [];
-  /** Connections that are open or being opened. */
   #count = 0;
   #outage: Outage | undefined;
   #fullUntil = 0;
@@ -56,11 +55,8 @@ export class ConnectionPool {
   }
 
   /**
-   * Runs an operation on a connection. Retries temporary failures until the deadline.
-   *
-   * @param work must itself find out what an earlier attempt has done
-   * @param deadline on the monotonic clock
-   * @throws {StoreUnavailable}
+   * Runs an operation on a connection. Retries temporary failures until the deadline. So `work` must
+   * find out what an earlier attempt has done. @throws {StoreUnavailable}
    */
   async use<T>(
     work: (connection: Connection) => Promise<T>,
@@ -87,7 +83,6 @@ export class ConnectionPool {
     }
   }
 
-  /** Adds a connection that was opened outside the pool. */
   add(connection: Connection): void {
     this.#count++;
     this.#release(connection);

@@ -1,10 +1,9 @@
 import { connect, Socket } from 'node:net';
-import { PassThrough } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
 import pgpass from 'pgpass';
 import { StoreRejected } from '../plant-store.ts';
-import { HostIsReadOnly, NoResponse, sqlStateOf } from './failure.ts';
+import { HostIsReadOnly, kindOf, NoResponse, sqlStateOf } from './failure.ts';
 import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './postgres-url.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls-attempts.ts';
 
@@ -20,11 +19,8 @@ export type TextRow = (string | null)[];
 
 /** Timeout of one statement. After it, it is unknown whether the server executed the statement. */
 export const STATEMENT_TIMEOUT_MS = 2_000;
-/** Timeout of one statement of a command that reads or copies a store. */
 const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
-/** Idle time before TCP keep-alive probes a connection. */
 const KEEP_ALIVE_DELAY_MS = 5_000;
-/** Timeout to close a connection. */
 const CLOSE_TIMEOUT_MS = 1_000;
 /** The server cancels a statement this much before its timeout, so none keeps running there. */
 const STATEMENT_CANCEL_MARGIN_MS = 250;
@@ -52,8 +48,6 @@ export class Connection {
   readonly host: HostAddress;
   /** The database has the extension Citus, which distributes tables over several servers. */
   isCitus = false;
-  /** The key for cancel requests names the process of the server. A pooler makes its own keys. */
-  isDirect = false;
   /** All statements end by this time of the monotonic clock. */
   deadline = Number.POSITIVE_INFINITY;
   readonly #client: pg.Client;
@@ -61,7 +55,6 @@ export class Connection {
   #statementTimeoutMs = STATEMENT_TIMEOUT_MS;
   #broken: Error | undefined;
   #warning: string | undefined;
-  /** A statement was sent, and its result is not known yet. */
   #isInFlight = false;
 
   private constructor(host: HostAddress, client: pg.Client, socket: Socket) {
@@ -76,12 +69,7 @@ export class Connection {
     });
   }
 
-  /**
-   * Connects to one host, until the signal ends the attempt.
-   *
-   * @throws {HostIsReadOnly} when the host does not accept writes
-   * @throws {StoreRejected} when the database cannot store plants
-   */
+  /** @throws {HostIsReadOnly} @throws {StoreRejected} when the database cannot store plants */
   static async open(address: PostgresAddress, host: HostAddress, signal: AbortSignal): Promise<Connection> {
     const tls = tlsOptions(address, host);
     try {
@@ -96,7 +84,6 @@ export class Connection {
     return this.#broken !== undefined;
   }
 
-  /** @param timeoutMs afterwards, nobody knows whether the server executes the statement */
   async run(statement: Statement, timeoutMs = this.#statementTimeoutMs): Promise<TextRow[]> {
     if (this.#broken !== undefined) throw this.#broken;
     const limitMs = Math.ceil(Math.max(1, Math.min(timeoutMs, this.deadline - performance.now())));
@@ -118,8 +105,7 @@ export class Connection {
   /**
    * Runs COMMIT, or one statement outside a transaction, which commits by itself.
    *
-   * @throws also when the server warns that the wait for a synchronous standby was cancelled, so
-   *   the commit is durable on this host only
+   * @throws also when the server warns that the wait for a synchronous standby was cancelled
    *   (https://www.postgresql.org/docs/current/warm-standby.html, section 26.2.8.3)
    */
   async commit(statement: Statement): Promise<TextRow[]> {
@@ -127,6 +113,17 @@ export class Connection {
     const rows = await this.run(statement);
     if (this.#warning !== undefined) throw new Error(`the commit is not confirmed: ${this.#warning}`);
     return rows;
+  }
+
+  async transaction(work: () => Promise<void>): Promise<void> {
+    try {
+      await this.run({ text: 'BEGIN' });
+      await work();
+      await this.commit({ text: 'COMMIT' });
+    } catch (error) {
+      if (kindOf(error) !== 'connectionLost') await this.run({ text: 'ROLLBACK' });
+      throw error;
+    }
   }
 
   /** For commands: sets a longer timeout of statements, and disables those of sessions. */
@@ -226,7 +223,13 @@ export class Connection {
         pg_backend_pid()`,
     });
     const [readOnly, encoding, synchronousCommit, isCitus, processID] = row!;
-    this.isDirect = processID === String(this.#key.processID);
+    // The key for cancel requests names the process of the server. A pooler makes its own keys. It
+    // may give each transaction another process, so that settings such as those below are lost.
+    if (processID !== String(this.#key.processID)) {
+      throw new StoreRejected(
+        'a pooler, such as PgBouncer, is between this program and PostgreSQL, so confirmed plants could be lost; name the server itself',
+      );
+    }
     if (readOnly === 'on') {
       const { host, port } = this.host;
       throw new HostIsReadOnly(
@@ -258,11 +261,10 @@ export class Connection {
   }
 }
 
-/** Why pgpass ignored the password file. By default it writes this to stderr each time. */
-const warnings = new PassThrough({ encoding: 'utf8' });
-pgpass.warnTo(warnings);
-
-/** @returns the password in PGPASSFILE or ~/.pgpass @throws {StoreRejected} if there is none */
+/**
+ * Reads PGPASSFILE or ~/.pgpass. pgpass writes to stderr why it ignores a file.
+ * @throws {StoreRejected} if there is no password
+ */
 async function passwordFromFile(
   { database, user }: PostgresAddress,
   { host, port }: HostAddress,
@@ -270,11 +272,9 @@ async function passwordFromFile(
   const password = await new Promise<string | undefined>(found => {
     pgpass({ host, port, database, user }, found);
   });
-  const warning: string | null = warnings.read();
   if (password === undefined) {
-    const reason = warning === null ? '' : ` (${warning.replace(/^WARNING: /, '').trim()})`;
     throw new StoreRejected(
-      `the server asks for a password${reason}; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE`,
+      'the server asks for a password; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE',
     );
   }
   return password;

@@ -35,11 +35,9 @@ export function sqlStateOf(error: unknown): string | undefined {
 
 export const TOO_MANY_CONNECTIONS = '53300';
 export const INSUFFICIENT_PRIVILEGE = '42501';
-const READ_ONLY = '25006';
 
 export const GRANTS = 'docs/postgresql-grants.sql has the statements that grant it';
 
-/** The consequence of a failed statement. */
 type FailureKind =
   /** The connection cannot be used again. The server may have executed the statement. */
   | 'connectionLost'
@@ -72,16 +70,11 @@ export function kindOf(error: unknown, isCitus = false): FailureKind {
   return RETRY.test(sqlState) ? 'retry' : 'final';
 }
 
-export function isReadOnlyError(error: unknown): boolean {
-  return error instanceof HostIsReadOnly || sqlStateOf(error) === READ_ONLY;
-}
-
 /** Whether an operator must fix the cause of a failed connection. Otherwise it is an outage. */
 export function isRejection(error: unknown): boolean {
   return error instanceof StoreRejected || explanationOf(error) !== undefined;
 }
 
-/** Explains in one line why the store cannot be opened. */
 export function openFailure(cause: unknown, address: PostgresAddress): StoreRejected {
   const Rejection = cause instanceof StoreMissing ? StoreMissing : StoreRejected;
   const store = `the store at ${shownPostgresAddress(address)}`;
@@ -98,6 +91,13 @@ export function unavailable(error: unknown): StoreUnavailable {
   if (error instanceof StoreUnavailable) return error;
   const isDamaged = DAMAGED.test(sqlStateOf(error) ?? '');
   return new (isDamaged ? StoreDamaged : StoreUnavailable)(messageOf(error), { cause: error });
+}
+
+/** For commands, which show a rejection as it is. */
+export function orUnavailable<T>(work: Promise<T>): Promise<T> {
+  return work.catch(error => {
+    throw error instanceof StoreRejected ? error : unavailable(error);
+  });
 }
 
 function explanationOf(error: unknown): string | undefined {

@@ -1,11 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { StoreUnavailable } from '../plant-store.ts';
-import type { Connection } from './connection.ts';
-import { isReadOnlyError, isRejection, openFailure } from './failure.ts';
-import { openWithoutPooler } from './pooler.ts';
+import { Connection } from './connection.ts';
+import { HostIsReadOnly, isRejection, openFailure } from './failure.ts';
 import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './postgres-url.ts';
 
-/** Interval between attempts to connect while no host accepts writes. */
 export const SEARCH_INTERVAL_MS = 100;
 
 /**
@@ -18,7 +16,6 @@ export const SEARCH_INTERVAL_MS = 100;
 export class HostSearch {
   readonly #address: PostgresAddress;
   readonly #prepare: (connection: Connection) => Promise<void>;
-  /** The hosts with a head start. */
   #preferred: readonly HostAddress[];
   readonly #closing = new AbortController();
 
@@ -29,18 +26,13 @@ export class HostSearch {
     this.#prepare = prepare;
   }
 
-  /**
-   * Connects for the first time, while a store is opened.
-   *
-   * @param prepare checks the database, and may create the store in it
-   * @returns the connection, and the result of `prepare`
-   * @throws {StoreRejected} when no host accepts writes now, or the database cannot be used
-   */
-  async open<T>(prepare: (connection: Connection) => Promise<T>): Promise<[Connection, T]> {
+  /** Connects for the first time. @param prepare may create the store @throws {StoreRejected} */
+  async open(prepare: (connection: Connection) => Promise<void>): Promise<Connection> {
     let connection: Connection | undefined;
     try {
       connection = await this.connect();
-      return [connection, await prepare(connection)];
+      await prepare(connection);
+      return connection;
     } catch (error) {
       connection?.destroy();
       throw openFailure(error, this.#address);
@@ -94,7 +86,7 @@ export class HostSearch {
     const failures = [...failureOf.values()];
     throw (
       failures.find(isRejection) ??
-      failures.find(isReadOnlyError) ??
+      failures.find(failure => failure instanceof HostIsReadOnly) ??
       failures[0] ??
       new StoreUnavailable('the store is closed')
     );
@@ -106,14 +98,13 @@ export class HostSearch {
     if (others.length > 0 && this.#preferred.includes(host)) this.#preferred = others;
   }
 
-  /** Aborts every search in flight. */
   close(): void {
     this.#closing.abort();
   }
 
   /** @param onOpen ends the attempts at other hosts at once, so no second one succeeds */
   async #open(host: HostAddress, signal: AbortSignal, onOpen: () => void): Promise<Connection> {
-    const connection = await openWithoutPooler(this.#address, host, signal);
+    const connection = await Connection.open(this.#address, host, signal);
     try {
       await this.#prepare(connection);
       signal.throwIfAborted();

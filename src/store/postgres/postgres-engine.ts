@@ -31,40 +31,31 @@ interface PostgresSettings {
 
 /** A store in PostgreSQL or in an engine with its protocol. Any number of services may share it. */
 export class PostgresEngine extends OperatorTables implements PlantCommits {
-  readonly schemaSteps: SchemaSteps;
-  readonly #search: HostSearch;
-  readonly #pool: ConnectionPool;
+  /** `open` sets it. */
+  schemaSteps!: SchemaSteps;
   readonly #settings: PostgresSettings;
+  readonly #pool: ConnectionPool;
   readonly #workers: CitusWorkers;
 
-  private constructor(
-    settings: PostgresSettings,
-    search: HostSearch,
-    workers: CitusWorkers,
-    schemaSteps: SchemaSteps,
-  ) {
+  private constructor(settings: PostgresSettings, search: HostSearch) {
     super();
-    this.schemaSteps = schemaSteps;
     this.#settings = settings;
-    this.#search = search;
-    this.#pool = new ConnectionPool(search, connectionsMax(settings));
-    this.#workers = workers;
+    // Tokens and readiness have one more, so they never wait for plants.
+    const connectionsMax = settings.connections + 1;
+    this.#pool = new ConnectionPool(search, connectionsMax);
+    this.#workers = new CitusWorkers(settings.address, connectionsMax);
   }
 
   /** Opens the store. Creates it when needed, and updates its schema. @throws {StoreRejected} */
   static async open(settings: PostgresSettings): Promise<PostgresEngine> {
-    const workers = new CitusWorkers(settings.address, connectionsMax(settings));
     const search = new HostSearch(settings.address, prepareCoordinator);
-    const [connection, schemaSteps] = await search.open(async opened => {
-      const steps = await applySchemaSteps(opened);
-      await checkRights(
-        opened,
-        settings.createsTokens ? [...SERVICE_RIGHTS, 'INSERT on token'] : SERVICE_RIGHTS,
-      );
-      await workers.refresh(opened);
-      return steps;
+    const engine = new PostgresEngine(settings, search);
+    const rights = settings.createsTokens ? [...SERVICE_RIGHTS, 'INSERT on token'] : SERVICE_RIGHTS;
+    const connection = await search.open(async opened => {
+      engine.schemaSteps = await applySchemaSteps(opened);
+      await checkRights(opened, rights);
+      await engine.#workers.refresh(opened);
     });
-    const engine = new PostgresEngine(settings, search, workers, schemaSteps);
     engine.#pool.add(connection);
     return engine;
   }
@@ -104,7 +95,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
       // A primary without its synchronous standby runs queries, but confirms no commit.
       await confirmEverythingBefore(connection);
       const faults = await schemaFaults(connection);
-      return faults.concat(await durabilityWarnings(connection, () => this.#search.connect()));
+      return faults.concat(await durabilityWarnings(connection));
     });
     return [...warnings, ...(await this.#workers.check())];
   }
@@ -139,9 +130,4 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
   async close(): Promise<void> {
     await Promise.all([this.#pool.close(), this.#workers.close()]);
   }
-}
-
-/** Tokens and readiness have one more, so they never wait for plants. */
-function connectionsMax({ connections }: PostgresSettings): number {
-  return connections + 1;
 }

@@ -6,14 +6,14 @@ import { countRows, newestTime, type Query, REVISION_COLUMNS, revisionOf } from 
 import { allTokens } from '../token-rows.ts';
 import { rejectWorker } from './citus-workers.ts';
 import type { Connection, TextRow } from './connection.ts';
-import { INSUFFICIENT_PRIVILEGE, sqlStateOf, unavailable } from './failure.ts';
+import { INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { checkSchema, schemaFaults } from './schema.ts';
 
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
   const search = new HostSearch(address, rejectWorker);
-  const [connection] = await search.open(async opened => {
+  const connection = await search.open(async opened => {
     await opened.allowLongStatements();
     await checkSchema(opened);
   });
@@ -144,10 +144,4 @@ async function identity(connection: Connection): Promise<string | undefined> {
   const text = `SELECT pg_postmaster_start_time()::text, current_database()::text, 'plant_revision'::regclass::oid::text`;
   const [row] = await connection.run({ text }).catch(() => []);
   return row && `table ${row.join(' ')}`;
-}
-
-function orUnavailable<T>(work: Promise<T>): Promise<T> {
-  return work.catch(error => {
-    throw unavailable(error);
-  });
 }

@@ -51,22 +51,9 @@ const PARAMETERS = {
 type ParameterName = keyof typeof PARAMETERS;
 const PARAMETER_NAMES = Object.keys(PARAMETERS) as ParameterName[];
 
-/** Advice for unsupported parameters that libpq or other drivers have. */
-const ALTERNATIVES: Record<string, string> = {
-  user: 'write it before the host, as in USER@HOST',
-  dbname: 'write it after the hosts, as in HOST/DATABASE',
-  hostaddr: 'write the IP address as the host',
-  passfile: 'name the file in PGPASSFILE',
-  service: 'write the values of the service file into the URL',
-  ssl: 'write sslmode',
-  channel_binding: 'write sslmode=verify-full, which authenticates the server',
-  sslpassword: 'let sslkey name a key without a passphrase',
-};
-
 const SCHEME = /^postgres(?:ql)?:\/\//;
 const FORM = 'postgres://USER@HOST:PORT/DATABASE';
 const PORT_DEFAULT = '5432';
-const PORT = /^[1-9][0-9]{0,4}$/;
 /** No `@` may follow the hosts: the rest of a password with an unencoded `/` would be shown. */
 const PARTS = /^(?:([^/?]*)@)?([^@/?]*)(?:\/([^@/?]*))?(?:\?([^@]*))?$/s;
 const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]*))(?::([0-9]{1,5}))?$/;
@@ -125,9 +112,6 @@ function parametersOf(query: string): Partial<Record<ParameterName, string>> {
     const text = decoded(encodedName, 'the name of a parameter');
     const name = PARAMETER_NAMES.find(each => each === text);
     if (name === undefined) {
-      if (Object.hasOwn(ALTERNATIVES, text)) {
-        throw rejected(`has the parameter ${text}, which is not supported; ${ALTERNATIVES[text]}`);
-      }
       // The message does not repeat it: after an unencoded ? or & it may be the rest of a password.
       const known = PARAMETER_NAMES.join(', ');
       throw rejected(`has an unknown parameter, number ${index + 1}; known are ${known}`);
@@ -147,7 +131,7 @@ function hostsOf(text: string, portDefault: string): HostAddress[] {
   return text.split(',').map(each => {
     const [, literal, name, port = portDefault] = each.startsWith('/') ? [] : (HOST.exec(each) ?? []);
     const host = each.startsWith('/') ? each : (literal ?? name ?? '');
-    if (host === '' || !PORT.test(port) || Number(port) > 65_535) {
+    if (host === '' || !PARAMETERS.port[0].test(port) || Number(port) > 65_535) {
       // The message does not repeat it: a password with an unencoded slash ends up here.
       throw rejected('has an invalid host; write HOST:PORT,HOST:PORT, and a / in user or password as %2F');
     }

@@ -90,8 +90,6 @@ export async function latestRevisions(
 /**
  * Looks up three revisions of each id: with this number, with the number before it, and the latest.
  * It must be one statement: between two, the server could execute a statement that arrives late.
- *
- * @returns rows of {@link REVISION_COLUMNS}, in the order of ids, then revisions
  */
 export function revisionsAround(
   connection: Connection,

@@ -1,16 +1,14 @@
 import { readFileSync } from 'node:fs';
-import { setTimeout as wait } from 'node:timers/promises';
 import { type SchemaSteps, StoreRejected } from '../plant-store.ts';
 import { REVISION_COLUMNS } from '../revision-rows.ts';
 import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
 import type { Connection } from './connection.ts';
-import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf } from './failure.ts';
+import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
 
 /** Timeout of one schema step, which may change a large table. */
 const SCHEMA_STEP_TIMEOUT_MS = 3_600_000;
-/** Number and interval of the lookups while another instance creates the schema. */
-const SCHEMA_ATTEMPTS_MAX = 20;
-const SCHEMA_ATTEMPT_INTERVAL_MS = 100;
+/** The key of a lock on the database while steps are applied: the four bytes "PLST". */
+const SCHEMA_LOCK = 0x504c5354;
 
 /** Each store applies a step once, so a released step is never edited. */
 const STEPS = [
@@ -26,8 +24,8 @@ const DISTRIBUTE = `SELECT create_distributed_table('plant_revision', 'id', shar
 const UNDEFINED_TABLE = '42P01';
 /** A column is missing or has another type, so the table is not ours. */
 const OTHER_COLUMNS = /^(?:42703|42804|42883)$/;
-/** Another instance creates the schema at the same time. */
-const MADE_BY_ANOTHER = /^(?:42P07|42710|42P06|XX000)$/;
+/** Another table or type has this name. */
+const NAME_TAKEN = /^(?:42P07|42710)$/;
 /** The user lacks the right, or may use no schema of the search path. */
 const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
 
@@ -45,46 +43,34 @@ END $$`;
 
 /**
  * Applies all missing schema steps in one transaction. Of several instances that start at the same
- * time, one creates the tables, and the others find them.
- *
- * @throws {StoreRejected} when the schema is newer or differs, or another object has such a name
+ * time, one creates the tables, and the others find them. @throws {StoreRejected}
  */
 export async function applySchemaSteps(connection: Connection): Promise<SchemaSteps> {
-  let before: number | undefined;
-  for (let attempt = 1; ; attempt++) {
-    const step = await schemaStep(connection);
-    if (step === NEWEST_STEP) {
-      rejectSchema(await schemaFaults(connection));
-      if (connection.isCitus) await connection.run({ text: FORBID_LOGICAL_MOVES }, SCHEMA_STEP_TIMEOUT_MS);
-      return { before: before ?? step, now: step };
+  let before = await schemaStep(connection);
+  try {
+    if (before < NEWEST_STEP) {
+      await connection.transaction(async () => {
+        const run = (text: string) => connection.run({ text }, SCHEMA_STEP_TIMEOUT_MS);
+        await run(`SET LOCAL statement_timeout = ${SCHEMA_STEP_TIMEOUT_MS}`);
+        await run(`SELECT pg_advisory_xact_lock(${SCHEMA_LOCK})`);
+        await run('CREATE TABLE IF NOT EXISTS plant_schema_step (step integer NOT NULL PRIMARY KEY)');
+        before = await schemaStep(connection);
+        for (const [index, sql] of STEPS.entries()) {
+          if (index < before) continue;
+          await run(sql);
+          await run(`INSERT INTO plant_schema_step VALUES (${index + 1})`);
+        }
+        if (before === 0 && connection.isCitus) await run(DISTRIBUTE);
+      });
     }
-    try {
-      await connection.run({ text: 'BEGIN' });
-      await connection.run({ text: `SET LOCAL statement_timeout = ${SCHEMA_STEP_TIMEOUT_MS}` });
-      if (step === 0) {
-        const text = 'CREATE TABLE plant_schema_step (step integer NOT NULL PRIMARY KEY)';
-        await connection.run({ text }, SCHEMA_STEP_TIMEOUT_MS);
-      }
-      for (const [index, sql] of STEPS.entries()) {
-        if (index < step) continue;
-        await connection.run({ text: sql }, SCHEMA_STEP_TIMEOUT_MS);
-        await connection.run({ text: 'INSERT INTO plant_schema_step VALUES ($1)', values: [index + 1] });
-      }
-      if (step === 0 && connection.isCitus) {
-        await connection.run({ text: DISTRIBUTE }, SCHEMA_STEP_TIMEOUT_MS);
-      }
-      await connection.commit({ text: 'COMMIT' });
-      before = step;
-    } catch (error) {
-      if (kindOf(error) === 'connectionLost') throw error;
-      await connection.run({ text: 'ROLLBACK' });
-      if (MAY_NOT_CREATE.includes(sqlStateOf(error) ?? '')) throw mayNotCreate(step, error);
-      const isPassing = kindOf(error) === 'retry' || MADE_BY_ANOTHER.test(sqlStateOf(error) ?? '');
-      if (!isPassing) throw error;
-      if (attempt === SCHEMA_ATTEMPTS_MAX) throw nameTaken(error);
-      await wait(SCHEMA_ATTEMPT_INTERVAL_MS);
-    }
+  } catch (error) {
+    const sqlState = sqlStateOf(error) ?? '';
+    if (MAY_NOT_CREATE.includes(sqlState)) throw mayNotCreate(before, error);
+    throw NAME_TAKEN.test(sqlState) ? nameTaken(error) : error;
   }
+  rejectSchema(await schemaFaults(connection));
+  if (connection.isCitus) await connection.run({ text: FORBID_LOGICAL_MOVES }, SCHEMA_STEP_TIMEOUT_MS);
+  return { before, now: NEWEST_STEP };
 }
 
 /** @throws {StoreRejected} when a reader finds no store, another schema, or lacks a right */

@@ -36,7 +36,6 @@ const TLS_NOT_OFFERED = 'The server does not support SSL connections';
 const TLS_CODE =
   /^(?:EPROTO$|ERR_(?:TLS|SSL|OSSL)_|CERT_|CRL_|ERROR_IN_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|INVALID_|PATH_LENGTH_|HOSTNAME_)/;
 
-/** Wraps failures of TLS into {@link TlsFailed}; returns other failures unchanged. */
 export function tlsFailure(error: unknown): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
   if (message === TLS_NOT_OFFERED) return new TlsFailed('the server does not offer TLS', { cause: error });

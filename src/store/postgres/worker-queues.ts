@@ -3,7 +3,6 @@ import type { CommitStatistics, NotConfirmed, PlantQueue, PlantWrite, WriteResul
 
 interface IdInFlight {
   queue: GroupCommit;
-  /** The number of its plants in the queue. */
   plants: number;
 }
 
@@ -18,7 +17,6 @@ interface IdInFlight {
 export class WorkerQueues implements PlantQueue {
   readonly #workerOf: (id: bigint) => string;
   readonly #openQueue: () => GroupCommit;
-  /** The key is the name of the worker. */
   readonly #queues = new Map<string, GroupCommit>();
   readonly #idsInFlight = new Map<bigint, IdInFlight>();
   #isClosed = false;

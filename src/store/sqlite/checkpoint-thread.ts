@@ -5,7 +5,6 @@ import { CHECKPOINT_REMAINING_PAGES_MAX } from './limits.ts';
 
 export type CheckpointCall = 'checkpoint' | 'close';
 
-/** The progress of a checkpoint, in pages of the write-ahead log. */
 export interface CheckpointProgress {
   walPages: number;
   /** Pages that were copied into the database file. */

@@ -26,7 +26,6 @@ const CHECKPOINT_INTERVAL_MS = 100;
 export class Checkpoints {
   readonly #thread: CalledThread<CheckpointCall, CheckpointProgress>;
   readonly #finish: () => Promise<unknown>;
-  /** Starts the next checkpoint. */
   #timer: NodeJS.Timeout | undefined;
   #isRunning = false;
   /** Whether a commit ended during a checkpoint, which may have missed it. */
@@ -41,7 +40,6 @@ export class Checkpoints {
     this.#finish = finish;
   }
 
-  /** Is called after each commit. */
   committed(): void {
     if (this.#isClosed) return;
     if (this.#isRunning) this.#isDueAgain = true;

@@ -11,17 +11,12 @@ import {
 } from '../plant-store.ts';
 import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
 import { queryRows } from './queries.ts';
-import { rejectSecondNames } from './second-names.ts';
 
 /** Timeout for the lock of another process. The command line locks the store only briefly. */
 const LOCK_TIMEOUT_MS = 2_000;
 /**
- * Size of the page cache in KiB. A batch that does not fit is written to the write-ahead log before
- * its commit.
- *
  * With random ids a larger cache is slower. Nearly every batch splits a page, and the commit then
- * searches the whole cache (balance_nonroot in btree.c, pcache1Truncate in pcache1.c). The kernel
- * caches the rest of the file.
+ * searches the whole cache (balance_nonroot in btree.c, pcache1Truncate in pcache1.c).
  */
 const PAGE_CACHE_KIB = 8 * 1024;
 /** Marks an SQLite database as a plant store: the four bytes "PLST". */
@@ -32,7 +27,8 @@ const SQLITE_NOTADB = 26;
 /** The number of FULL in https://sqlite.org/pragma.html#pragma_synchronous */
 const SYNCHRONOUS_FULL = 2;
 
-const statsOf = (path: string) => fs.statSync(path, { throwIfNoEntry: false });
+/** https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html, only on Linux. */
+const MOUNTS = '/proc/self/mountinfo';
 
 /** Each store applies a step once, so a released step is never edited. */
 const STEPS = [
@@ -42,12 +38,7 @@ const STEPS = [
 ];
 const NEWEST_STEP = STEPS.length;
 
-/**
- * Opens a plant store for writing. Creates it when it does not exist, and updates its schema. Each
- * commit is flushed before it returns, through a write-ahead log with `synchronous=FULL`.
- *
- * @throws {StoreRejected} when the file cannot be opened, is no plant store, or has another schema
- */
+/** Opens a store for writing, or creates it, and updates its schema. @throws {StoreRejected} */
 export function openForWriting(path: string): DatabaseSync & { schemaSteps: SchemaSteps } {
   return explainFailure(path, () => {
     prepareFile(path);
@@ -64,22 +55,18 @@ export function openForWriting(path: string): DatabaseSync & { schemaSteps: Sche
 }
 
 /**
- * Opens an existing plant store for reading. A service may write to it at the same time.
+ * Opens an existing store for reading. A service may write to it at the same time.
  *
- * @param isImmutable true when no program writes to the file; SQLite then takes no lock and creates
- *   no files beside it
- * @returns the store; its disposal throws if another mount changed a store on a read-only mount
- * @throws {StoreMissing} when no plant store exists at this path
- * @throws {StoreRejected} when it cannot be opened, or has another schema
+ * @param isImmutable when no program writes to the file, SQLite needs no lock and no other files
+ * @throws {StoreMissing} @throws {StoreRejected}
  */
 export function openForReading(path: string, isImmutable = false): DatabaseSync {
-  const frozen = isImmutable ? undefined : frozenState(path);
-  const database = explainFailure(path, () => {
+  return explainFailure(path, () => {
     if (!fs.existsSync(path)) throw noStore(`at ${path}`);
     rejectSecondNames(path);
     const url = pathToFileURL(path);
     // https://sqlite.org/c3ref/open.html, "immutable"
-    if (isImmutable || frozen !== undefined) url.searchParams.set('immutable', '1');
+    if (isImmutable) url.searchParams.set('immutable', '1');
     using opened = new DisposableStack();
     const database = opened.use(new DatabaseSync(url, { readOnly: true, timeout: LOCK_TIMEOUT_MS }));
     const version = schemaVersion(database, path);
@@ -89,32 +76,6 @@ export function openForReading(path: string, isImmutable = false): DatabaseSync 
     opened.move();
     return database;
   });
-  const close = (): void => {
-    database.close();
-    if (frozen === undefined || frozen === frozenState(path)) return;
-    throw new StoreRejected(`${path} changed while it was read; run the command again`);
-  };
-  return Object.assign(database, { [Symbol.dispose]: close });
-}
-
-/**
- * The state of a store on a read-only mount, where SQLite cannot create the files that it needs.
- * While a service writes through another mount, these files exist, so SQLite can read the store.
- *
- * @returns undefined if the store is not on such a mount
- * @throws {StoreRejected} when its write-ahead log cannot be read
- */
-function frozenState(path: string): string | undefined {
-  try {
-    if (!fs.existsSync(`${fs.realpathSync(path)}-shm`)) fs.accessSync(path, fs.constants.W_OK);
-    return undefined;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EROFS') return undefined;
-  }
-  const { ino, mtimeMs } = fs.statSync(path);
-  if (!statsOf(`${fs.realpathSync(path)}-wal`)?.size) return `${ino} ${mtimeMs}`;
-  const advice = 'copy both files to another disk, and name the copy with --database';
-  throw new StoreRejected(`${path} has a write-ahead log, which needs a writable folder; ${advice}`);
 }
 
 /** Reads both settings back: SQLite reports no error when it does not apply a setting. */
@@ -202,10 +163,41 @@ export function prepareFile(path: string): void {
 }
 
 /**
+ * Rejects a database file that may have a second name. SQLite derives the name of the write-ahead
+ * log from the name of the file. A file with two names has two logs, which corrupts it
+ * (https://sqlite.org/howtocorrupt.html, section 2.5). @throws {StoreRejected}
+ */
+export function rejectSecondNames(path: string): void {
+  const stats = fs.statSync(path, { throwIfNoEntry: false });
+  // SQLite rejects a folder later with a better message.
+  if (!stats?.isFile()) return;
+  if (stats.nlink > 1) {
+    throw new StoreRejected(
+      `${path} is one of ${stats.nlink} names (hard links) of the same file; keep only one of them`,
+    );
+  }
+  if (isMountPoint(fs.realpathSync(path))) {
+    throw new StoreRejected(
+      `${path} is mounted as a single file, so it has a second name elsewhere; mount its folder instead`,
+    );
+  }
+}
+
+function isMountPoint(path: string): boolean {
+  let mounts: string;
+  try {
+    mounts = fs.readFileSync(MOUNTS, 'utf8');
+  } catch {
+    return false;
+  }
+  // The kernel writes space, tab, line feed and backslash in octal: `\040`.
+  const escaped = path.replace(/[ \t\n\\]/g, each => `\\${each.charCodeAt(0).toString(8).padStart(3, '0')}`);
+  return mounts.split('\n').some(line => line.split(' ')[4] === escaped);
+}
+
+/**
  * Creates the folder of the default store. A missing folder elsewhere is probably a typing error.
  * The flush makes its name durable: a flush of a file does not include the entries of folders.
- *
- * @throws {StoreRejected} when another folder does not exist
  */
 function makeFolder(path: string): void {
   const folder = dirname(resolve(path));
@@ -236,12 +228,11 @@ export function flush(path: string): void {
  * 2.2).
  */
 export function makeFile(path: string): void {
-  const stats = statsOf(path);
+  const stats = fs.statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) fs.closeSync(fs.openSync(path, 'a', 0o600));
   else if (stats.isFile() && stats.size === 0 && (stats.mode & 0o077) !== 0) fs.chmodSync(path, 0o600);
 }
 
-/** Explains an error while a file is opened. @throws {StoreRejected} */
 export function explainFailure<T>(path: string, open: () => T): T {
   try {
     return open();

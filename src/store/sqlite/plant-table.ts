@@ -13,7 +13,6 @@ const REVISED = RESULTS.indexOf('revised');
 const ID_TAKEN = RESULTS.indexOf('idTaken');
 const DAMAGED = RESULTS.indexOf('damaged');
 
-/** Writes batches of plants to the table of revisions. */
 export class PlantTable {
   readonly #database: DatabaseSync;
   readonly #repeatedIdRule: RepeatedIdRule;
@@ -48,11 +47,7 @@ export class PlantTable {
     this.#checkedVersion = version;
   }
 
-  /**
-   * Writes a batch in order, in one transaction. It returns after the flush of the commit.
-   *
-   * @throws any error of SQLite; then no plant of the batch is visible
-   */
+  /** Writes a batch in order, in one transaction. It returns after the flush of the commit. */
   commit(writes: readonly PlantWrite[]): BatchResults {
     const recordedAt = Date.now();
     const results: BatchResults = { outcomes: [], revisions: [], flushMs: 0 };

@@ -11,7 +11,6 @@ function foldedPart(text: string): string {
   return lastPart.folded;
 }
 
-/** A statement, and its parameters `$1`, `$2` and so on. */
 export type SearchCall = [text: string, values: unknown[]];
 
 /**

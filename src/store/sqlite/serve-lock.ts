@@ -15,11 +15,7 @@ const SQLITE_BUSY = 5;
  * One lock is for the path: an exclusive transaction on a separate file beside the database. So
  * readers and the command line can still open the database. On Linux, another lock is for the
  * inode: it also holds after the file is renamed. The system releases both when the process ends.
- *
- * @param path of the database file, which is created if needed
- * @returns the locks; their disposal releases them
- * @throws {StoreRejected} when another service has a lock, the file may have a second name, or the
- *   folder is not writable
+ * @throws {StoreRejected}
  */
 export async function takeServeLock(path: string): Promise<Disposable> {
   using locks = new DisposableStack();
@@ -48,7 +44,7 @@ function lockPath(path: string): Disposable {
 /**
  * Takes a name in the abstract socket namespace for the device and inode of the file
  * (https://man7.org/linux/man-pages/man7/unix.7.html). Containers with their own network do not
- * share these names, but `second-names.ts` rejects a file that is mounted into a container.
+ * share these names, but `rejectSecondNames` rejects a file that is mounted into a container.
  */
 async function lockFile(path: string): Promise<() => void> {
   if (process.platform !== 'linux') return () => {};

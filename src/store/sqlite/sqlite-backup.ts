@@ -24,9 +24,7 @@ export interface StoreCounts {
  * Until the transaction ends, the write-ahead log is not restarted, so it grows.
  *
  * @param to path of an empty file, which becomes the copy
- * @returns the numbers of rows in the snapshot
- * @throws {StoreRejected} when the store does not exist or cannot be opened
- * @throws any error of SQLite, such as a full disk
+ * @throws {StoreRejected} @throws any error of SQLite, such as a full disk
  */
 export async function copySnapshot(
   path: string,
@@ -44,13 +42,7 @@ export async function copySnapshot(
 /** Its source probably has the same faults. */
 export class CopyDamaged extends StoreRejected {}
 
-/**
- * Checks every page of a copy with `PRAGMA integrity_check`, and counts its rows. No program may
- * have the copy open.
- *
- * @throws {CopyDamaged}
- * @throws {StoreRejected} when the copy is not a plant store with the current schema
- */
+/** Checks every page of a copy that no program has open. @throws {CopyDamaged} {StoreRejected} */
 export async function checkCopy(path: string): Promise<StoreCounts> {
   using database = openForReading(path, true);
   const [fault] = structureFaults(database);

@@ -7,10 +7,8 @@ import { allTokens } from '../token-rows.ts';
 import { openForReading, schemaFaults, unavailable } from './database.ts';
 import { queryRows, revisionsIn, revisionsInSlices } from './queries.ts';
 
-/** Size of the database file. */
 export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
 
-/** @param isImmutable see {@link openForReading} */
 export function openSqliteReader(path: string, isImmutable = false): PlantReader {
   const database = openForReading(path, isImmutable);
   const query: Query = async (text, values) => read(() => queryRows(database, text, values));

@@ -3,7 +3,6 @@ import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { flush } from './database.ts';
 
-/** Bytes that are rewritten at a time. */
 const CHUNK_BYTES = 1024 * 1024;
 
 /** The permission model of Node forbids `fsync`, but allows O_SYNC, which flushes each write. */
@@ -21,9 +20,7 @@ const MAY_FLUSH = process.permission === undefined;
  * flush succeeds without them (https://wiki.postgresql.org/wiki/Fsync_Errors). So each byte is
  * written again and then flushed.
  *
- * @param database blocks other writers with a transaction
  * @param path path of the database file
- * @throws any error of SQLite or the file system; the content of the log does not change
  */
 export function rewriteWal(database: DatabaseSync, path: string): void {
   database.exec('BEGIN IMMEDIATE');
