@@ -23,9 +23,8 @@ import { monitoredCommits } from './ops/monitored-commits.ts';
 import { OpsServer } from './ops/ops-server.ts';
 import { rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
 import type { ServiceState } from './ops/readiness.ts';
-import type { TraceSettings } from './ops/span-exporter.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
-import type { Tracing } from './ops/tracing.ts';
+import type { TraceSettings, Tracing } from './ops/tracing.ts';
 import { plantWrite } from './store/audit/checksum.ts';
 import { openSearch, openServedStore, type StorageEngine, type StoreSettings } from './store/open-store.ts';
 import {
@@ -41,15 +40,7 @@ import { VERSION } from './version.ts';
 const STORE_WATCH_INTERVAL_MS = 10_000;
 const COMMITS_ASSESSED_INTERVAL_MS = 1_000;
 
-export {
-  type AllowedOrigins,
-  type ListenAddress,
-  ListenFailed,
-  type OpenIdSettings,
-  type RateLimitPolicy,
-  type ShownSetting,
-  type TraceSettings,
-};
+export { type AllowedOrigins, type ListenAddress, ListenFailed, type RateLimitPolicy, type ShownSetting };
 
 export interface ServiceSettings extends StoreSettings {
   listen: ListenAddress;
@@ -109,7 +100,9 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // Before the store: a start that fails here leaves no new store.
     const reservedOps = opened.use(await ReservedAddress.reserve(settings.ops));
     const reserved = opened.use(await ReservedAddress.reserve(settings.listen));
-    const tracing = await startTracing(settings, opened);
+    // Its modules are loaded only if needed. It is closed after all that makes spans.
+    const { startTracing } = settings.traces ? await import('./ops/tracing.ts') : {};
+    const tracing = opened.use(startTracing?.(settings.traces!, log));
     const engine = opened.use(await openStore(settings));
     const damage = new KnownDamage(engine, log);
     const restartedAt = engine.schemaSteps.before === 0 ? null : Date.now();
@@ -137,7 +130,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       commitsFailingMs: commits.failingMs(),
       openConnections: server.openConnections,
       isShuttingDown: closing !== undefined,
-      spansDropped: tracing?.exporter.dropped,
+      spansDropped: tracing?.dropped(),
       tokensKnown: tokens.size,
       areTokensCurrent: tokens.isCurrent,
     });
@@ -186,19 +179,6 @@ function openTokens(engine: StorageEngine, damage: KnownDamage, log: ServiceLog)
   return TokenCache.open(engine, damage.observed('reading tokens', onFailure));
 }
 
-/** Its modules are loaded only if needed. It is closed after all that makes spans. */
-async function startTracing(
-  { traces, log }: ServiceSettings,
-  opened: AsyncDisposableStack,
-): Promise<Tracing | undefined> {
-  if (traces === undefined) return undefined;
-  const { Tracing } = await import('./ops/tracing.ts');
-  const resource = { 'service.version': VERSION, ...traces.resource };
-  const tracing = new Tracing({ ...traces, resource }, log);
-  opened.defer(() => tracing.exporter.close());
-  return tracing;
-}
-
 async function openStore(settings: ServiceSettings): Promise<StorageEngine & AsyncDisposable> {
   const engine = await openServedStore({ ...settings, createsTokens: settings.openId !== undefined });
   const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
@@ -243,9 +223,6 @@ function plantServer(
   const checksumming: PlantWriter = {
     write: ({ plant, recordedBy, trace }) => queue.write(plantWrite(plant, recordedBy, trace)),
   };
-  const logInternalError = rateLimitedLog(details =>
-    log.error(details, 'a request failed: unexpected internal error'),
-  );
   return new PlantServer({
     createPlant: new CreatePlant(
       tokens,
@@ -257,12 +234,14 @@ function plantServer(
     corsOrigins,
     documentation: docs ? documentationOf(VERSION, publicUrl) : undefined,
     traceContextOf: tracing?.contextOf ?? traceContextOf,
-    onInternalError: (cause, { trace }) => logInternalError(cause, trace),
+    onInternalError: rateLimitedLog(details =>
+      log.error(details, 'a request failed: unexpected internal error'),
+    ),
     onResponse: (response, request, socket) => {
       metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
       rejected.observe(response, request);
       newest.observe(response, request);
-      tracing?.responded(response, request, socket.remoteAddress);
+      tracing?.responded(response, request, socket);
       logRequest?.(loggedRequest(response, request, socket.remoteAddress));
     },
   });

@@ -28,6 +28,7 @@ interface Admission {
   tokenId: number;
   /** Header fields of the response, whatever its status. */
   fields: HeaderFields;
+  trace?: TraceContext | undefined;
 }
 
 /**
@@ -132,11 +133,7 @@ export class CreatePlant {
   }
 
   /** Resolves when the plant is durable or rejected. The call itself already queues the plant. */
-  async create(
-    { tokenId, fields }: Admission,
-    reading: NewPlantReading,
-    trace?: TraceContext,
-  ): Promise<HttpResponse> {
+  async create({ tokenId, fields, trace }: Admission, reading: NewPlantReading): Promise<HttpResponse> {
     const { plant, error, message } = reading;
     if (plant === undefined) return errorResponse(error, message, fields);
     return writeResponse(plant, await this.#writer.write({ plant, recordedBy: tokenId, trace }), fields);

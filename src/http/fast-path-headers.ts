@@ -42,12 +42,9 @@ export function fastPathHeadersOf(text: string): FastPathHeaders | undefined {
   if (cached !== undefined) return cached;
   const found = TRACEPARENT.exec(text);
   if (found !== null) {
-    const [field, traceparent] = found;
-    const others = fastPathHeadersOf(text.slice(0, found.index) + text.slice(found.index + field.length));
+    const others = fastPathHeadersOf(text.replace(TRACEPARENT, ''));
     // Several of them are on Node's HTTP server, which ignores all.
-    if (others === undefined || others.traceparent !== undefined) return undefined;
-    const { tokenHash, accessToken, bodyBytes } = others;
-    return { tokenHash, accessToken, bodyBytes, traceparent };
+    return others && (others.traceparent ? undefined : { ...others, traceparent: found[1] });
   }
   const headers = readFastPathHeaders(text);
   if (headers === undefined) return undefined;

@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
-import { isProtected } from '../../auth/open-id-settings.ts';
+import { isProtected, type OpenIdSettings } from '../../auth/open-id-settings.ts';
 import { isBaseUrl } from '../../client/transport.ts';
 import { BODY_BYTES_MAX } from '../../contract/limits.ts';
-import type { AllowedOrigins, ListenAddress, OpenIdSettings, RateLimitPolicy } from '../../service.ts';
+import type { AllowedOrigins, ListenAddress, RateLimitPolicy } from '../../service.ts';
 import type { RepeatedIdRule } from '../../store/plant-store.ts';
 import { Failure } from '../output/failure.ts';
 import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
