@@ -1,5 +1,4 @@
 import type { AddressInfo } from 'node:net';
-import type { AccessTokens } from './auth/access-tokens.ts';
 import { makeConsoleCode } from './auth/console-code.ts';
 import type { OpenIdSettings } from './auth/open-id-settings.ts';
 import { RateLimit, type RateLimitPolicy } from './auth/rate-limit.ts';
@@ -11,7 +10,7 @@ import { RejectedRequests } from './console/rejected-requests.ts';
 import { Samples } from './console/samples.ts';
 import { traceContextOf } from './contract/trace-context.ts';
 import { documentationOf } from './docs-page/docs-page.ts';
-import { CreatePlant } from './http/create-plant.ts';
+import { CreatePlant, type Credentials } from './http/create-plant.ts';
 import type { AllowedOrigins } from './http/cross-origin.ts';
 import { type ListenAddress, ListenFailed, ReservedAddress } from './http/listen.ts';
 import { checkNodeInternals } from './http/node-internals.ts';
@@ -180,28 +179,18 @@ function openTokens(engine: StorageEngine, damage: KnownDamage, log: ServiceLog)
 }
 
 async function openStore(settings: ServiceSettings): Promise<StorageEngine & AsyncDisposable> {
-  const engine = await openServedStore({ ...settings, createsTokens: settings.openId !== undefined });
+  const engine = await openServedStore(settings);
   const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
   if (schemaUpdate !== undefined) settings.log.info(schemaUpdate);
   return engine;
 }
 
-/** Its library is loaded only on use. */
-async function openAccessTokens(
-  { openId, log }: ServiceSettings,
-  tokens: TokenCache,
-  engine: StorageEngine,
-): Promise<AccessTokens | undefined> {
+/** The library of access tokens is loaded only if needed. */
+async function openAccessTokens({ openId, log }: ServiceSettings, tokens: TokenCache, engine: StorageEngine) {
   if (openId === undefined) return undefined;
-  const { AccessTokens } = await import('./auth/access-tokens.ts');
-  const logWith = (message: string) => rateLimitedLog(details => log.warn(details, message));
-  return new AccessTokens(
-    openId,
-    tokens,
-    engine,
-    logWith('an access token was not accepted'),
-    logWith('the keys of the OpenID provider cannot be read; the last ones are used for 24 hours'),
-  );
+  const { openAccessTokens } = await import('./auth/access-tokens.ts');
+  const logOf = (message: string) => rateLimitedLog(details => log.warn(details, message));
+  return openAccessTokens(openId, tokens, token => engine.createToken(token), logOf);
 }
 
 /** What sees each response. */
@@ -213,7 +202,7 @@ interface Observers {
 
 function plantServer(
   settings: ServiceSettings,
-  { tokens, accessTokens }: { tokens: TokenCache; accessTokens: AccessTokens | undefined },
+  credentials: Credentials,
   queue: PlantQueue,
   metrics: Metrics,
   { rejected, newest, tracing }: Observers,
@@ -225,11 +214,10 @@ function plantServer(
   };
   return new PlantServer({
     createPlant: new CreatePlant(
-      tokens,
+      credentials,
       checksumming,
       bodyBytesMax,
       rateLimit && new RateLimit(rateLimit),
-      accessTokens,
     ),
     corsOrigins,
     documentation: docs ? documentationOf(VERSION, publicUrl) : undefined,

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { FAST_PATH_HEADERS_BYTES_MAX, type FastPathHeaders, fastPathHeadersOf } from './fast-path-headers.ts';
+import { FAST_PATH_HEADERS_BYTES_MAX, fastPathHeadersOf } from './fast-path-headers.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, SHORT_BODY_BYTES_MAX, STALLED_CHECK_MS } from './limits.ts';
 import { closeWithError, lingeringClose } from './lingering-close.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
@@ -20,9 +20,6 @@ export const FAST_PATH_TIMEOUT_MS = {
 const FAST_PATH_PIPELINE_MAX = 1_024;
 /** The same for the bytes of their bodies: a client might not read the responses. */
 const FAST_PATH_PIPELINE_BYTES_MAX = 256 * 1024;
-
-/** Most header sections are shorter than this. A shorter text takes less time. */
-const USUAL_HEADERS_BYTES_MAX = 2 * 1024;
 
 const HEADERS_END = '\r\n\r\n';
 const FIRST_BYTE_OF_POST = 'P'.charCodeAt(0);
@@ -80,8 +77,6 @@ export class FastPathConnection {
   #arrivedAt = 0;
   /** Set while unprocessed bytes are back in the socket. The socket emits `end` after them. */
   #pauseReason: PauseReason | undefined;
-  /** The headers of the request that waits for the verification of its token. */
-  #unverified: FastPathHeaders | undefined;
 
   constructor(socket: Socket, path: FastPath) {
     this.#socket = socket;
@@ -161,13 +156,9 @@ export class FastPathConnection {
     const { createPlant, traceContextOf, isDraining } = this.#path.context;
     if (isDraining) return 'node';
     // Searching this text costs less than searching the bytes.
-    let text = received.toString('latin1', start, start + USUAL_HEADERS_BYTES_MAX);
-    let headersLength = text.indexOf(HEADERS_END);
-    if (headersLength === -1 && received.length - start > USUAL_HEADERS_BYTES_MAX) {
-      const textEnd = start + FAST_PATH_HEADERS_BYTES_MAX + HEADERS_END.length;
-      text = received.toString('latin1', start, textEnd);
-      headersLength = text.indexOf(HEADERS_END);
-    }
+    const textEnd = start + FAST_PATH_HEADERS_BYTES_MAX + HEADERS_END.length;
+    const text = received.toString('latin1', start, textEnd);
+    const headersLength = text.indexOf(HEADERS_END);
     if (headersLength === -1)
       return received[start] === FIRST_BYTE_OF_POST && received.length - start <= FAST_PATH_HEADERS_BYTES_MAX
         ? 'incomplete'
@@ -177,8 +168,9 @@ export class FastPathConnection {
       return 'node';
     const tokenId = createPlant.cachedTokenId(headers.tokenHash);
     if (tokenId === undefined) {
-      this.#unverified = headers;
-      return headers.accessToken === undefined ? 'node' : 'unverified';
+      if (headers.accessToken === undefined) return 'node';
+      void createPlant.verify(headers.accessToken).then(() => this.#verified(headers.tokenHash));
+      return 'unverified';
     }
     const bodyStart = start + headersLength + HEADERS_END.length;
     const end = bodyStart + headers.bodyBytes;
@@ -202,18 +194,15 @@ export class FastPathConnection {
     this.#socket.pause();
     this.#socket.unshift(rest);
     if (reason === 'tickBudget') this.#budget.defer(() => this.#resume());
-    else if (reason === 'unverified') void this.#verify(this.#unverified!);
-    else this.proceed();
+    else if (reason !== 'unverified') this.proceed();
   }
 
   /** A token that stays unknown, such as a revoked one, goes to Node's HTTP server. */
-  async #verify({ accessToken, tokenHash }: FastPathHeaders): Promise<void> {
-    const { createPlant } = this.#path.context;
-    await createPlant.verify(accessToken!);
+  #verified(tokenHash: string): void {
     if (this.#pauseReason !== 'unverified') return;
-    if (createPlant.cachedTokenId(tokenHash) !== undefined) return this.#resume();
-    this.#pauseReason = 'node';
-    this.proceed();
+    if (this.#path.context.createPlant.cachedTokenId(tokenHash) === undefined) this.#pauseReason = 'node';
+    if (this.#pauseReason === 'node') this.proceed();
+    else this.#resume();
   }
 
   /** Reads again, unless the connection was closed or moved to Node's HTTP server before. */

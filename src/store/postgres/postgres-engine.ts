@@ -26,7 +26,6 @@ interface PostgresSettings {
   repeatedIdRule: RepeatedIdRule;
   /** Maximum number of concurrent batches, each with its own connection. */
   connections: number;
-  createsTokens?: boolean | undefined;
 }
 
 /** A store in PostgreSQL or in an engine with its protocol. Any number of services may share it. */
@@ -57,10 +56,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     const search = new HostSearch(settings.address, prepareCoordinator);
     const [connection, schemaSteps] = await search.open(async opened => {
       const steps = await applySchemaSteps(opened);
-      await checkRights(
-        opened,
-        settings.createsTokens ? [...SERVICE_RIGHTS, 'INSERT on token'] : SERVICE_RIGHTS,
-      );
+      await checkRights(opened, SERVICE_RIGHTS);
       await workers.refresh(opened);
       return steps;
     });
