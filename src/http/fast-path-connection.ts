@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { FAST_PATH_HEADERS_BYTES_MAX, fastPathHeadersOf } from './fast-path-headers.ts';
+import { FAST_PATH_HEADERS_BYTES_MAX, type FastPathHeaders, fastPathHeadersOf } from './fast-path-headers.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, SHORT_BODY_BYTES_MAX, STALLED_CHECK_MS } from './limits.ts';
 import { closeWithError, lingeringClose } from './lingering-close.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
@@ -71,6 +71,9 @@ export class FastPathConnection {
   readonly #path: FastPath;
   readonly #responses: ResponseQueue;
   #state: keyof typeof FAST_PATH_TIMEOUT_MS = 'firstRequest';
+  /** The latest header section. Most clients repeat it, and its hash in a cache takes longer. */
+  #latestText = '';
+  #latestHeaders: FastPathHeaders | undefined;
   /** The first chunk of a request whose rest has not arrived. */
   #partialRequest: Buffer | undefined;
   /** When the last chunk arrived; ms, on the monotonic clock. */
@@ -155,24 +158,15 @@ export class FastPathConnection {
   #process(received: Buffer, start: number): number | PauseReason | 'incomplete' {
     const { createPlant, traceContextOf, isDraining } = this.#path.context;
     if (isDraining) return 'node';
-    // Searching this text costs less than searching the bytes.
-    const textEnd = start + FAST_PATH_HEADERS_BYTES_MAX + HEADERS_END.length;
-    const text = received.toString('latin1', start, textEnd);
-    const headersLength = text.indexOf(HEADERS_END);
-    if (headersLength === -1)
-      return received[start] === FIRST_BYTE_OF_POST && received.length - start <= FAST_PATH_HEADERS_BYTES_MAX
-        ? 'incomplete'
-        : 'node';
-    const headers = fastPathHeadersOf(text.slice(0, headersLength));
-    if (headers === undefined || headers.bodyBytes > Math.min(createPlant.bodyBytesMax, SHORT_BODY_BYTES_MAX))
-      return 'node';
+    const headers = this.#headersAt(received, start);
+    if (typeof headers === 'string') return headers;
     const tokenId = createPlant.cachedTokenId(headers.tokenHash);
     if (tokenId === undefined) {
       if (headers.accessToken === undefined) return 'node';
       void createPlant.verify(headers.accessToken).then(() => this.#verified(headers.tokenHash));
       return 'unverified';
     }
-    const bodyStart = start + headersLength + HEADERS_END.length;
+    const bodyStart = start + this.#latestText.length;
     const end = bodyStart + headers.bodyBytes;
     if (end > received.length) return 'incomplete';
     if (!this.#budget.hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'tickBudget';
@@ -182,6 +176,27 @@ export class FastPathConnection {
     const request = { response: undefined, arrivedAt: this.#arrivedAt, bodyBytes, body, tokenId, trace };
     this.#responses.add(request, createPlant.createOnFastPath(tokenId, body, trace));
     return end;
+  }
+
+  /** @returns the headers, whose text is then {@link #latestText}, or why there are none */
+  #headersAt(received: Buffer, start: number): FastPathHeaders | 'incomplete' | 'node' {
+    const latestEnd = start + this.#latestText.length;
+    if (this.#latestHeaders && received.toString('latin1', start, latestEnd) === this.#latestText)
+      return this.#latestHeaders;
+    // Searching this text costs less than searching the bytes.
+    const textEnd = start + FAST_PATH_HEADERS_BYTES_MAX + HEADERS_END.length;
+    const text = received.toString('latin1', start, textEnd);
+    const headersLength = text.indexOf(HEADERS_END);
+    if (headersLength === -1)
+      return received[start] === FIRST_BYTE_OF_POST && received.length - start <= FAST_PATH_HEADERS_BYTES_MAX
+        ? 'incomplete'
+        : 'node';
+    const headers = fastPathHeadersOf(text.slice(0, headersLength));
+    const bodyBytesMax = Math.min(this.#path.context.createPlant.bodyBytesMax, SHORT_BODY_BYTES_MAX);
+    if (headers === undefined || headers.bodyBytes > bodyBytesMax) return 'node';
+    this.#latestText = text.slice(0, headersLength + HEADERS_END.length);
+    this.#latestHeaders = headers;
+    return headers;
   }
 
   #stop(rest: Buffer, reason: PauseReason | 'incomplete', isContinued: boolean): void {

@@ -6,7 +6,7 @@ export const FAST_PATH_HEADERS_BYTES_MAX = 3 * 1024;
 /** Header sections that the fast path caches. */
 const FAST_PATH_CACHED_HEADERS_MAX = 1_000;
 
-interface FastPathHeaders {
+export interface FastPathHeaders {
   /** SHA-256 of the token in hexadecimal. */
   tokenHash: string;
   /** The token, if it is not one of ours. It must be verified before its first use. */
