@@ -3,14 +3,12 @@ import { type TraceContext, traceContextOf } from '../contract/trace-context.ts'
 import type { ServerContext } from '../http/server-context.ts';
 import type { PlantCommits, PlantWrite } from '../store/plant-store.ts';
 import { loggedRequest } from './logged-request.ts';
-import { failureLog, type ServiceLog } from './rate-limited-log.ts';
+import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
 
+/** `resource` has the attributes of the service. The values of `headers` may be secrets. */
 export interface TraceSettings {
-  /** The collector that gets the spans. */
   url: string;
-  /** Header fields of the requests to it. Their values may be secrets. */
   headers: Record<string, string>;
-  /** Attributes of the service. */
   resource: Record<string, string>;
   /** Whether the caller decides for its requests. `ratio` is the sampled share of all others. */
   isParentBased: boolean;
@@ -21,6 +19,8 @@ export interface TraceSettings {
 const SPANS_MAX = 2_048;
 /** Interval of these requests. Each is aborted when the next one is due. */
 const EXPORT_INTERVAL_MS = 1_000;
+const FAILED = 'the trace collector takes no spans; they are dropped until it does';
+const FAILED_LOG_RATE = { burstLines: 1, intervalMs: 600_000 };
 
 export type Tracing = ReturnType<typeof startTracing>;
 
@@ -51,8 +51,8 @@ export function startTracing(settings: TraceSettings, log: ServiceLog) {
         attributes: attributesOf({
           ...{ 'http.request.method': method, 'http.response.status_code': status, 'http.route': route },
           ...{ 'url.path': path, 'url.scheme': 'http', 'client.address': remoteAddress },
+          ...{ 'error.type': isError ? result : undefined },
           ...{ 'plant_store.result': result, 'plant_store.plant_id': id },
-          'error.type': isError ? result : undefined,
         }),
       });
     },
@@ -71,10 +71,7 @@ export function startTracing(settings: TraceSettings, log: ServiceLog) {
 
 /** Sends spans by OTLP over HTTP, in JSON. A failed request is not repeated. */
 function startExporter({ url, headers, resource }: TraceSettings, log: ServiceLog) {
-  const attempts = failureLog(
-    details => log.warn(details, 'the trace collector takes no spans; they are dropped until it does'),
-    () => log.info('the trace collector takes spans again'),
-  );
+  const onFailure = rateLimitedLog(details => log.warn(details, FAILED), FAILED_LOG_RATE);
   const service = { attributes: attributesOf(resource) };
   const waiting: object[] = [];
   let dropped = 0;
@@ -93,14 +90,12 @@ function startExporter({ url, headers, resource }: TraceSettings, log: ServiceLo
       });
       await response.body?.cancel();
       if (!response.ok) throw new Error(`the collector responded with status ${response.status}`);
-      attempts.recovered();
     } catch (cause) {
       dropped += spans.length;
-      attempts.failed(cause);
+      onFailure(cause);
     }
   };
-  let latest: Promise<void> | undefined;
-  const timer = setInterval(() => (latest = send()), EXPORT_INTERVAL_MS);
+  const timer = setInterval(send, EXPORT_INTERVAL_MS);
   return {
     dropped: () => dropped,
     /** @param beganAt ms on the monotonic clock */
@@ -114,7 +109,7 @@ function startExporter({ url, headers, resource }: TraceSettings, log: ServiceLo
     },
     async [Symbol.asyncDispose](): Promise<void> {
       clearInterval(timer);
-      await Promise.all([latest, send()]);
+      await send();
     },
   };
 }

@@ -1,5 +1,4 @@
 import querystring from 'node:querystring';
-import type { ServiceSettings } from '../../service.ts';
 import { VERSION } from '../../version.ts';
 
 /** The forms of the environment variables of OpenTelemetry. A header field must be plain ASCII. */
@@ -8,17 +7,14 @@ const FORMS = {
   OTEL_EXPORTER_OTLP_HEADERS: /^(?:(?:^|,)\s*[\w-]+=(?:[ -$&-+\--~]|%[2-6][0-9a-f]|%7[0-9a-e])*)+$/i,
   OTEL_RESOURCE_ATTRIBUTES: /^(?:(?:^|,)\s*[^=,]+=[^,]*)+$/,
   OTEL_TRACES_SAMPLER: /^(?:parentbased_)?(?:always_on|always_off|traceidratio)$/,
-  OTEL_TRACES_SAMPLER_ARG: /^(?:0?\.\d+|0|1(?:\.0*)?)$/,
+  OTEL_TRACES_SAMPLER_ARG: /^(?:0?\.\d+|0|1(?:\.0*)?|\d(?:\.\d+)?e-\d+)$/,
 };
 
 /**
  * Reads these variables. An invalid one is ignored with a warning, as their specification requires
  * (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/).
  */
-export function readTraceSettings(
-  env: NodeJS.ProcessEnv,
-  warn: (message: string) => void,
-): ServiceSettings['traces'] {
+export function readTraceSettings(env: NodeJS.ProcessEnv, warn: (message: string) => void) {
   const read = (name: keyof typeof FORMS): string => {
     const text = env[name] ?? '';
     if (text === '' || FORMS[name].test(text)) return text;
@@ -43,8 +39,6 @@ export function readTraceSettings(
 
 /** Reads `name=value,name=value`, with values in percent-encoding. */
 function pairsOf(text: string): Record<string, string> {
-  const pairs = text
-    .split(',')
-    .map(pair => pair.split(/=(.*)/s).map(part => querystring.unescape(part.trim())));
-  return Object.fromEntries(text === '' ? [] : pairs);
+  const pairs = text.matchAll(/([^=,\s]+)\s*=([^,]*)/g);
+  return Object.fromEntries(pairs.map(([, name, value]) => [name!, querystring.unescape(value!.trim())]));
 }
