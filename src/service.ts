@@ -1,5 +1,4 @@
 import type { AddressInfo } from 'node:net';
-import type { AccessTokens } from './auth/access-tokens.ts';
 import { makeConsoleCode } from './auth/console-code.ts';
 import type { OpenIdSettings } from './auth/open-id-settings.ts';
 import { RateLimit, type RateLimitPolicy } from './auth/rate-limit.ts';
@@ -13,7 +12,7 @@ import { Senders } from './console/senders.ts';
 import { traceContextOf } from './contract/trace-context.ts';
 import { documentationOf } from './docs-page/docs-page.ts';
 import { clientAddress, trustedProxiesOf } from './http/client-address.ts';
-import { CreatePlant } from './http/create-plant.ts';
+import { CreatePlant, type Credentials } from './http/create-plant.ts';
 import type { AllowedOrigins } from './http/cross-origin.ts';
 import { type ListenAddress, ListenFailed, ReservedAddress } from './http/listen.ts';
 import { checkNodeInternals } from './http/node-internals.ts';
@@ -25,9 +24,8 @@ import { monitoredCommits } from './ops/monitored-commits.ts';
 import { OpsServer } from './ops/ops-server.ts';
 import { rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
 import type { ServiceState } from './ops/readiness.ts';
-import type { TraceSettings } from './ops/span-exporter.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
-import type { Tracing } from './ops/tracing.ts';
+import type { TraceSettings, Tracing } from './ops/tracing.ts';
 import { plantWrite } from './store/audit/checksum.ts';
 import { openSearch, openServedStore, type StorageEngine, type StoreSettings } from './store/open-store.ts';
 import {
@@ -47,10 +45,8 @@ export {
   type AllowedOrigins,
   type ListenAddress,
   ListenFailed,
-  type OpenIdSettings,
   type RateLimitPolicy,
   type ShownSetting,
-  type TraceSettings,
   trustedProxiesOf,
 };
 
@@ -114,7 +110,9 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // Before the store: a start that fails here leaves no new store.
     const reservedOps = opened.use(await ReservedAddress.reserve(settings.ops));
     const reserved = opened.use(await ReservedAddress.reserve(settings.listen));
-    const tracing = await startTracing(settings, opened);
+    // Its modules are loaded only if needed. It is closed after all that makes spans.
+    const { startTracing } = settings.traces ? await import('./ops/tracing.ts') : {};
+    const tracing = opened.use(startTracing?.(settings.traces!, log));
     const engine = opened.use(await openStore(settings));
     const damage = new KnownDamage(engine, log);
     const restartedAt = engine.schemaSteps.before === 0 ? null : Date.now();
@@ -139,13 +137,11 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       storeWarnings: await storeWarnings(),
       engine: await engine.statistics(),
       ...{ isDamaged: damage.isKnown, lastRuns: damage.lastRuns, restartedAt },
-      commitsFailingMs: commits.failingMs(),
-      rejections: metrics.rejections,
+      ...{ commitsFailingMs: commits.failingMs(), rejections: metrics.rejections },
       openConnections: server.openConnections,
       isShuttingDown: closing !== undefined,
-      spansDropped: tracing?.exporter.dropped,
-      tokensKnown: tokens.size,
-      areTokensCurrent: tokens.isCurrent,
+      spansDropped: tracing?.dropped(),
+      ...{ tokensKnown: tokens.size, areTokensCurrent: tokens.isCurrent },
     });
     const operatorConsole =
       settings.console &&
@@ -192,42 +188,19 @@ function openTokens(engine: StorageEngine, damage: KnownDamage, log: ServiceLog)
   return TokenCache.open(engine, damage.observed('reading tokens', onFailure));
 }
 
-/** Its modules are loaded only if needed. It is closed after all that makes spans. */
-async function startTracing(
-  { traces, log }: ServiceSettings,
-  opened: AsyncDisposableStack,
-): Promise<Tracing | undefined> {
-  if (traces === undefined) return undefined;
-  const { Tracing } = await import('./ops/tracing.ts');
-  const resource = { 'service.version': VERSION, ...traces.resource };
-  const tracing = new Tracing({ ...traces, resource }, log);
-  opened.defer(() => tracing.exporter.close());
-  return tracing;
-}
-
 async function openStore(settings: ServiceSettings): Promise<StorageEngine & AsyncDisposable> {
-  const engine = await openServedStore({ ...settings, createsTokens: settings.openId !== undefined });
+  const engine = await openServedStore(settings);
   const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
   if (schemaUpdate !== undefined) settings.log.info(schemaUpdate);
   return engine;
 }
 
-/** Its library is loaded only on use. */
-async function openAccessTokens(
-  { openId, log }: ServiceSettings,
-  tokens: TokenCache,
-  engine: StorageEngine,
-): Promise<AccessTokens | undefined> {
+/** The library of access tokens is loaded only if needed. */
+async function openAccessTokens({ openId, log }: ServiceSettings, tokens: TokenCache, engine: StorageEngine) {
   if (openId === undefined) return undefined;
-  const { AccessTokens } = await import('./auth/access-tokens.ts');
-  const logWith = (message: string) => rateLimitedLog(details => log.warn(details, message));
-  return new AccessTokens(
-    openId,
-    tokens,
-    engine,
-    logWith('an access token was not accepted'),
-    logWith('the keys of the OpenID provider cannot be read; the last ones are used for 24 hours'),
-  );
+  const { openAccessTokens } = await import('./auth/access-tokens.ts');
+  const logOf = (message: string) => rateLimitedLog(details => log.warn(details, message));
+  return openAccessTokens(openId, tokens, token => engine.createToken(token), logOf);
 }
 
 /** What sees each response. */
@@ -240,7 +213,7 @@ interface Observers {
 
 function plantServer(
   settings: ServiceSettings,
-  { tokens, accessTokens }: { tokens: TokenCache; accessTokens: AccessTokens | undefined },
+  credentials: Credentials,
   queue: PlantQueue,
   metrics: Metrics,
   { rejected, newest, senders, tracing }: Observers,
@@ -251,21 +224,19 @@ function plantServer(
   const checksumming: PlantWriter = {
     write: ({ plant, recordedBy, trace }) => queue.write(plantWrite(plant, recordedBy, trace)),
   };
-  const logInternalError = rateLimitedLog(details =>
-    log.error(details, 'a request failed: unexpected internal error'),
-  );
   return new PlantServer({
     createPlant: new CreatePlant(
-      tokens,
+      credentials,
       checksumming,
       bodyBytesMax,
       rateLimit && new RateLimit(rateLimit),
-      accessTokens,
     ),
     corsOrigins,
     documentation: docs ? documentationOf(VERSION, publicUrl) : undefined,
     traceContextOf: tracing?.contextOf ?? traceContextOf,
-    onInternalError: (cause, { trace }) => logInternalError(cause, trace),
+    onInternalError: rateLimitedLog(details =>
+      log.error(details, 'a request failed: unexpected internal error'),
+    ),
     onResponse: (response, request, socket) => {
       metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
       const address = clientAddress(socket.remoteAddress, request?.forwardedFor, trustedProxies);

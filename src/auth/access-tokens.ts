@@ -1,18 +1,18 @@
-import { type JWTPayload, jwtVerify } from 'jose';
+import { type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { readJson, readToEnd } from '../contract/json-reader.ts';
 import { SUBJECT_LABEL_LENGTH_MAX, TOKEN_EXPIRY_MS_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type NewStoredToken, type StoredToken } from '../contract/stored-token.ts';
 import type { OpenIdSettings } from './open-id-settings.ts';
-import { KeysUnavailable, ProviderKeys } from './provider-keys.ts';
-import { hashToken, isJwt } from './token.ts';
+import { KeysUnavailable, openProviderKeys } from './provider-keys.ts';
+import { hashToken } from './token.ts';
 import type { TokenCache } from './token-cache.ts';
 
 /** RFC 8725 section 3.1. A symmetric algorithm or `none` is never accepted. */
 const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 /** How far the clocks of the provider and the service may differ. */
-export const CLOCK_SKEW_SECONDS = 30;
+const CLOCK_SKEW_SECONDS = 30;
 /** Longest access token, in characters. */
-export const ACCESS_TOKEN_LENGTH_MAX = 8 * 1024;
+const ACCESS_TOKEN_LENGTH_MAX = 8 * 1024;
 /** A verified token is verified again after this time, because the provider may withdraw a key. */
 const VERIFIED_MS_MAX = 60_000;
 const VERIFIED_TOKENS_MAX = 10_000;
@@ -21,10 +21,10 @@ const VERIFICATIONS_MAX = 256;
 /** With more tokens in the store, new subjects are rejected: every service holds all in memory. */
 const STORED_TOKENS_MAX = 10_000;
 
-/** Where subjects are stored; `store/operator-tables.ts` documents the method. */
-interface SubjectStore {
-  createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
-}
+/** The hash of the row of a subject, which the token cache knows; undefined: the token is rejected. */
+type SubjectLookup = string | undefined | 'unavailable';
+
+export type AccessTokens = ReturnType<typeof openAccessTokens>;
 
 /**
  * JWT access tokens of an OpenID provider (RFC 9068, RFC 8725).
@@ -32,148 +32,104 @@ interface SubjectStore {
  * Each subject has a row in the token table, made at its first use. Its hash is that of its label,
  * which is no token, so nobody can present it. Revocation, rate limit and last use are those of the
  * row. So a verified token is only a way to the hash of its row.
+ *
+ * @param createToken stores a row; `store/operator-tables.ts` documents it
+ * @param onFailure makes a function that logs the causes of a failure
  */
-export class AccessTokens {
-  readonly #settings: OpenIdSettings;
-  readonly #keys: ProviderKeys;
-  readonly #tokens: TokenCache;
-  readonly #store: SubjectStore;
-  readonly #onRejected: (cause: unknown) => void;
-  /** The hash of the row of each verified token, by the SHA-256 of the token, the oldest first. */
-  readonly #verified = new Map<string, { subjectHash: string; validUntil: number }>();
-  readonly #pending = new Map<string, Promise<string | undefined | 'unavailable'>>();
-  /** Settles when the rows of all subjects so far are stored. */
-  #stored: Promise<unknown> = Promise.resolve();
+export function openAccessTokens(
+  settings: OpenIdSettings,
+  tokens: TokenCache,
+  createToken: (token: NewStoredToken) => Promise<StoredToken | undefined>,
+  onFailure: (message: string) => (cause: unknown) => void,
+) {
+  const onRejected = onFailure('an access token was not accepted');
+  const keys = openProviderKeys(settings, onFailure('the keys of the OpenID provider cannot be read'));
+  /** The rows of the verified tokens, by the SHA-256 of the token. */
+  const verified = new Map<string, { subjectHash: string; validUntil: number }>();
+  const pending = new Map<string, Promise<SubjectLookup>>();
+  /** Settles when the latest row is stored. */
+  let stored: Promise<unknown> = Promise.resolve();
 
-  /**
-   * @param onRejected is called with the failed check of a token
-   * @param onKeysError is called when the keys of the provider cannot be read
-   */
-  constructor(
-    settings: OpenIdSettings,
-    tokens: TokenCache,
-    store: SubjectStore,
-    onRejected: (cause: unknown) => void,
-    onKeysError: (cause: unknown) => void,
-  ) {
-    this.#settings = settings;
-    this.#keys = new ProviderKeys(settings, onKeysError);
-    this.#tokens = tokens;
-    this.#store = store;
-    this.#onRejected = onRejected;
-  }
-
-  [Symbol.dispose](): void {
-    this.#keys[Symbol.dispose]();
-  }
-
-  /** @returns the hash of the row of the subject, if the token was verified a short time ago */
-  cachedSubjectHash(tokenHash: string): string | undefined {
-    const verified = this.#verified.get(tokenHash);
-    return verified !== undefined && Date.now() < verified.validUntil ? verified.subjectHash : undefined;
-  }
-
-  /**
-   * Verifies an access token and makes the row of its subject.
-   *
-   * @returns the hash of the row, which the token cache knows; undefined if the token is rejected;
-   *   `unavailable` if it cannot be checked now. It never throws.
-   */
-  async subjectHash(token: string): Promise<string | undefined | 'unavailable'> {
-    const tokenHash = hashToken(token);
-    const cached = this.cachedSubjectHash(tokenHash);
-    if (cached !== undefined && this.#tokens.has(cached)) return cached;
-    const pending = this.#pending.get(tokenHash);
-    if (pending !== undefined) return pending;
-    if (this.#pending.size >= VERIFICATIONS_MAX) return 'unavailable';
-    const verification = this.#verify(token, tokenHash).finally(() => this.#pending.delete(tokenHash));
-    this.#pending.set(tokenHash, verification);
-    return verification;
-  }
-
-  async #verify(token: string, tokenHash: string): Promise<string | undefined | 'unavailable'> {
-    let label: string;
-    let expiresAt: number;
+  const storeSubject = async (hash: string, label: string): Promise<void> => {
+    if (tokens.has(hash)) return;
+    if (tokens.size >= STORED_TOKENS_MAX)
+      throw new Error(`a new subject is rejected: the store has ${STORED_TOKENS_MAX} tokens`);
+    // Another instance may have made the row. Then it is returned as it is, perhaps revoked.
+    const row = await createToken({ hash, label, createdAt: Date.now(), expiresAt: null });
+    if (row === undefined) throw new Error(`another token has the label ${label}`);
+    tokens.add(row);
+  };
+  const verify = async (token: string, tokenHash: string): Promise<SubjectLookup> => {
+    let isGenuine = false;
     try {
-      const claims = await this.#claims(token);
-      label = `${claims.iss} ${claims.sub}`;
-      if (!isTokenLabel(label, SUBJECT_LABEL_LENGTH_MAX))
-        throw new Error('"sub" is too long or not readable');
-      expiresAt = claims.exp! * 1000;
-    } catch (cause) {
-      this.#onRejected(reasonOf(cause));
-      return cause instanceof KeysUnavailable ? 'unavailable' : undefined;
-    }
-    try {
-      const subjectHash = await this.#storedSubject(label);
-      if (this.#verified.size >= VERIFIED_TOKENS_MAX)
-        this.#verified.delete(this.#verified.keys().next().value!);
-      // The entry moves to the end.
-      this.#verified.delete(tokenHash);
+      const { label, expiresAt } = await verifiedSubject(token, keys.keyOf, settings);
+      isGenuine = true;
+      const subjectHash = hashToken(label);
+      if (!tokens.has(subjectHash)) {
+        // One at a time: on SQLite, each row is a commit between those of plants.
+        stored = stored.catch(() => {}).then(() => storeSubject(subjectHash, label));
+        await stored;
+      }
+      if (verified.size >= VERIFIED_TOKENS_MAX) verified.clear();
       const validUntil = Math.min(expiresAt, Date.now() + VERIFIED_MS_MAX);
-      this.#verified.set(tokenHash, { subjectHash, validUntil });
+      verified.set(tokenHash, { subjectHash, validUntil });
       return subjectHash;
     } catch (cause) {
-      this.#onRejected(cause);
-      return 'unavailable';
+      // jose attaches the claims to its errors, which would fill the log.
+      onRejected(isGenuine ? cause : (cause as Error).message);
+      return isGenuine || cause instanceof KeysUnavailable ? 'unavailable' : undefined;
     }
-  }
-
-  /** @throws with the failed check */
-  async #claims(token: string): Promise<JWTPayload> {
-    if (token.length > ACCESS_TOKEN_LENGTH_MAX || !isJwt(token)) throw new Error('it is too long or no JWT');
-    const { issuer, audience, scope, type: typ } = this.#settings;
-    const [header, payload] = token.split('.');
-    if (memberNames(header!).has('crit')) throw new Error('"crit" is not supported');
-    const { payload: claims } = await jwtVerify(token, this.#keys.keyOf, {
-      ...{ algorithms: ALGORITHMS, issuer, audience, typ, clockTolerance: CLOCK_SKEW_SECONDS },
-      ...{ requiredClaims: ['exp', 'sub'], currentDate: new Date(Date.now()) },
-    });
-    memberNames(payload!);
-    if (claims.exp! > TOKEN_EXPIRY_MS_MAX / 1000) throw new Error('"exp" is later than any date');
-    const { scope: scopes, scp, roles } = claims;
-    if (scope !== undefined && ![scopes, scp, roles].some(each => words(each).includes(scope)))
-      throw new Error(`"scope", "scp" and "roles" do not contain ${scope}`);
-    return claims;
-  }
-
-  /** One at a time: on SQLite, each row is a commit between those of plants. */
-  #storedSubject(label: string): Promise<string> {
-    const hash = hashToken(label);
-    if (this.#tokens.has(hash)) return Promise.resolve(hash);
-    const storing = this.#stored.then(async () => {
-      if (this.#tokens.has(hash)) return hash;
-      if (this.#tokens.size >= STORED_TOKENS_MAX)
-        throw new Error(`a new subject is rejected: the store has ${STORED_TOKENS_MAX} tokens`);
-      // Another instance may have made the row. Then it is returned as it is, perhaps revoked.
-      const stored = await this.#store.createToken({ hash, label, createdAt: Date.now(), expiresAt: null });
-      if (stored === undefined) throw new Error(`another token has the label ${label}`);
-      this.#tokens.add(stored);
-      return hash;
-    });
-    this.#stored = storing.catch(() => {});
-    return storing;
-  }
+  };
+  const cachedSubjectHash = (tokenHash: string): string | undefined => {
+    const token = verified.get(tokenHash);
+    return token !== undefined && Date.now() < token.validUntil ? token.subjectHash : undefined;
+  };
+  return {
+    /** @returns the hash of the row of the subject, if the token was verified a short time ago */
+    cachedSubjectHash,
+    /** Verifies an access token and makes the row of its subject. It never throws. */
+    async subjectHash(token: string): Promise<SubjectLookup> {
+      const tokenHash = hashToken(token);
+      const cached = cachedSubjectHash(tokenHash);
+      if (cached !== undefined && tokens.has(cached)) return cached;
+      let verification = pending.get(tokenHash);
+      if (verification === undefined && pending.size >= VERIFICATIONS_MAX) return 'unavailable';
+      verification ??= verify(token, tokenHash).finally(() => pending.delete(tokenHash));
+      pending.set(tokenHash, verification);
+      return verification;
+    },
+    [Symbol.dispose]: () => keys[Symbol.dispose](),
+  };
 }
 
-/** jose attaches the claims to its errors, which would fill the log. */
-function reasonOf(cause: unknown): string {
-  return (cause as Error).message;
+/** @throws with the failed check */
+async function verifiedSubject(token: string, keyOf: JWTVerifyGetKey, settings: OpenIdSettings) {
+  if (token.length > ACCESS_TOKEN_LENGTH_MAX) throw new Error('it is too long');
+  const { issuer, audience, scope, type: typ } = settings;
+  const { payload, protectedHeader } = await jwtVerify(token, keyOf, {
+    ...{ algorithms: ALGORITHMS, issuer, audience, typ, clockTolerance: CLOCK_SKEW_SECONDS },
+    requiredClaims: ['exp', 'sub'],
+  });
+  if (protectedHeader.crit !== undefined) throw new Error('"crit" is not supported');
+  for (const part of token.split('.', 2)) rejectRepeatedMembers(Buffer.from(part, 'base64url').toString());
+  const { exp, iss, sub, scope: scopes, scp, roles } = payload;
+  const label = `${iss} ${sub}`;
+  if (typeof sub !== 'string' || !isTokenLabel(label, SUBJECT_LABEL_LENGTH_MAX))
+    throw new Error('"sub" is too long or not readable');
+  if (exp! > TOKEN_EXPIRY_MS_MAX / 1000) throw new Error('"exp" is later than any date');
+  // `scope` is a text (RFC 8693 section 4.2); some providers send a list.
+  const granted = [scopes, scp, roles].flatMap(each => (typeof each === 'string' ? each.split(' ') : each));
+  if (scope !== undefined && !granted.includes(scope))
+    throw new Error(`"scope", "scp" and "roles" do not contain ${scope}`);
+  return { label, expiresAt: exp! * 1000 };
 }
 
 /** JSON.parse takes the last of repeated members. @throws if a name is repeated, or it is no JSON */
-function memberNames(part: string): Set<string> {
+function rejectRepeatedMembers(text: string): void {
   const names = new Set<string>();
-  const end = readJson(Buffer.from(part, 'base64url').toString(), name => {
+  const reading = readJson(text, name => {
     if (names.has(name)) throw new Error(`${JSON.stringify(name)} is repeated`);
     names.add(name);
   });
-  if (readToEnd(end) !== undefined) throw new Error('a part is not JSON');
-  return names;
-}
-
-/** `scope` is a text (RFC 8693 section 4.2); some providers send a list. */
-function words(claim: unknown): unknown[] {
-  if (Array.isArray(claim)) return claim;
-  return typeof claim === 'string' ? claim.split(' ') : [];
+  if (readToEnd(reading) !== undefined) throw new Error('a part is not JSON');
 }

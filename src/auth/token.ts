@@ -23,13 +23,6 @@ export function isWellFormed(token: string): boolean {
   return TOKEN.test(token) && token.endsWith(checksum(token.slice(0, -CHECKSUM_LENGTH)));
 }
 
-const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
-
-/** Whether a text has the form of a signed JWT (RFC 7515 section 3.1), unlike our own tokens. */
-export function isJwt(token: string): boolean {
-  return JWT.test(token);
-}
-
 /** SHA-256 of a token in hexadecimal. A fast hash is enough: 178 random bits cannot be guessed. */
 export function hashToken(token: string): string {
   return hash('sha256', token, 'hex');

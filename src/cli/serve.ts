@@ -6,14 +6,7 @@ import { type Logger, pino } from 'pino';
 import { hashToken } from '../auth/token.ts';
 import { EXIT_MS } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
-import {
-  ListenFailed,
-  LOOPBACK,
-  type Service,
-  type ShownSetting,
-  startService,
-  type TraceSettings,
-} from '../service.ts';
+import { ListenFailed, LOOPBACK, type Service, type ShownSetting, startService } from '../service.ts';
 import { type DatabaseAddress, shownDatabase } from '../store/database-url.ts';
 import { checkNotServed, openReader } from '../store/open-store.ts';
 import { consoleLink } from './console.ts';
@@ -86,7 +79,7 @@ async function start(
       corsOrigins: options.corsOrigin,
       trustedProxies: options.trustProxy,
       opsHosts: options.opsHost,
-      traces: traceSettings(log),
+      traces: readTraceSettings(process.env, warning => log.warn(warning)),
       ...(logRequests === 'on' && { logRequest: request => log.info(request, 'request completed') }),
     });
   } catch (error) {
@@ -96,16 +89,6 @@ async function start(
     if (isDeepStrictEqual(listen, ops))
       throw new Failure('--listen and --ops name the same address; give each its own', 2);
     throw new Failure(listenAdvice(error, error.address === ops ? '--ops' : '--listen'));
-  }
-}
-
-/** Plants are worth more than traces, so an invalid variable does not prevent the start. */
-function traceSettings(log: Logger): TraceSettings | undefined {
-  try {
-    return readTraceSettings(process.env);
-  } catch (error) {
-    log.warn(`no traces are sent: ${(error as Error).message}; correct it and start the service again`);
-    return undefined;
   }
 }
 

@@ -1,26 +1,21 @@
 /** Where a request belongs in a distributed trace. Ids are in hexadecimal, in lower case. */
 export interface TraceContext {
-  readonly traceId: string;
+  traceId: string;
   /** The span of the caller; undefined if the trace begins here. */
-  readonly parentId: string | undefined;
+  parentId: string | undefined;
   /** Whether a span of the request is exported. */
   isSampled: boolean;
-  /** The span of the commit that contains the plant; undefined before, or if it is not sampled. */
-  commit?: { readonly traceId: string; readonly spanId: string };
+  /** The span of the commit of its plant, if there is one. */
+  commit?: { traceId: string; spanId: string };
 }
 
-/** Ids are never all zeros. Version `ff` is invalid, and only later versions have more fields. */
+/** W3C Trace Context, level 1, sections 3.2 and 4.3. Only versions after 00 may be longer. */
 const TRACEPARENT =
-  /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+  /^(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/;
 
-/**
- * Reads a `traceparent` field, as W3C Trace Context, level 1, sections 3.2 and 4.3 require.
- *
- * @returns undefined if the field is absent or malformed: then it is ignored
- */
+/** @returns undefined if the field is absent or malformed: then it is ignored */
 export function traceContextOf(traceparent: string | undefined): TraceContext | undefined {
-  if (traceparent === undefined) return undefined;
-  const [, version, traceId, parentId, flags, rest] = TRACEPARENT.exec(traceparent) ?? [];
-  if (traceId === undefined || (version === '00' && rest !== undefined)) return undefined;
-  return { traceId, parentId, isSampled: (Number(`0x${flags}`) & 1) === 1 };
+  const match = traceparent === undefined ? null : TRACEPARENT.exec(traceparent);
+  if (match === null) return undefined;
+  return { traceId: match[1]!, parentId: match[2], isSampled: Number(`0x${match[3]}`) % 2 === 1 };
 }

@@ -23,11 +23,18 @@ const LONG_BODY_BUDGET_MS = 2;
 const ACCESS_TOKEN_UNCHECKED = 'the access token cannot be checked now; send this plant again shortly';
 const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be checked; send it again';
 
+/** What validates tokens. `accessTokens` is undefined if only own tokens are accepted. */
+export interface Credentials {
+  tokens: TokenCache;
+  accessTokens: AccessTokens | undefined;
+}
+
 /** A request that its token and the rate limit allow. */
 interface Admission {
   tokenId: number;
   /** Header fields of the response, whatever its status. */
   fields: HeaderFields;
+  trace?: TraceContext | undefined;
 }
 
 /**
@@ -45,18 +52,12 @@ export class CreatePlant {
   /** Settles when all long bodies so far are read. */
   #longBodiesRead: Promise<unknown> = Promise.resolve();
 
-  constructor(
-    tokens: TokenCache,
-    writer: PlantWriter,
-    bodyBytesMax: number,
-    rateLimit?: RateLimit,
-    accessTokens?: AccessTokens,
-  ) {
-    this.#tokens = tokens;
+  constructor(credentials: Credentials, writer: PlantWriter, bodyBytesMax: number, rateLimit?: RateLimit) {
+    this.#tokens = credentials.tokens;
+    this.#accessTokens = credentials.accessTokens;
     this.#writer = writer;
     this.bodyBytesMax = bodyBytesMax;
     this.#rateLimit = rateLimit;
-    this.#accessTokens = accessTokens;
   }
 
   /**
@@ -97,9 +98,9 @@ export class CreatePlant {
     return this.#tokens.lookUpCached(this.#accessTokens?.cachedSubjectHash(tokenHash) ?? tokenHash);
   }
 
-  /** Verifies an access token, after which `cachedTokenId` knows it. Undefined: none is accepted. */
-  verify(accessToken: string): Promise<unknown> | undefined {
-    return this.#accessTokens?.subjectHash(accessToken);
+  /** Verifies an access token. If it is valid, `cachedTokenId` knows it afterwards. */
+  async verify(accessToken: string): Promise<void> {
+    await this.#accessTokens?.subjectHash(accessToken);
   }
 
   /** Does {@link read} and {@link create} for a short body. It makes only one promise. */
@@ -138,11 +139,7 @@ export class CreatePlant {
   }
 
   /** Resolves when the plant is durable or rejected. The call itself already queues the plant. */
-  async create(
-    { tokenId, fields }: Admission,
-    reading: NewPlantReading,
-    trace?: TraceContext,
-  ): Promise<HttpResponse> {
+  async create({ tokenId, fields, trace }: Admission, reading: NewPlantReading): Promise<HttpResponse> {
     const { plant, error, message } = reading;
     if (plant === undefined) return errorResponse(error, message, fields);
     return writeResponse(plant, await this.#writer.write({ plant, recordedBy: tokenId, trace }), fields);

@@ -21,9 +21,6 @@ const FAST_PATH_PIPELINE_MAX = 1_024;
 /** The same for the bytes of their bodies: a client might not read the responses. */
 const FAST_PATH_PIPELINE_BYTES_MAX = 256 * 1024;
 
-/** Most header sections are shorter than this. A shorter text takes less time. */
-const USUAL_HEADERS_BYTES_MAX = 2 * 1024;
-
 const HEADERS_END = '\r\n\r\n';
 const FIRST_BYTE_OF_POST = 'P'.charCodeAt(0);
 
@@ -74,14 +71,15 @@ export class FastPathConnection {
   readonly #path: FastPath;
   readonly #responses: ResponseQueue;
   #state: keyof typeof FAST_PATH_TIMEOUT_MS = 'firstRequest';
+  /** The latest header section. Most clients repeat it, and its hash in a cache takes longer. */
+  #latestText = '';
+  #latestHeaders: FastPathHeaders | undefined;
   /** The first chunk of a request whose rest has not arrived. */
   #partialRequest: Buffer | undefined;
   /** When the last chunk arrived; ms, on the monotonic clock. */
   #arrivedAt = 0;
   /** Set while unprocessed bytes are back in the socket. The socket emits `end` after them. */
   #pauseReason: PauseReason | undefined;
-  /** The headers of the request that waits for the verification of its token. */
-  #unverified: FastPathHeaders | undefined;
 
   constructor(socket: Socket, path: FastPath) {
     this.#socket = socket;
@@ -160,27 +158,15 @@ export class FastPathConnection {
   #process(received: Buffer, start: number): number | PauseReason | 'incomplete' {
     const { createPlant, traceContextOf, isDraining } = this.#path.context;
     if (isDraining) return 'node';
-    // Searching this text costs less than searching the bytes.
-    let text = received.toString('latin1', start, start + USUAL_HEADERS_BYTES_MAX);
-    let headersLength = text.indexOf(HEADERS_END);
-    if (headersLength === -1 && received.length - start > USUAL_HEADERS_BYTES_MAX) {
-      const textEnd = start + FAST_PATH_HEADERS_BYTES_MAX + HEADERS_END.length;
-      text = received.toString('latin1', start, textEnd);
-      headersLength = text.indexOf(HEADERS_END);
-    }
-    if (headersLength === -1)
-      return received[start] === FIRST_BYTE_OF_POST && received.length - start <= FAST_PATH_HEADERS_BYTES_MAX
-        ? 'incomplete'
-        : 'node';
-    const headers = fastPathHeadersOf(text.slice(0, headersLength));
-    if (headers === undefined || headers.bodyBytes > Math.min(createPlant.bodyBytesMax, SHORT_BODY_BYTES_MAX))
-      return 'node';
+    const headers = this.#headersAt(received, start);
+    if (typeof headers === 'string') return headers;
     const tokenId = createPlant.cachedTokenId(headers.tokenHash);
     if (tokenId === undefined) {
-      this.#unverified = headers;
-      return headers.accessToken === undefined ? 'node' : 'unverified';
+      if (headers.accessToken === undefined) return 'node';
+      void createPlant.verify(headers.accessToken).then(() => this.#verified(headers.tokenHash));
+      return 'unverified';
     }
-    const bodyStart = start + headersLength + HEADERS_END.length;
+    const bodyStart = start + this.#latestText.length;
     const end = bodyStart + headers.bodyBytes;
     if (end > received.length) return 'incomplete';
     if (!this.#budget.hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'tickBudget';
@@ -201,6 +187,27 @@ export class FastPathConnection {
     return end;
   }
 
+  /** @returns the headers, whose text is then {@link #latestText}, or why there are none */
+  #headersAt(received: Buffer, start: number): FastPathHeaders | 'incomplete' | 'node' {
+    const latestEnd = start + this.#latestText.length;
+    if (this.#latestHeaders && received.toString('latin1', start, latestEnd) === this.#latestText)
+      return this.#latestHeaders;
+    // Searching this text costs less than searching the bytes.
+    const textEnd = start + FAST_PATH_HEADERS_BYTES_MAX + HEADERS_END.length;
+    const text = received.toString('latin1', start, textEnd);
+    const headersLength = text.indexOf(HEADERS_END);
+    if (headersLength === -1)
+      return received[start] === FIRST_BYTE_OF_POST && received.length - start <= FAST_PATH_HEADERS_BYTES_MAX
+        ? 'incomplete'
+        : 'node';
+    const headers = fastPathHeadersOf(text.slice(0, headersLength));
+    const bodyBytesMax = Math.min(this.#path.context.createPlant.bodyBytesMax, SHORT_BODY_BYTES_MAX);
+    if (headers === undefined || headers.bodyBytes > bodyBytesMax) return 'node';
+    this.#latestText = text.slice(0, headersLength + HEADERS_END.length);
+    this.#latestHeaders = headers;
+    return headers;
+  }
+
   #stop(rest: Buffer, reason: PauseReason | 'incomplete', isContinued: boolean): void {
     if (reason === 'incomplete' && !isContinued) {
       this.#partialRequest = rest;
@@ -211,18 +218,15 @@ export class FastPathConnection {
     this.#socket.pause();
     this.#socket.unshift(rest);
     if (reason === 'tickBudget') this.#budget.defer(() => this.#resume());
-    else if (reason === 'unverified') void this.#verify(this.#unverified!);
-    else this.proceed();
+    else if (reason !== 'unverified') this.proceed();
   }
 
   /** A token that stays unknown, such as a revoked one, goes to Node's HTTP server. */
-  async #verify({ accessToken, tokenHash }: FastPathHeaders): Promise<void> {
-    const { createPlant } = this.#path.context;
-    await createPlant.verify(accessToken!);
+  #verified(tokenHash: string): void {
     if (this.#pauseReason !== 'unverified') return;
-    if (createPlant.cachedTokenId(tokenHash) !== undefined) return this.#resume();
-    this.#pauseReason = 'node';
-    this.proceed();
+    if (this.#path.context.createPlant.cachedTokenId(tokenHash) === undefined) this.#pauseReason = 'node';
+    if (this.#pauseReason === 'node') this.proceed();
+    else this.#resume();
   }
 
   /** Reads again, unless the connection was closed or moved to Node's HTTP server before. */

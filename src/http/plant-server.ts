@@ -125,6 +125,6 @@ export class PlantServer {
     // The token may have been revoked while the body arrived or was read.
     const currentId = await createPlant.tokenId(admitted.tokenHash);
     if (typeof currentId !== 'number') return currentId;
-    return createPlant.create(admitted, reading, exchange.trace);
+    return createPlant.create({ ...admitted, trace: exchange.trace }, reading);
   }
 }

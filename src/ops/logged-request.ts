@@ -2,7 +2,6 @@ import { withoutTokens } from '../contract/bearer-token.ts';
 import { ERRORS } from '../contract/errors.ts';
 import { pathOf } from '../http/node-server.ts';
 import { type HttpResponse, isErrorName, type ReceivedRequest } from '../http/response.ts';
-import { traceFields } from './rate-limited-log.ts';
 
 /** A longer path, which no route has, is cut. */
 const PATH_LENGTH_MAX = 200;
@@ -35,7 +34,7 @@ export function loggedRequest(
     ...(request && { durationMs: Math.round((performance.now() - request.arrivedAt) * 1000) / 1000 }),
     bodyBytes: request?.bodyBytes ?? 0,
     ...(remoteAddress !== undefined && { remoteAddress }),
-    ...traceFields(request?.trace),
+    ...(request?.trace && { trace_id: request.trace.traceId }),
   };
 }
 

@@ -184,11 +184,7 @@ function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
       state.isDamaged,
     ],
     ['shutting_down', 'Whether the service is shutting down: 1 or 0.', state.isShuttingDown],
-    [
-      'spans_dropped_total',
-      'Spans that did not reach the collector of traces. Absent without a collector.',
-      state.spansDropped,
-    ],
+    ['spans_dropped_total', 'Spans that did not reach the collector of traces.', state.spansDropped],
     ['tokens', 'Known tokens, including expired and revoked ones.', state.tokensKnown],
     ['tokens_current', 'Whether the token table was read in the last 4 s: 1 or 0.', state.areTokensCurrent],
     ['flushes_total', 'Commits that were flushed to the disk.', flushes?.count],

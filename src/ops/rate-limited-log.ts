@@ -52,24 +52,19 @@ export function failureLog(
 
 /** Logs an event that may repeat often. `unsaid` counts the events since the last line. */
 export function rateLimitedLog(
-  log: (details: { err: unknown; unsaid: number; trace_id?: string }) => void,
+  log: (details: { err: unknown; unsaid: number; trace_id: string | undefined }) => void,
   rate = LOG_RATE,
-): (cause: unknown, trace?: TraceContext) => void {
+): (cause: unknown, request?: { trace: TraceContext | undefined }) => void {
   const takeLine = lineBucket(rate);
   let unsaid = 0;
-  return (cause, trace) => {
+  return (cause, request) => {
     if (!takeLine()) {
       unsaid++;
       return;
     }
-    log({ err: rawCause(cause), unsaid, ...traceFields(trace) });
+    log({ err: rawCause(cause), unsaid, trace_id: request?.trace?.traceId });
     unsaid = 0;
   };
-}
-
-/** The log field of a request or error in a trace, with the name that log viewers search for. */
-export function traceFields(trace: TraceContext | undefined): { trace_id?: string } {
-  return trace === undefined ? {} : { trace_id: trace.traceId };
 }
 
 /** The log gets the original error, not the one that was reworded for a person. */

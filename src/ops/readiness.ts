@@ -24,7 +24,6 @@ export interface ServiceState extends CommitStatistics {
   rejections: { perSecond: number; most: ErrorName | undefined };
   openConnections: number;
   isShuttingDown: boolean;
-  /** Undefined without a collector of traces. */
   spansDropped: number | undefined;
   tokensKnown: number;
   /** Whether the token table was read in the last 4 s. If not, no token is accepted. */

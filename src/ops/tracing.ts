@@ -3,133 +3,127 @@ import { type TraceContext, traceContextOf } from '../contract/trace-context.ts'
 import type { HttpResponse, ReceivedRequest } from '../http/response.ts';
 import type { PlantCommits, PlantWrite } from '../store/plant-store.ts';
 import { loggedRequest } from './logged-request.ts';
-import type { ServiceLog } from './rate-limited-log.ts';
-import { attributesOf, SpanExporter, type TraceSettings } from './span-exporter.ts';
+import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
 
-/** Other methods are `_OTHER`, so that a client cannot invent names of spans. */
-const METHODS = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|QUERY|TRACE)$/;
-/** The last 13 digits of a trace id are random; they fit into a double. */
-const RANDOM_DIGITS = 13;
-/** `SpanKind` and `Status.code` of OTLP. */
-const KIND = { internal: 1, server: 2 };
-const STATUS_ERROR = 2;
-
-/** Makes the spans of sampled requests, and of the commits that they shared. */
-export class Tracing {
-  readonly exporter: SpanExporter;
-  readonly #sampler: TraceSettings['sampler'];
-
-  constructor(settings: TraceSettings, log: ServiceLog) {
-    this.exporter = new SpanExporter(settings, log);
-    this.#sampler = settings.sampler;
-  }
-
-  /** @returns undefined if the request has no trace and begins none */
-  readonly contextOf = (traceparent: string | undefined): TraceContext | undefined => {
-    const { isParentBased, ratio } = this.#sampler;
-    const context = traceContextOf(traceparent);
-    if (context === undefined) {
-      const isSampled = Math.random() >= 1 - ratio;
-      return isSampled ? { traceId: randomId(16), parentId: undefined, isSampled } : undefined;
-    }
-    // All services of a trace decide by the same digits, so a trace is not cut into pieces.
-    if (!isParentBased) {
-      const random = Number(`0x${context.traceId.slice(-RANDOM_DIGITS)}`) / 16 ** RANDOM_DIGITS;
-      context.isSampled = random >= 1 - ratio;
-    }
-    return context;
-  };
-
-  /** Exports the server span, by the semantic conventions for HTTP (version 1.23 and later). */
-  responded(
-    response: Omit<HttpResponse, 'body'>,
-    request: ReceivedRequest | undefined,
-    remoteAddress: string | undefined,
-  ): void {
-    const { trace, arrivedAt } = request ?? {};
-    if (!trace?.isSampled) return;
-    this.exporter.add(() => {
-      const { method, path, status, result, id } = loggedRequest(response, request, remoteAddress);
-      const isKnown = METHODS.test(method!);
-      const route = path === '/plants' ? path : undefined;
-      return {
-        traceId: trace.traceId,
-        spanId: randomId(8),
-        parentSpanId: trace.parentId,
-        name: [isKnown ? method : 'HTTP', route].join(' ').trimEnd(),
-        kind: KIND.server,
-        ...timesSince(arrivedAt!),
-        attributes: attributesOf({
-          'http.request.method': isKnown ? method : '_OTHER',
-          'http.request.method_original': isKnown ? undefined : method,
-          'http.response.status_code': status,
-          'http.route': route,
-          'url.path': path,
-          'url.scheme': 'http',
-          'client.address': remoteAddress,
-          'error.type': status >= 500 ? String(status) : undefined,
-          'plant_store.result': result,
-          'plant_store.plant_id': id,
-        }),
-        links: trace.commit && [trace.commit],
-        status: status >= 500 ? { code: STATUS_ERROR } : {},
-      };
-    });
-  }
-
-  /** Wraps `commit`: the span of a batch is a trace of its own, to which its requests link. */
-  observed(commit: PlantCommits['commit']): PlantCommits['commit'] {
-    return async writes => {
-      const beganAt = performance.now();
-      const span = { traceId: randomId(16), spanId: randomId(8) };
-      if (!linkTraces(writes, span)) return commit(writes);
-      const ended = (status: object): void =>
-        this.exporter.add(() => ({
-          ...span,
-          name: 'commit',
-          kind: KIND.internal,
-          ...timesSince(beganAt),
-          attributes: attributesOf({ 'plant_store.batch_plants': writes.length }),
-          status,
-        }));
-      try {
-        const results = await commit(writes);
-        ended({});
-        return results;
-      } catch (cause) {
-        ended({ code: STATUS_ERROR });
-        throw cause;
-      }
-    };
-  }
+/** `resource` has the attributes of the service. The values of `headers` may be secrets. */
+export interface TraceSettings {
+  url: string;
+  headers: Record<string, string>;
+  resource: Record<string, string>;
+  /** Whether the caller decides for its requests. `ratio` is the sampled share of all others. */
+  isParentBased: boolean;
+  ratio: number;
 }
 
-/** @returns whether the batch has a sampled request */
-function linkTraces(writes: readonly PlantWrite[], span: TraceContext['commit']): boolean {
-  let hasSampled = false;
-  for (const { trace } of writes) {
-    if (!trace?.isSampled) continue;
-    trace.commit = span!;
-    hasSampled = true;
-  }
-  return hasSampled;
-}
+/** Spans that wait for the next request to the collector. Further spans are dropped. */
+const SPANS_MAX = 2_048;
+/** Interval of these requests. Each is aborted when the next one is due. */
+const EXPORT_INTERVAL_MS = 1_000;
+const FAILED = 'the trace collector takes no spans; they are dropped until it does';
+const FAILED_LOG_RATE = { burstLines: 1, intervalMs: 600_000 };
 
-function randomId(bytes: number): string {
-  return randomBytes(bytes).toString('hex');
-}
+export type Tracing = ReturnType<typeof startTracing>;
 
-/** @param beganAt ms on the monotonic clock, whose origin is the wall clock at the start */
-function timesSince(beganAt: number) {
-  const endedAt = performance.now();
-  const endedAtMs = Date.now();
+/** Makes the spans of sampled requests, by the semantic conventions for HTTP, and of their commits. */
+export function startTracing(settings: TraceSettings, log: ServiceLog) {
+  const { isParentBased, ratio } = settings;
+  const { add, ...exporter } = startExporter(settings, log);
   return {
-    startTimeUnixNano: nanoseconds(endedAtMs - (endedAt - beganAt)),
-    endTimeUnixNano: nanoseconds(endedAtMs),
+    ...exporter,
+    contextOf(traceparent: string | undefined): TraceContext | undefined {
+      const context = traceContextOf(traceparent);
+      if (context === undefined && Math.random() < ratio)
+        return { traceId: randomId(16), parentId: undefined, isSampled: true };
+      // The last 13 digits are random. Services with the same ratio sample the same traces.
+      if (context !== undefined && !isParentBased)
+        context.isSampled = Number(`0x${context.traceId.slice(-13)}`) >= 16 ** 13 * (1 - ratio);
+      return context;
+    },
+    responded(
+      response: Omit<HttpResponse, 'body'>,
+      request: ReceivedRequest | undefined,
+      remoteAddress: string | undefined,
+    ): void {
+      if (!request?.trace?.isSampled) return;
+      const { traceId, parentId, commit } = request.trace;
+      const { method, path, status, result, id } = loggedRequest(response, request, remoteAddress);
+      const route = path === '/plants' ? path : undefined;
+      const isError = status >= 500;
+      add(request.arrivedAt, {
+        ...{ traceId, spanId: randomId(8), parentSpanId: parentId, links: commit && [commit] },
+        ...{ name: route ? `${method} ${route}` : method, kind: 2, status: isError ? { code: 2 } : {} },
+        attributes: attributesOf({
+          ...{ 'http.request.method': method, 'http.response.status_code': status, 'http.route': route },
+          ...{ 'url.path': path, 'url.scheme': 'http', 'client.address': remoteAddress },
+          ...{ 'error.type': isError ? result : undefined },
+          ...{ 'plant_store.result': result, 'plant_store.plant_id': id },
+        }),
+      });
+    },
+    /** The span of a commit is a trace of its own, to which its requests link. */
+    observed: (commit: PlantCommits['commit']) => (writes: readonly PlantWrite[]) => {
+      const traces = writes.flatMap(({ trace }) => (trace?.isSampled ? [trace] : []));
+      if (traces.length === 0) return commit(writes);
+      const beganAt = performance.now();
+      const ids = { traceId: randomId(16), spanId: randomId(8) };
+      for (const trace of traces) trace.commit = ids;
+      const attributes = attributesOf({ 'plant_store.batch_plants': writes.length });
+      return commit(writes).finally(() => add(beganAt, { ...ids, name: 'commit', kind: 1, attributes }));
+    },
   };
 }
 
-/** A double has no room for nanoseconds since 1970, but for microseconds. */
-function nanoseconds(unixMs: number): string {
-  return `${Math.round(unixMs * 1000)}000`;
+/** Sends spans by OTLP over HTTP, in JSON. A failed request is not repeated. */
+function startExporter({ url, headers, resource }: TraceSettings, log: ServiceLog) {
+  const onFailure = rateLimitedLog(details => log.warn(details, FAILED), FAILED_LOG_RATE);
+  const service = { attributes: attributesOf(resource) };
+  const waiting: object[] = [];
+  let dropped = 0;
+  const send = async (): Promise<void> => {
+    const spans = waiting.splice(0);
+    if (spans.length === 0) return;
+    const scopeSpans = [{ scope: { name: 'plant-store' }, spans }];
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { ...headers, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ resourceSpans: [{ resource: service, scopeSpans }] }),
+        // A redirect would carry the secret header fields elsewhere.
+        redirect: 'error',
+        signal: AbortSignal.timeout(EXPORT_INTERVAL_MS),
+      });
+      await response.body?.cancel();
+      if (!response.ok) throw new Error(`the collector responded with status ${response.status}`);
+    } catch (cause) {
+      dropped += spans.length;
+      onFailure(cause);
+    }
+  };
+  const timer = setInterval(send, EXPORT_INTERVAL_MS);
+  return {
+    dropped: () => dropped,
+    /** @param beganAt ms on the monotonic clock */
+    add(beganAt: number, span: object): void {
+      const end = Date.now();
+      const start = end - (performance.now() - beganAt);
+      // A double has no room for nanoseconds since 1970, but for microseconds.
+      const [startTimeUnixNano, endTimeUnixNano] = [start, end].map(ms => `${Math.round(ms * 1000)}000`);
+      if (waiting.length >= SPANS_MAX) dropped++;
+      else waiting.push({ ...span, startTimeUnixNano, endTimeUnixNano });
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      clearInterval(timer);
+      await send();
+    },
+  };
 }
+
+/** Attributes in the JSON form of OTLP, without those that are undefined. */
+function attributesOf(values: Record<string, string | number | undefined>): object[] {
+  return Object.entries(values).flatMap(([key, value]) => {
+    if (value === undefined) return [];
+    return [{ key, value: typeof value === 'number' ? { intValue: value } : { stringValue: value } }];
+  });
+}
+
+const randomId = (bytes: number): string => randomBytes(bytes).toString('hex');

@@ -21,8 +21,6 @@ export interface StoreSettings {
   repeatedIdRule: RepeatedIdRule;
   /** How many connections carry plants into PostgreSQL. */
   connections: number;
-  /** Whether the service makes tokens while it runs, which needs one more right in PostgreSQL. */
-  createsTokens?: boolean | undefined;
 }
 
 /** An open store. Group commit is implemented once, above every engine. */
@@ -36,11 +34,10 @@ export interface StorageEngine extends PlantCommits, OperatorTables {
  * service uses an SQLite store. @throws {StoreRejected}
  */
 export async function openServedStore(settings: StoreSettings): Promise<StorageEngine & AsyncDisposable> {
-  const { database, ...engineSettings } = settings;
-
+  const { database, repeatedIdRule, connections } = settings;
   if (database.engine === 'postgres') {
     const { PostgresEngine } = await import('./postgres/postgres-engine.ts');
-    const engine = await PostgresEngine.open({ address: database.address, ...engineSettings });
+    const engine = await PostgresEngine.open({ address: database.address, repeatedIdRule, connections });
     return Object.assign(engine, { [Symbol.asyncDispose]: () => engine.close() });
   }
   // The lock comes first: a second service must not update the schema while the first one runs.
@@ -48,10 +45,7 @@ export async function openServedStore(settings: StoreSettings): Promise<StorageE
   parts.use(await takeServeLock(database.path));
   const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
   // SQLite puts the write-ahead log beside the file itself, not beside a symbolic link to it.
-  const engine = await SqliteEngine.open({
-    path: realpathSync(database.path),
-    repeatedIdRule: settings.repeatedIdRule,
-  });
+  const engine = await SqliteEngine.open({ path: realpathSync(database.path), repeatedIdRule });
   parts.defer(() => engine.close());
   const opened = parts.move();
   return Object.assign(engine, { [Symbol.asyncDispose]: () => opened.disposeAsync() });

@@ -3,15 +3,15 @@ import { createHmac } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { mock, suite, test } from 'node:test';
+import { mock, test } from 'node:test';
 import { exportJWK, exportSPKI, generateKeyPair, importJWK } from 'jose';
 import Provider from 'oidc-provider';
-import type { OpenIdSettings } from '../../src/auth/open-id-settings.ts';
 import { listen } from '../harness/loopback-server.ts';
 import {
   AUDIENCE,
   type HandMadeProvider,
   makeKey,
+  SCOPE,
   seconds,
   signedText,
   startProvider,
@@ -27,18 +27,12 @@ import { until } from '../harness/until.ts';
 const engines = await enginesUnderTest();
 
 /** A service that accepts tokens of this provider, and the reasons that it logs. */
-async function startService(
-  issuer: string,
-  { openId, ...settings }: Omit<TestSettings, 'openId'> & { openId?: Partial<OpenIdSettings> } = {},
-): Promise<RunningService & { reasons: string[] }> {
+async function startService(issuer: string, settings: TestSettings = {}, jwks?: string) {
   const reasons: string[] = [];
-  const log = {
-    info: () => {},
-    warn: (details: object) => reasons.push(String((details as { err: unknown }).err)),
-    error: () => {},
-  };
-  const provider = { issuer, audience: AUDIENCE, type: 'at+jwt', ...openId };
-  return Object.assign(await startTestService({ log, ...settings, openId: provider }), { reasons });
+  const warn = (details: object) => reasons.push(String((details as { err: unknown }).err));
+  const log = { info: () => {}, warn, error: () => {} };
+  const openId = { issuer, audience: AUDIENCE, scope: SCOPE, jwks, type: 'at+jwt' };
+  return Object.assign(await startTestService({ log, ...settings, openId }), { reasons });
 }
 
 /** To Node's HTTP server, which verifies a token once; a rejected one leaves the fast path first. */
@@ -48,52 +42,33 @@ async function send(service: RunningService, token: string): Promise<RawResponse
   return await connection.response();
 }
 
-const text = (value: unknown): string => JSON.stringify(value);
-
 /** Tokens that must be rejected, by the reason in the log. */
 const ATTACKS: [what: string, reason: RegExp, make: (provider: HandMadeProvider) => Promise<string>][] = [
   ['algorithm none', /"alg"/, async p => unsigned(p, 'none', () => '')],
   ['algorithm none with a signature', /"alg"/, async p => unsigned(p, 'nOnE', () => 'AAAA')],
-  [
-    'HS256 with the public key as the secret',
-    /"alg"/,
-    async p => {
-      const key = (await importJWK(p.keys[0]!.publicJwk, 'ES256', { extractable: true })) as CryptoKey;
-      const pem = await exportSPKI(key);
-      return unsigned(p, 'HS256', input => createHmac('sha256', pem).update(input).digest('base64url'));
-    },
-  ],
+  ['HS256 with the public key as the secret', /"alg"/, withPublicKeyAsSecret],
   ['another algorithm than that of the key', /no applicable key/, p => p.token({}, { alg: 'RS256' }, rsa)],
   ['a key by its address', /signature/, p => p.token({}, { jku: `${p.url}/attacker` }, stranger)],
   ['a certificate by its address', /signature/, p => p.token({}, { x5u: `${p.url}/attacker` }, stranger)],
   ['a key in the header', /signature/, p => p.token({}, { jwk: stranger.publicJwk }, stranger)],
-  ['a stranger’s key with a known kid', /signature/, p => p.token({}, {}, stranger)],
-  ['a critical extension', /crit/, p => p.token({}, { crit: ['urn:unknown'], 'urn:unknown': 1 })],
+  ['a critical extension', /not recognized/, p => p.token({}, { crit: ['urn:unknown'], 'urn:unknown': 1 })],
   ['a critical extension that the library knows', /crit/, p => p.token({}, { crit: ['b64'], b64: true })],
   ['the type of an ID token', /"typ"/, p => p.token({}, { typ: 'JWT' })],
-  ['no type', /"typ"/, p => p.token({}, { typ: undefined })],
   ['a repeated header parameter', /"alg" is repeated/, p => parts(p, '"alg":"none","alg":"ES256"', '"a":1')],
   ['a repeated claim', /"sub" is repeated/, p => parts(p, '"alg":"ES256"', '"sub":"eve","sub":"alice"')],
   ['more than 8 KiB', /too long/, p => p.token({ padding: 'a'.repeat(8192) })],
-];
-
-const CLAIM_ATTACKS: typeof ATTACKS = [
   ['no audience', /"aud"/, p => p.token({ aud: undefined })],
-  ['another audience', /"aud"/, p => p.token({ aud: `${AUDIENCE}/` })],
   ['a list of other audiences', /"aud"/, p => p.token({ aud: ['a', `${AUDIENCE}.evil`] })],
-  ['an empty list of audiences', /"aud"/, p => p.token({ aud: [] })],
   ['another issuer', /"iss"/, p => p.token({ iss: `${p.url}/` })],
-  ['no issuer', /"iss"/, p => p.token({ iss: undefined })],
   ['no subject', /"sub"/, p => p.token({ sub: undefined })],
-  ['a subject with a line break', /"sub"/, p => p.token({ sub: 'alice\nadmin', scope: 'plants:write' })],
+  ['a subject with a line break', /"sub"/, p => p.token({ sub: 'alice\nadmin' })],
   ['no expiry', /"exp"/, p => p.token({ exp: undefined })],
   ['an expiry in text', /"exp"/, p => parts(p, '"alg":"ES256"', `"exp":"${seconds(300)}"`)],
   ['an expiry of 1e300', /"exp"/, p => parts(p, '"alg":"ES256"', '"exp":1e300')],
-  ['an expiry of 1e400', /"exp"/, p => parts(p, '"alg":"ES256"', '"exp":1e400')],
   ['an expiry 31 s ago', /"exp"/, p => p.token({ exp: seconds(-31) })],
   ['a start in 40 s', /"nbf"/, p => p.token({ nbf: seconds(40) })],
   ['no scope', /"scope"/, p => p.token({ scope: undefined })],
-  ['a scope that contains the name', /"scope"/, p => p.token({ scope: 'plants:write2 xplants:write' })],
+  ['a scope that contains the name', /"scope"/, p => p.token({ scope: `${SCOPE}2 x${SCOPE}` })],
 ];
 
 const rsa = await makeKey('first', 'RS256');
@@ -103,57 +78,58 @@ const stranger = await makeKey('first');
 function unsigned(p: HandMadeProvider, alg: string, sign: (input: string) => string): string {
   const header = { alg, typ: 'at+jwt', kid: 'first' };
   const claims = { iss: p.url, aud: AUDIENCE, sub: 'alice', exp: seconds(300) };
-  const input = [header, claims].map(each => Buffer.from(text(each)).toString('base64url')).join('.');
-  return `${input}.${sign(input)}`;
+  const input = [header, claims].map(each => Buffer.from(JSON.stringify(each)).toString('base64url'));
+  return `${input.join('.')}.${sign(input.join('.'))}`;
+}
+
+async function withPublicKeyAsSecret(p: HandMadeProvider): Promise<string> {
+  const key = (await importJWK(p.keys[0]!.publicJwk, 'ES256', { extractable: true })) as CryptoKey;
+  const pem = await exportSPKI(key);
+  return unsigned(p, 'HS256', input => createHmac('sha256', pem).update(input).digest('base64url'));
 }
 
 /** A signed token with these members as text; the claims have the others, too. */
 function parts(p: HandMadeProvider, header: string, claims: string): Promise<string> {
-  const others = { iss: p.url, aud: AUDIENCE, scope: 'plants:write', sub: 'alice', exp: seconds(300) };
+  const others = { iss: p.url, aud: AUDIENCE, scope: SCOPE, sub: 'alice', exp: seconds(300) };
   const left = Object.entries(others).filter(([name]) => !claims.includes(`"${name}"`));
-  const payload = `{${claims},${text(Object.fromEntries(left)).slice(1)}`;
+  const payload = `{${claims},${JSON.stringify(Object.fromEntries(left)).slice(1)}`;
   return signedText(`{${header},"typ":"at+jwt","kid":"first"}`, payload, p.keys[0]!);
 }
 
-for (const [attacks, scope] of [
-  [ATTACKS, undefined],
-  [CLAIM_ATTACKS, 'plants:write'],
-] as const) {
-  test(`forged tokens are rejected, and the log says why (scope: ${scope})`, async t => {
+// A service logs 20 reasons at once.
+for (const attacks of [ATTACKS.slice(0, 15), ATTACKS.slice(15)]) {
+  test(`forged tokens are rejected, and the log says why (from ${attacks[0]![0]})`, async t => {
     await using provider = await startProvider();
-    await using service = await startService(provider.url, { openId: { scope } });
+    await using service = await startService(provider.url);
     for (const [what, reason, make] of attacks) {
       await t.test(what, async () => {
         const { status, headers, body } = await send(service, await make(provider));
-        assert.match(`${status} ${body}`, /^401 .*"error":(40101|40102)/);
-        if (what !== 'algorithm none') {
-          assert.match(headers.get('www-authenticate')!, /invalid_token/);
-          assert.match(service.reasons.join('\n'), reason);
-        }
-        service.reasons.length = 0;
+        assert.match(`${status} ${body}`, /^401 .*"error":40102/);
+        assert.match(headers.get('www-authenticate')!, /invalid_token/);
+        assert.match(service.reasons.splice(0).join('\n'), reason);
       });
     }
-    assert.equal((await send(service, await provider.token({ scope: 'read plants:write' }))).status, 200);
+    assert.equal((await send(service, await provider.token())).status, 200);
     assert.ok(!provider.requests.includes('/attacker'));
   });
 }
 
 test('valid tokens in each allowed form are accepted', async () => {
   await using provider = await startProvider();
-  await using service = await startService(provider.url, { openId: { scope: 'w' } });
+  await using service = await startService(provider.url);
   const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
   provider.keys = await Promise.all(algorithms.map(alg => makeKey(alg, alg)));
   const tokens = [
-    ...provider.keys.map(key => provider.token({ scope: 'w' }, {}, key)),
-    ...[['a', AUDIENCE], [AUDIENCE]].map(aud => provider.token({ scope: 'w', aud })),
-    provider.token({ scope: 'w', exp: seconds(-20), nbf: seconds(20) }),
-    provider.token({ scope: 'w' }, { typ: 'application/at+jwt' }),
-    ...[{ scp: 'r w' }, { scp: ['w'] }, { roles: ['w'] }].map(claims => provider.token(claims)),
+    ...provider.keys.map(key => provider.token({}, {}, key)),
+    provider.token({ aud: ['a', AUDIENCE], scope: `read ${SCOPE}` }),
+    provider.token({ exp: seconds(-20), nbf: seconds(20) }),
+    provider.token({}, { typ: 'application/at+jwt' }),
+    ...[{ scp: `r ${SCOPE}` }, { scp: [SCOPE] }, { roles: [SCOPE] }].map(claims =>
+      provider.token({ scope: undefined, ...claims }),
+    ),
   ];
-  for (const token of tokens) {
-    const { status } = await send(service, await token);
-    assert.equal(status, 200, service.reasons.join());
-  }
+  for (const token of tokens)
+    assert.equal((await send(service, await token)).status, 200, service.reasons.join());
 });
 
 test('a real provider: its tokens are accepted, and those for another service are not', async () => {
@@ -170,7 +146,7 @@ test('a real provider: its tokens are accepted, and those for another service ar
       resourceIndicators: {
         enabled: true,
         getResourceServerInfo: (_context: unknown, audience: string) => ({
-          ...{ scope: 'plants:write', audience, accessTokenFormat: 'jwt' },
+          ...{ scope: SCOPE, audience, accessTokenFormat: 'jwt' },
           jwt: { sign: { alg: 'RS256' } },
         }),
       },
@@ -181,56 +157,50 @@ test('a real provider: its tokens are accepted, and those for another service ar
     const response = await fetch(`${address.url}/token`, {
       method: 'POST',
       headers: { Authorization: `Basic ${btoa('app:secret')}` },
-      body: new URLSearchParams({ grant_type: 'client_credentials', scope: 'plants:write', resource }),
+      body: new URLSearchParams({ grant_type: 'client_credentials', scope: SCOPE, resource }),
     });
     return ((await response.json()) as { access_token: string }).access_token;
   };
-  await using service = await startService(address.url, { openId: { scope: 'plants:write' } });
+  await using service = await startService(address.url);
   assert.equal((await send(service, await tokenFor(AUDIENCE))).status, 200, service.reasons.join());
   assert.equal((await send(service, await tokenFor('https://other.example'))).status, 401);
 });
 
 for (const under of engines) {
-  suite(`subjects on ${under.name}`, () => {
-    test('a subject is one row, which names the plants, stays on the fast path and can be revoked', async () => {
-      await using provider = await startProvider();
-      const database = await under.newDatabase();
-      await using first = await startService(provider.url, { database });
-      const services = [first];
-      // Two services cannot share a file.
-      await using second =
-        under.name === 'SQLite' ? undefined : await startService(provider.url, { database });
-      if (second !== undefined) services.push(second);
-      const [one, other] = [await provider.token(), await provider.token({ iat: 1 })];
-      const connections = await Promise.all(
-        services.map(service => RawConnection.open(service.address.port)),
-      );
-      using stack = new DisposableStack();
-      for (const connection of connections) stack.use(connection);
-      const sendAll = async (token: string): Promise<number[]> => {
-        for (const connection of connections) connection.write(requestBytes(token));
-        return Promise.all(connections.map(async each => (await each.response()).status));
-      };
-      for (const token of [one, other, one])
-        assert.deepEqual(new Set(await sendAll(token)), new Set([200]), first.reasons.join());
-      assert.ok(!connections.some(isLeftToNode));
-      const label = `${provider.url} alice`;
-      const rows = await under.sql(
-        database,
-        `SELECT label, count(*) AS plants FROM plant_revision JOIN token ON token.id = recorded_by GROUP BY label`,
-      );
-      assert.deepEqual(
-        rows.map(row => [row.label, Number(row.plants)]),
-        [[label, 1]],
-      );
-      await using store = await openTokens(database);
-      assert.equal((await store.tokens()).filter(each => each.label === label).length, 1);
-      await store.revokeToken(label, Date.now());
-      await until('it is rejected everywhere', async () => (await sendAll(one)).every(s => s === 401));
-      const bob = await provider.token({ sub: 'bob' });
-      assert.deepEqual(new Set(await sendAll(bob)), new Set([200]));
-      assert.deepEqual(new Set(await sendAll(await provider.token({ iat: 2 }))), new Set([401]));
-    });
+  test(`a subject is one row, which names the plants and can be revoked, on ${under.name}`, async () => {
+    await using provider = await startProvider();
+    const database = await under.newDatabase();
+    await using stack = new AsyncDisposableStack();
+    const connections: RawConnection[] = [];
+    // Two services cannot share a file.
+    for (let count = under.name === 'SQLite' ? 1 : 2; count > 0; count--) {
+      const { address } = stack.use(await startService(provider.url, { database }));
+      connections.push(stack.use(await RawConnection.open(address.port)));
+    }
+    /** The status of every service. */
+    const sendAll = async (claims: object): Promise<number> => {
+      const token = await provider.token(claims);
+      for (const connection of connections) connection.write(requestBytes(token));
+      const responses = await Promise.all(connections.map(each => each.response()));
+      assert.equal(new Set(responses.map(({ status }) => status)).size, 1);
+      return responses[0]!.status;
+    };
+    for (const iat of [1, 2, 1]) assert.equal(await sendAll({ iat }), 200);
+    assert.ok(!connections.some(isLeftToNode));
+    const label = `${provider.url} alice`;
+    const query =
+      'SELECT DISTINCT label FROM plant_revision JOIN token ON token.id = recorded_by ORDER BY label';
+    assert.deepEqual(await under.sql(database, query), [{ label }]);
+    await using store = await openTokens(database);
+    assert.equal((await store.tokens()).filter(each => each.label === label).length, 1);
+    await store.revokeToken(label, Date.now());
+    for (const connection of connections)
+      await until('it is rejected', async () => {
+        connection.write(requestBytes(await provider.token()));
+        return (await connection.response()).status === 401;
+      });
+    assert.equal(await sendAll({ sub: 'bob' }), 200);
+    assert.equal(await sendAll({ iat: 3 }), 401);
   });
 }
 
@@ -248,15 +218,13 @@ test('keys are replaced under load, and no valid token is rejected', async () =>
     }
     assert.ok(!isLeftToNode(connection));
   });
-  const sendMore = async (): Promise<void> => {
+  const second = await makeKey('second');
+  const [first] = provider.keys;
+  for (const keys of [[first!], [second, first!], [second]]) {
+    provider.keys = keys;
     const before = sent;
-    await until('more are sent', () => sent > before + 50);
-  };
-  await Promise.race([Promise.all(load), sendMore()]);
-  provider.keys = [await makeKey('second'), ...provider.keys];
-  await Promise.race([Promise.all(load), sendMore()]);
-  provider.keys.pop();
-  await Promise.race([Promise.all(load), sendMore()]);
+    await Promise.race([Promise.all(load), until('more are sent', () => sent > before + 50)]);
+  }
   isOver = true;
   await Promise.all(load);
   assert.equal(provider.requests.filter(path => path === '/keys').length, 2);
@@ -268,14 +236,10 @@ test('while the provider is away, its last keys are used for a day', async () =>
   assert.equal((await send(service, await provider.token())).status, 200);
   provider.jwksResponse = { status: 500 };
   const { now } = Date;
-  for (const [hours, status] of [
-    [1, 200],
-    [23, 200],
-    [24, 503],
-  ] as const) {
+  for (const hours of [1, 23, 24]) {
     const clock = mock.method(Date, 'now', () => now() + hours * 3_600_000);
     const response = await send(service, await provider.token()).finally(() => clock.mock.restore());
-    assert.equal(response.status, status, `${hours} ${response.body}`);
+    assert.equal(response.status, hours < 24 ? 200 : 503, `${hours} ${response.body}`);
   }
   assert.match(service.reasons.join(), /status 500/);
 });
@@ -287,10 +251,11 @@ test('a flood of tokens with unknown keys reads the keys once, and own tokens st
   provider.requests.length = 0;
   provider.jwksResponse = { status: 500 };
   for (let round = 0; round < 5; round++) {
-    const tokens = Array.from({ length: 40 }, (_, index) =>
-      provider.token({}, { kid: `unknown ${round} ${index}` }),
+    const responses = await Promise.all(
+      Array.from({ length: 40 }, async (_, index) =>
+        send(service, await provider.token({}, { kid: `unknown ${round} ${index}` })),
+      ),
     );
-    const responses = await Promise.all(tokens.map(async token => send(service, await token)));
     assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([401]));
     assert.equal((await send(service, service.token)).status, 200);
   }
@@ -301,8 +266,6 @@ const KEYS = JSON.stringify({ keys: [] });
 const BAD_DOCUMENTS: [what: string, reason: RegExp, response: HandMadeProvider['jwksResponse']][] = [
   ['64 KiB and a byte', /longer than 65536 bytes/, { status: 200, body: KEYS.padEnd(65_537) }],
   ['a redirection', /fetch failed/, { status: 302, headers: { Location: '/moved' } }],
-  ['an error', /status 404/, { status: 404, body: KEYS }],
-  ['no JSON', /JSON/, { status: 200, body: '<html>' }],
   ['no keys', /malformed/, { status: 200, body: '[]' }],
 ];
 
@@ -323,7 +286,7 @@ test('keys come from a file', async () => {
   await using provider = await startProvider();
   const file = join(testFolder(), 'keys.json');
   writeFileSync(file, JSON.stringify({ keys: [provider.keys[0]!.publicJwk] }));
-  await using service = await startService(provider.url, { openId: { jwks: file } });
+  await using service = await startService(provider.url, {}, file);
   assert.equal((await send(service, await provider.token())).status, 200, service.reasons.join());
   assert.deepEqual(provider.requests, []);
 });
@@ -331,7 +294,6 @@ test('keys come from a file', async () => {
 const ISSUER = 'https://login.example';
 const WRONG_SETTINGS: [args: string[], says: RegExp][] = [
   [['--oidc-issuer', ISSUER], /need both --oidc-issuer and --oidc-audience/],
-  [['--oidc-issuer', ISSUER, '--oidc-audience', ''], /need both/],
   [['--oidc-audience', 'a'], /need both/],
   [['--oidc-issuer', 'http://login.example', '--oidc-audience', 'a'], /https address of the provider/],
   [['--oidc-issuer', ISSUER, '--oidc-audience', 'a', '--oidc-jwks', 'http://a.example/k'], /https address/],

@@ -3,6 +3,7 @@ import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { type LoopbackServer, listen } from './loopback-server.ts';
 
 export const AUDIENCE = 'https://plants.example';
+export const SCOPE = 'plants:write';
 
 /** An asymmetric key of the provider. */
 export interface ProviderKey {
@@ -18,11 +19,7 @@ export interface HandMadeProvider extends LoopbackServer {
   /** The response to the keys, instead of `keys`. */
   jwksResponse: { status: number; headers?: Record<string, string>; body?: string } | undefined;
   /** A valid token, except for these members. A member that is undefined is absent. */
-  token(
-    claims?: Record<string, unknown>,
-    header?: Record<string, unknown>,
-    key?: ProviderKey,
-  ): Promise<string>;
+  token(claims?: object, header?: object, key?: ProviderKey): Promise<string>;
 }
 
 export async function makeKey(kid: string, alg = 'ES256'): Promise<ProviderKey> {
@@ -46,7 +43,17 @@ export async function startProvider(): Promise<HandMadeProvider> {
     keys: [await makeKey('first')],
     requests: [],
     jwksResponse: undefined,
-    token: (claims, header, key = provider.keys[0]!) => signedToken(provider.url, key, claims, header),
+    token: (claims, header, { privateKey, publicJwk: { alg, kid } } = provider.keys[0]!) =>
+      new SignJWT({
+        iss: provider.url,
+        aud: AUDIENCE,
+        scope: SCOPE,
+        sub: 'alice',
+        exp: seconds(300),
+        ...claims,
+      })
+        .setProtectedHeader({ alg: alg!, kid: kid!, typ: 'at+jwt', ...header })
+        .sign(privateKey, { crit: { 'urn:unknown': true } }),
   };
   return provider;
 }
@@ -56,27 +63,10 @@ export function seconds(offset: number): number {
   return Math.floor(Date.now() / 1000) + offset;
 }
 
-async function signedToken(
-  issuer: string,
-  { privateKey, publicJwk }: ProviderKey,
-  claims?: Record<string, unknown>,
-  header?: Record<string, unknown>,
-): Promise<string> {
-  const payload = { iss: issuer, aud: AUDIENCE, sub: 'alice', exp: seconds(300), ...claims };
-  const { alg, kid } = publicJwk;
-  return await new SignJWT(payload)
-    .setProtectedHeader({ alg: alg!, kid, typ: 'at+jwt', ...header } as { alg: string })
-    .sign(privateKey, { crit: { 'urn:unknown': true } });
-}
-
 /** A JWT whose parts are these texts, signed with a key of ES256, also if they are malformed. */
-export async function signedText(
-  header: string,
-  payload: string,
-  { privateKey }: ProviderKey,
-): Promise<string> {
+export async function signedText(header: string, payload: string, key: ProviderKey): Promise<string> {
   const input = [header, payload].map(each => Buffer.from(each).toString('base64url')).join('.');
   const algorithm = { name: 'ECDSA', hash: 'SHA-256' };
-  const signature = await crypto.subtle.sign(algorithm, privateKey, Buffer.from(input));
+  const signature = await crypto.subtle.sign(algorithm, key.privateKey, Buffer.from(input));
   return `${input}.${Buffer.from(signature).toString('base64url')}`;
 }

@@ -26,7 +26,6 @@ interface PostgresSettings {
   repeatedIdRule: RepeatedIdRule;
   /** Maximum number of concurrent batches, each with its own connection. */
   connections: number;
-  createsTokens?: boolean | undefined;
 }
 
 /** A store in PostgreSQL or in an engine with its protocol. Any number of services may share it. */
@@ -50,10 +49,9 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
   static async open(settings: PostgresSettings): Promise<PostgresEngine> {
     const search = new HostSearch(settings.address, prepareCoordinator);
     const engine = new PostgresEngine(settings, search);
-    const rights = settings.createsTokens ? [...SERVICE_RIGHTS, 'INSERT on token'] : SERVICE_RIGHTS;
     const connection = await search.open(async opened => {
       engine.schemaSteps = await applySchemaSteps(opened);
-      await checkRights(opened, rights);
+      await checkRights(opened, SERVICE_RIGHTS);
       await engine.#workers.refresh(opened);
     });
     engine.#pool.add(connection);
