@@ -28,6 +28,7 @@ import type { ServiceState } from './ops/readiness.ts';
 import type { TraceSettings } from './ops/span-exporter.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import type { Tracing } from './ops/tracing.ts';
+import type { Sandbox } from './sandbox/sandbox.ts';
 import { plantWrite } from './store/audit/checksum.ts';
 import { openSearch, openServedStore, type StorageEngine, type StoreSettings } from './store/open-store.ts';
 import {
@@ -76,6 +77,8 @@ export interface ServiceSettings extends StoreSettings {
   openId?: OpenIdSettings | undefined;
   /** What the console shows of the service; undefined: no console. */
   console?: { database: string; settings: readonly ShownSetting[] } | undefined;
+  /** Makes the service fail on request. */
+  sandbox?: Sandbox | undefined;
   /** Called before the store has the first token. If it returns false, the store gets none. */
   handOverFirstToken: (token: string) => boolean;
   log: ServiceLog;
@@ -141,6 +144,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       ...{ isDamaged: damage.isKnown, lastRuns: damage.lastRuns, restartedAt },
       commitsFailingMs: commits.failingMs(),
       rejections: metrics.rejections,
+      notice: settings.sandbox?.notice,
       openConnections: server.openConnections,
       isShuttingDown: closing !== undefined,
       spansDropped: tracing?.exporter.dropped,
@@ -245,7 +249,8 @@ function plantServer(
   metrics: Metrics,
   { rejected, newest, senders, tracing }: Observers,
 ): PlantServer {
-  const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log, logRequest } = settings;
+  const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log, logRequest, sandbox } = settings;
+  const Operation = sandbox?.operation ?? CreatePlant;
   const trustedProxies = settings.trustedProxies && trustedProxiesOf(settings.trustedProxies);
   // The checksum is made in the call that has the parsed plant, so it covers everything after it.
   const checksumming: PlantWriter = {
@@ -255,15 +260,18 @@ function plantServer(
     log.error(details, 'a request failed: unexpected internal error'),
   );
   return new PlantServer({
-    createPlant: new CreatePlant(
+    createPlant: new Operation(
       tokens,
       checksumming,
       bodyBytesMax,
       rateLimit && new RateLimit(rateLimit),
       accessTokens,
     ),
+    ...(sandbox && { mark: sandbox.mark }),
     corsOrigins,
-    documentation: docs ? documentationOf(VERSION, publicUrl) : undefined,
+    documentation: docs
+      ? documentationOf(`${VERSION} ${sandbox?.notice ?? ''}`.trim(), publicUrl)
+      : undefined,
     traceContextOf: tracing?.contextOf ?? traceContextOf,
     onInternalError: (cause, { trace }) => logInternalError(cause, trace),
     onResponse: (response, request, socket) => {

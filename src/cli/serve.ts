@@ -6,6 +6,7 @@ import { type Logger, pino } from 'pino';
 import { hashToken } from '../auth/token.ts';
 import { EXIT_MS } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 import {
   ListenFailed,
   LOOPBACK,
@@ -18,7 +19,7 @@ import { type DatabaseAddress, shownDatabase } from '../store/database-url.ts';
 import { checkNotServed, openReader } from '../store/open-store.ts';
 import { consoleLink } from './console.ts';
 import { onFirstSignal } from './interruption.ts';
-import { readDatabase } from './options/database-option.ts';
+import { DEFAULT_DATABASE_URL, readDatabase } from './options/database-option.ts';
 import { addServeOptions, readOpenId, type ServeOptions, urlOf } from './options/serve-options.ts';
 import { readTraceSettings } from './options/trace-settings.ts';
 import { Failure } from './output/failure.ts';
@@ -40,14 +41,16 @@ Examples:
     .action(serve);
 }
 
-async function serve(options: ServeOptions, command: Command): Promise<void> {
+export async function serve(options: ServeOptions, command: Command, sandbox?: Sandbox): Promise<void> {
   const database = readDatabase(options);
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, logOutput());
   // A reader of the output may send a signal at once, so the listener comes first.
   const signal = firstSignal();
   // The limit also applies to a shutdown that begins before the store is open.
   void signal.then(() => setTimeout(endLate, EXIT_MS, log).unref());
-  const service = await start(database, options, command, log);
+  if (sandbox !== undefined) log.warn(sandbox.notice);
+  const service = await start(database, options, command, log, sandbox);
+  sandbox?.files.tokens.append();
   await greet(service, options, command, database);
   log.info(
     { database: shownDatabase(database), address: service.address, ops: service.opsAddress },
@@ -68,12 +71,13 @@ async function start(
   options: ServeOptions,
   command: Command,
   log: Logger,
+  sandbox?: Sandbox,
 ): Promise<Service> {
   const { listen, ops, connections, rateLimit, logRequests } = options;
   const hasConsole = (options.console ?? (LOOPBACK.test(ops.host) ? 'on' : 'off')) === 'on';
   try {
     return await startService({
-      ...{ database, listen, ops, connections, rateLimit, log },
+      ...{ database, listen, ops, connections, rateLimit, log, sandbox },
       repeatedIdRule: options.repeatedId,
       openId: readOpenId(options),
       bodyBytesMax: options.bodyLimit,
@@ -188,7 +192,8 @@ async function greet(
     const link = code && consoleLink({ ...ops, port: opsAddress.port }, code);
     const isDefault = (option: string): boolean => command.getOptionValueSource(option) === 'default';
     const again = ['npx plant-store console'];
-    if (!isDefault('database')) again.push(`--database '${shownDatabase(database)}'`);
+    if (shownDatabase(database) !== DEFAULT_DATABASE_URL)
+      again.push(`--database '${shownDatabase(database)}'`);
     if (!isDefault('ops')) again.push(`--ops ${ops.host}:${opsAddress.port}`);
     if (link !== undefined) console.error(`Console (this link works once, within 5 minutes): ${link}`);
     console.error(`For another link to the console: ${again.join(' ')}`);
