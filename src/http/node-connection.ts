@@ -162,8 +162,9 @@ export class NodeConnection {
     const headers = fieldsOf(response, isClosing, documentation !== undefined);
     headers.push(...crossOriginFields(corsOrigins, request.rawHeaders));
     headers.push(...(mark?.(response, serverResponse) ?? []));
-    if (response.ending === 'within') serverResponse.on('finish', () => this.#socket.destroy());
-    serverResponse.writeHead(response.status, headers).end(response.body);
+    serverResponse.writeHead(response.status, headers);
+    if (response.ending !== 'within') serverResponse.end(response.body);
+    else serverResponse.end(response.body.slice(0, response.body.length / 2), () => this.#socket.destroy());
   }
 
   /** While responses are pending, only the rest of a body is parsed. */

@@ -80,7 +80,7 @@ function withFault(response: HttpResponse, text: string, lose: string | undefine
   const headers = [...response.headers, APPLIED, `sandbox, ${text}`];
   if (lose === undefined) return { ...response, headers };
   if (lose !== 'half') return { ...response, ending: 'before' };
-  return { ...response, headers, body: response.body.slice(0, response.body.length / 2), ending: 'within' };
+  return { ...response, headers, ending: 'within' };
 }
 
 /** Errors after which the service closes the connection. */

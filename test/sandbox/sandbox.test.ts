@@ -1,0 +1,271 @@
+import assert from 'node:assert/strict';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import createFetchClient from 'openapi-fetch';
+import { hashToken } from '../../src/auth/token.ts';
+import { PlantStore, PlantStoreError } from '../../src/client/plant-store.ts';
+import { ERRORS } from '../../src/contract/errors.ts';
+import { sandboxOf } from '../../src/sandbox/sandbox.ts';
+import { sandboxFilesOf } from '../../src/sandbox/sandbox-files.ts';
+import { client as heyApi } from '../client/generated/client.gen.ts';
+import { createPlant } from '../client/generated/sdk.gen.ts';
+import { runProgram, sendPlant, startServe } from '../harness/program.ts';
+import {
+  ask,
+  chunked,
+  RawConnection,
+  type RawResponse,
+  type RequestParts,
+  requestBytes,
+} from '../harness/raw-connection.ts';
+import { addToken, startTestService, type TestSettings } from '../harness/running-service.ts';
+import { storedRevisions } from '../harness/stored-revisions.ts';
+import { testFolder } from '../harness/test-folder.ts';
+
+/** The ids of these tests are exact numbers; docs/generated-clients.md has the general form. */
+Object.assign(BigInt.prototype, {
+  toJSON(this: bigint) {
+    return Number(this);
+  },
+});
+
+/** What fails for two requests with the same id, and works then. */
+const TRANSIENT = [408, 429, 500, 50301, 50302, 50303].map(code => `code=${code}`);
+const LOST = ['lose=request', 'lose=response', 'lose=half'];
+const SURVIVED = [...TRANSIENT, ...LOST, 'delay=0.1', 'code=503, lose=half', 'delay=0.1, lose=response'];
+
+/** A sandbox in this process, with functions for its tests. */
+async function startSandbox(settings: TestSettings = {}) {
+  const path = join(testFolder(), 'plants.db');
+  const files = sandboxFilesOf(path);
+  const sandbox = sandboxOf(files, '');
+  const service = await startTestService({ ...settings, database: `sqlite:${path}`, sandbox });
+  const { port } = service.address;
+  const send = (id: number, prefer: string | string[], parts?: RequestParts) =>
+    ask(port, service.token, { ...parts, body: `{"id":${id},"name":"A"}`, headers: { Prefer: prefer } });
+  /** A token whose requests all prefer this. */
+  const tokenFor = async (prefer: string) => {
+    const token = await addToken(service.database, prefer);
+    files.tokens.append({ hash: hashToken(token), prefer });
+    return token;
+  };
+  const revisions = async () =>
+    (await storedRevisions(service.database)).map(each => `${each.plant.id}:${each.revision}`);
+  return { ...service, path, port, send, tokenFor, revisions };
+}
+
+/** Without what differs between two responses for other reasons. */
+function comparable({ status, headers, body }: RawResponse) {
+  const others = [...headers].filter(([name]) => !['date', 'preference-applied'].includes(name));
+  return { status, headers: Object.fromEntries(others.sort()), body };
+}
+
+const PREFERENCES: [prefer: string | string[], status: number, applied: string][] = [
+  ['', 200, 'sandbox'],
+  ['code=503', 503, 'sandbox, code=503'],
+  ['CODE = "40003"', 400, 'sandbox, code=40003'],
+  ['code=idTaken; why="a, b", times=7', 400, 'sandbox, code=idTaken, times=7'],
+  [['respond-async, wait=10', 'code=429'], 429, 'sandbox, code=429'],
+  ['code=404, code=503', 404, 'sandbox, code=404'],
+  ['a="b, code=500", code=4\\05', 200, 'sandbox'],
+  ['a="\\", code=500", code="4\\05"', 405, 'sandbox, code=405'],
+  ['code=503;', 503, 'sandbox, code=503'],
+  ['code, code=, code=200, code=999, code=toString', 200, 'sandbox'],
+  ['delay=61, delay=-1, delay=1e1, delay=x, lose=all, times=0, times=2', 200, 'sandbox'],
+  ['"code=503', 200, 'sandbox'],
+  ['delay=0.05', 200, 'sandbox, delay=0.05'],
+];
+
+test('a request asks for faults as RFC 7240 says, and anything else is ignored', async () => {
+  await using sandbox = await startSandbox();
+  for (const [index, [prefer, status, applied]] of PREFERENCES.entries()) {
+    const { headers, ...response } = await sandbox.send(index, prefer);
+    assert.deepEqual([response.status, headers.get('preference-applied')], [status, applied], String(prefer));
+  }
+});
+
+/** Requests that a service rejects with these errors. */
+const REJECTED: [number, RequestParts][] = [
+  [40000, { headers: { Host: null } }],
+  [40001, { body: '{' }],
+  [40003, { body: '{"id":1,"name":"B"}' }],
+  [40101, { headers: { Authorization: null } }],
+  [40102, { headers: { Authorization: 'Bearer plant_unknown' } }],
+  [40401, { target: '/plant' }],
+  [40501, { method: 'GET' }],
+  [41301, { body: 'x'.repeat(1000) }],
+  [41501, { headers: { 'Content-Type': 'text/plain' } }],
+  [41502, { headers: { 'Content-Encoding': 'gzip' } }],
+  [43101, { headers: { Long: 'x'.repeat(17_000) } }],
+];
+
+test('code= gives the response of a service, on any connection, and stores nothing', async () => {
+  const settings = { bodyBytesMax: 500, repeatedIdRule: 'reject' } as const;
+  await using sandbox = await startSandbox(settings);
+  await using service = await startTestService(settings);
+  assert.equal((await ask(service.address.port, service.token)).status, 200);
+  for (const [code, parts] of REJECTED) {
+    const real = await ask(service.address.port, service.token, parts);
+    assert.deepEqual(comparable(await sandbox.send(1, `code=${code}`)), comparable(real));
+    // The sandbox itself gives this error, too, whatever the request prefers.
+    const own = await ask(sandbox.port, sandbox.token, {
+      ...parts,
+      headers: { Prefer: 'code=500', ...parts.headers },
+    });
+    if (code !== 40003) assert.deepEqual(comparable(own), comparable(real));
+    if (code !== 40003) assert.equal(own.headers.get('preference-applied'), 'sandbox');
+  }
+  for (const { number, status, retry } of Object.values(ERRORS)) {
+    using connection = await RawConnection.open(sandbox.port);
+    connection.write(requestBytes(sandbox.token, { headers: { Prefer: `code=${number}` } }));
+    const { headers, body } = await connection.response();
+    assert.equal(JSON.parse(body).error, number);
+    assert.equal(headers.get('retry-after'), [429, 503].includes(status) && retry ? '1' : undefined);
+    if (headers.get('connection') === 'close') assert.equal(await connection.ended, 'closed');
+  }
+  assert.deepEqual(await sandbox.revisions(), []);
+});
+
+test('delay= and lose= act where they say, and times= ends them for each id', async () => {
+  await using sandbox = await startSandbox();
+  const beganAt = performance.now();
+  assert.equal((await sandbox.send(1, 'delay=0.5')).status, 200);
+  assert.ok(performance.now() - beganAt >= 499);
+  for (const [index, lose] of LOST.entries()) {
+    const id = 2 + index;
+    const bytes = requestBytes(sandbox.token, {
+      body: `{"id":${id},"name":"Ficus"}`,
+      headers: { Prefer: `${lose}, times=2` },
+    });
+    for (let time = 0; time < 2; time++) {
+      using connection = await RawConnection.open(sandbox.port);
+      connection.write(bytes);
+      await connection.ended;
+      assert.match(connection.unread, lose === 'lose=half' ? /^HTTP\/1\.1 200 .*\r\n\r\n\{"name":$/s : /^$/);
+    }
+    assert.equal((await sandbox.revisions()).includes(`${id}:1`), lose !== 'lose=request');
+    using connection = await RawConnection.open(sandbox.port);
+    connection.write(bytes);
+    const { status, headers } = await connection.response();
+    assert.deepEqual([status, headers.get('preference-applied')], [200, 'sandbox']);
+  }
+  assert.deepEqual(await sandbox.revisions(), ['1:1', '2:1', '3:1', '4:1']);
+});
+
+test('the client survives each transient case, and reports each other one', async () => {
+  await using sandbox = await startSandbox();
+  const codes = Object.values(ERRORS).map(({ number }) => `code=${number}`);
+  const cases = [...new Set([...SURVIVED, ...codes])];
+  const sent = cases.map(async (prefer, index) => {
+    const client = new PlantStore({ url: sandbox.url, token: await sandbox.tokenFor(`${prefer}, times=2`) });
+    const plant = { id: BigInt(index), name: prefer };
+    const error = await client.createPlant(plant).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    assert.ok(error === undefined || error instanceof PlantStoreError);
+    // After a rejection, the same plant is stored as soon as the cause is gone.
+    if (error !== undefined) assert.equal(`code=${error.error}`, prefer);
+    assert.ok(error === undefined || !SURVIVED.includes(prefer), `${prefer}: ${error}`);
+    return error === undefined ? [`${index}:1`] : [];
+  });
+  const stored = (await Promise.all(sent)).flat();
+  assert.deepEqual(await sandbox.revisions(), stored);
+});
+
+test('import survives each transient case', async () => {
+  await using sandbox = await startSandbox();
+  const rows = (index: number) => Array.from({ length: 10 }, (_, row) => `${index * 100 + row},name\n`);
+  const runs = SURVIVED.map(async (prefer, index) => {
+    const token = await sandbox.tokenFor(`${prefer}, times=2`);
+    const args = ['import', '-', '--url', sandbox.url, '--token', token];
+    const { exitCode, stdout, stderr } = await runProgram(args, {
+      stdin: `id,name\n${rows(index).join('')}`,
+    });
+    assert.equal(exitCode, 0, `${prefer}: ${stderr}`);
+    assert.match(stdout, / 0 revised, 0 rejected/);
+  });
+  await Promise.all(runs);
+  const expected = SURVIVED.flatMap((_, index) => rows(index).map(row => row.replace(',name\n', ':1')));
+  assert.deepEqual(await sandbox.revisions(), expected);
+});
+
+test('the generated clients survive each transient case if the program repeats the call', async () => {
+  await using sandbox = await startSandbox();
+  const headers = { Authorization: `Bearer ${sandbox.token}` };
+  const openApiFetch = createFetchClient({ baseUrl: sandbox.url, headers });
+  heyApi.setConfig({ baseUrl: sandbox.url, auth: sandbox.token });
+  let id = 0n;
+  for (const prefer of SURVIVED) {
+    const options = { headers: { Prefer: `${prefer}, times=1` } };
+    const calls = [
+      (body: { id: bigint; name: string }) =>
+        openApiFetch.POST('/plants' as never, { ...options, body } as never),
+      (body: { id: bigint; name: string }) => createPlant({ ...options, body }),
+    ];
+    for (const call of calls) {
+      const body = { id: ++id, name: 'A' };
+      const attempts = [];
+      while (attempts.at(-1) !== 200) {
+        attempts.push(
+          await call(body).then(
+            ({ response }) => response!.status,
+            () => 'lost',
+          ),
+        );
+        assert.ok(attempts.length <= 2, `${prefer}: ${attempts}`);
+      }
+      assert.equal(attempts.length, prefer === 'delay=0.1' ? 1 : 2, prefer);
+    }
+  }
+  assert.deepEqual(
+    await sandbox.revisions(),
+    Array.from({ length: Number(id) }, (_, index) => `${index + 1}:1`),
+  );
+});
+
+test('without a sandbox, Prefer changes nothing, on the fast path and on Node', async () => {
+  await using service = await startTestService();
+  for (const path of [{}, chunked('{"id":1,"name":"A"}')]) {
+    await ask(service.address.port, service.token, path);
+    const [plain, prefers] = await Promise.all(
+      [{}, { Prefer: 'code=503, lose=response, delay=9' }].map(fields =>
+        ask(service.address.port, service.token, { ...path, headers: { ...path.headers, ...fields } }),
+      ),
+    );
+    assert.deepEqual(comparable(prefers!), comparable(plain!));
+    assert.ok(!prefers!.headers.has('preference-applied'));
+  }
+});
+
+test('the command keeps to its own store, says what it is, and reports what clients did', async () => {
+  const cwd = testFolder();
+  const database = 'sqlite:./sandbox/plant-store.db';
+  await using serve = await startServe(database, ['--prefer', 'code=503, times=1'], {
+    command: 'sandbox',
+    cwd,
+  });
+  assert.equal(statSync(join(cwd, 'sandbox/plant-store.db-first-token')).mode & 0o777, 0o600);
+  assert.match(serve.logged()[0]!, /"level":40,.*this is a sandbox/);
+  assert.match(await (await fetch(`${serve.url}/docs`)).text(), /this is a sandbox/);
+  const created = await runProgram(
+    ['token', 'create', 'lossy', '--prefer', 'lose=response', '--database', database],
+    { cwd },
+  );
+  const lossy = created.stdout.trimEnd();
+  const statuses = [];
+  for (const id of [1n, 1n, 2n, 3n, 3n]) statuses.push(await sendPlant(serve.url, serve.token, id));
+  assert.deepEqual(statuses, [503, 200, 503, 503, 200]);
+  await assert.rejects(sendPlant(serve.url, lossy, 4n));
+  await assert.rejects(sendPlant(serve.url, lossy, 4n));
+  await serve.stop('SIGTERM');
+  const { stdout } = await runProgram(['sandbox', 'report', '--database', database], { cwd });
+  assert.equal(
+    stdout,
+    `ASKED FOR          REQUESTS  RETRIES  IDS RETRIED  IDS GIVEN UP  IDS CHANGED
+code=503, times=1  5         2        2            1             0
+lose=response      2         1        1            1             0
+`,
+  );
+});
