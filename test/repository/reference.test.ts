@@ -29,9 +29,13 @@ type Command = Awaited<ReturnType<(typeof COMMANDS)[string]>>;
 async function namedCommands(): Promise<[name: string, command: Command][]> {
   const commands = await Promise.all(Object.values(COMMANDS).map(load => load()));
   return commands.flatMap(command =>
-    command.commands.length === 0
-      ? [[command.name(), command]]
-      : command.commands.map((each): [string, Command] => [`${command.name()} ${each.name()}`, each]),
+    // A command with options does something without a subcommand, too.
+    [
+      ...(command.options.length > 0 || command.commands.length === 0
+        ? [[command.name(), command] as [string, Command]]
+        : []),
+      ...command.commands.map((each): [string, Command] => [`${command.name()} ${each.name()}`, each]),
+    ],
   );
 }
 
@@ -47,7 +51,10 @@ test('docs/reference.md lists every setting with its environment variable and de
   const commands = await namedCommands();
   const listed = tableOf('Command', 'Flag').flatMap(([names, flag, variable, initial]) =>
     codesOf(names!)
-      .flatMap(each => commands.filter(([name]) => name === each || name.startsWith(`${each} `)))
+      .flatMap(each => {
+        const exact = commands.filter(([name]) => name === each);
+        return exact.length > 0 ? exact : commands.filter(([name]) => name.startsWith(`${each} `));
+      })
       // A default is the only text of its cell.
       .map(([name]) =>
         [name, codesOf(flag!), codesOf(variable!), /^`([^`]+)`$/.exec(initial!)?.[1]].join(' '),
