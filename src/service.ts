@@ -251,6 +251,7 @@ function plantServer(
 ): PlantServer {
   const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log, logRequest, sandbox } = settings;
   const Operation = sandbox?.operation ?? CreatePlant;
+  const title = `${VERSION} ${sandbox?.notice ?? ''}`.trim();
   const trustedProxies = settings.trustedProxies && trustedProxiesOf(settings.trustedProxies);
   // The checksum is made in the call that has the parsed plant, so it covers everything after it.
   const checksumming: PlantWriter = {
@@ -269,9 +270,7 @@ function plantServer(
     ),
     ...(sandbox && { mark: sandbox.mark }),
     corsOrigins,
-    documentation: docs
-      ? documentationOf(`${VERSION} ${sandbox?.notice ?? ''}`.trim(), publicUrl)
-      : undefined,
+    documentation: docs ? documentationOf(title, publicUrl) : undefined,
     traceContextOf: tracing?.contextOf ?? traceContextOf,
     onInternalError: (cause, { trace }) => logInternalError(cause, trace),
     onResponse: (response, request, socket) => {

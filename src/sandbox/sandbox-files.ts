@@ -17,27 +17,22 @@ export type SandboxFiles = ReturnType<typeof sandboxFilesOf>;
 export function sandboxFilesOf(store: string) {
   const exists = existsSync(store);
   const marker = `${exists ? realpathSync(store) : resolve(store)}-sandbox`;
-  const tokens = new JsonLinesFile<{ hash: string; prefer: string }>(marker);
-  const requests = new JsonLinesFile<RecordedLine>(`${marker}-requests`);
+  const tokens = jsonLinesFile<{ hash: string; prefer: string }>(marker);
+  const requests = jsonLinesFile<RecordedLine>(`${marker}-requests`);
   return { tokens, requests, isMarked: exists ? existsSync(marker) : undefined };
 }
 
-class JsonLinesFile<Line> {
-  readonly #path: string;
-
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  /** Creates the file if it is missing, also without a line. */
-  append(...lines: Line[]): void {
-    const text = lines.map(line => `${JSON.stringify(line)}\n`).join('');
-    appendFileSync(this.#path, text, { mode: 0o600 });
-  }
-
-  /** Reads all lines, but not a last one that is cut off. */
-  read(): Line[] {
-    const lines = existsSync(this.#path) ? readFileSync(this.#path, 'utf8').split('\n') : [];
-    return lines.slice(0, -1).map(line => JSON.parse(line) as Line);
-  }
+function jsonLinesFile<Line>(path: string) {
+  return {
+    /** Creates the file if it is missing, also without a line. */
+    append: (...lines: Line[]): void => {
+      const text = lines.map(line => `${JSON.stringify(line)}\n`).join('');
+      appendFileSync(path, text, { mode: 0o600 });
+    },
+    /** Reads all lines, but not a last one that is cut off. */
+    read: (): Line[] => {
+      const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : [];
+      return lines.slice(0, -1).map(line => JSON.parse(line) as Line);
+    },
+  };
 }

@@ -55,7 +55,9 @@ export function sandboxOf(files: SandboxFiles, prefer: string) {
           : catalogueResponse(code ?? 'internal', admission.fields);
       if (text !== '') {
         await delay(delayMs, undefined, { ref: false });
-        response = withFault(response, text, lose);
+        const headers = [...response.headers, APPLIED, `sandbox, ${text}`];
+        const ending = lose === 'half' ? 'within' : 'before';
+        response = { ...response, headers, ...(lose !== undefined && { ending }) };
       }
       requests.set(response, request);
       return response;
@@ -74,13 +76,6 @@ export function sandboxOf(files: SandboxFiles, prefer: string) {
   };
 
   return { notice: NOTICE, files, operation: FaultyCreatePlant, mark };
-}
-
-function withFault(response: HttpResponse, text: string, lose: string | undefined): HttpResponse {
-  const headers = [...response.headers, APPLIED, `sandbox, ${text}`];
-  if (lose === undefined) return { ...response, headers };
-  if (lose !== 'half') return { ...response, ending: 'before' };
-  return { ...response, headers, ending: 'within' };
 }
 
 /** Errors after which the service closes the connection. */

@@ -28,15 +28,12 @@ type Command = Awaited<ReturnType<(typeof COMMANDS)[string]>>;
 /** The commands with their names, such as `token create`. */
 async function namedCommands(): Promise<[name: string, command: Command][]> {
   const commands = await Promise.all(Object.values(COMMANDS).map(load => load()));
-  return commands.flatMap(command =>
-    // A command with options does something without a subcommand, too.
-    [
-      ...(command.options.length > 0 || command.commands.length === 0
-        ? [[command.name(), command] as [string, Command]]
-        : []),
-      ...command.commands.map((each): [string, Command] => [`${command.name()} ${each.name()}`, each]),
-    ],
-  );
+  const named = commands.flatMap((command): [string, Command][] => [
+    [command.name(), command],
+    ...command.commands.map((each): [string, Command] => [`${command.name()} ${each.name()}`, each]),
+  ]);
+  // Without an option, a command with subcommands does nothing by itself.
+  return named.filter(([, command]) => command.options.length > 0 || command.commands.length === 0);
 }
 
 test('docs/reference.md lists every command with its arguments, and no other', async () => {

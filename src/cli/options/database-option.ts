@@ -9,10 +9,9 @@ export interface DatabaseOptions {
   databasePasswordFile?: string;
 }
 
+export const DEFAULT_DATABASE_URL = `sqlite:${DEFAULT_SQLITE_PATH}`;
 /** Messages do not show the file name: a user may have given the password in its place. */
 const PASSWORD_FILE = 'the file that --database-password-file or PLANT_STORE_DATABASE_PASSWORD_FILE names';
-
-export const DEFAULT_DATABASE_URL = `sqlite:${DEFAULT_SQLITE_PATH}`;
 
 /** Adds --database and --database-password-file, which name the store that a command uses. */
 export function addDatabaseOptions(command: Command, initial?: string): Command {
