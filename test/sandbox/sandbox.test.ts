@@ -10,24 +10,10 @@ import { sandboxOf } from '../../src/sandbox/sandbox.ts';
 import { sandboxFilesOf } from '../../src/sandbox/sandbox-files.ts';
 import { createPlant } from '../client/generated/sdk.gen.ts';
 import { assertFailed, runProgram, sendPlant, startServe } from '../harness/program.ts';
-import {
-  ask,
-  chunked,
-  RawConnection,
-  type RawResponse,
-  type RequestParts,
-  requestBytes,
-} from '../harness/raw-connection.ts';
+import { ask, chunked, RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { addToken, startTestService, type TestSettings } from '../harness/running-service.ts';
 import { storedRevisions } from '../harness/stored-revisions.ts';
 import { testFolder } from '../harness/test-folder.ts';
-
-/** The ids of these tests are exact numbers; docs/generated-clients.md has the general form. */
-Object.assign(BigInt.prototype, {
-  toJSON(this: bigint) {
-    return Number(this);
-  },
-});
 
 /** What fails for two requests with the same id, and works then. */
 const TRANSIENT = [408, 429, 500, 50301, 50302, 50303].map(code => `code=${code}`);
@@ -37,16 +23,15 @@ const SURVIVED = [...TRANSIENT, ...LOST, 'delay=0.1', 'code=503, lose=half', 'de
 /** A sandbox in this process, with functions for its tests. */
 async function startSandbox(settings: TestSettings = {}) {
   const path = join(testFolder(), 'plants.db');
-  const files = sandboxFilesOf(path);
-  const sandbox = sandboxOf(files, '');
+  const sandbox = sandboxOf(sandboxFilesOf(path), '');
   const service = await startTestService({ ...settings, database: `sqlite:${path}`, sandbox });
   const { port } = service.address;
-  const send = (id: number, prefer: string | string[], parts?: RequestParts) =>
-    ask(port, service.token, { ...parts, body: `{"id":${id},"name":"A"}`, headers: { Prefer: prefer } });
+  const send = (id: number, Prefer: string | string[]) =>
+    ask(port, service.token, { body: `{"id":${id},"name":"A"}`, headers: { Prefer } });
   /** A token whose requests all prefer this. */
   const tokenFor = async (prefer: string) => {
     const token = await addToken(service.database, prefer);
-    files.tokens.append({ hash: hashToken(token), prefer });
+    sandbox.files.tokens.append({ hash: hashToken(token), prefer });
     return token;
   };
   const revisions = async () =>
@@ -55,25 +40,22 @@ async function startSandbox(settings: TestSettings = {}) {
 }
 
 /** Without what differs between two responses for other reasons. */
-function comparable({ status, headers, body }: RawResponse) {
+function comparable({ status, headers, body }: Awaited<ReturnType<typeof ask>>) {
   const others = [...headers].filter(([name]) => !['date', 'preference-applied'].includes(name));
   return { status, headers: Object.fromEntries(others.sort()), body };
 }
 
 const PREFERENCES: [prefer: string | string[], status: number, applied: string][] = [
   ['', 200, 'sandbox'],
-  ['code=503', 503, 'sandbox, code=503'],
+  ['code=503;', 503, 'sandbox, code=503'],
   ['CODE = "40003"', 400, 'sandbox, code=40003'],
   ['code=idTaken; why="a, b", times=7', 400, 'sandbox, code=idTaken, times=7'],
-  [['respond-async, wait=10', 'code=429'], 429, 'sandbox, code=429'],
-  ['code=404, code=503', 404, 'sandbox, code=404'],
+  [['respond-async, wait=10', 'code=429, code=503'], 429, 'sandbox, code=429'],
   ['a="b, code=500", code=4\\05', 200, 'sandbox'],
   ['a="\\", code=500", code="4\\05"', 405, 'sandbox, code=405'],
-  ['code=503;', 503, 'sandbox, code=503'],
   ['code, code=, code=200, code=999, code=toString', 200, 'sandbox'],
-  ['delay=61, delay=-1, delay=1e1, delay=x, lose=all, times=0, times=2', 200, 'sandbox'],
+  ['delay=61, delay=-1, delay=1e1, delay=, lose=all, times=0, times=2', 200, 'sandbox'],
   ['"code=503', 200, 'sandbox'],
-  ['delay=0.05', 200, 'sandbox, delay=0.05'],
 ];
 
 test('a request asks for faults as RFC 7240 says, and anything else is ignored', async () => {
@@ -112,11 +94,9 @@ test('code= gives the response of a service, on any connection, and stores nothi
     const real = await ask(service.address.port, service.token, parts);
     assert.deepEqual(comparable(await sandbox.send(1, `code=${code}`)), comparable(real));
     // The sandbox itself gives this error, too, whatever the request prefers.
-    const own = await ask(sandbox.port, sandbox.token, {
-      ...parts,
-      headers: { Prefer: 'code=500', ...parts.headers },
-    });
     if (code === 40003) continue;
+    const headers = { Prefer: 'code=500', ...parts.headers };
+    const own = await ask(sandbox.port, sandbox.token, { ...parts, headers });
     assert.deepEqual(comparable(own), comparable(real));
     assert.equal(own.headers.get('preference-applied'), 'sandbox');
   }
@@ -138,52 +118,46 @@ test('delay= and lose= act where they say, and times= ends them for each id', as
   assert.ok(performance.now() - beganAt >= 499);
   for (const [index, lose] of LOST.entries()) {
     const id = 2 + index;
-    const bytes = requestBytes(sandbox.token, {
-      body: `{"id":${id},"name":"Ficus"}`,
-      headers: { Prefer: `${lose}, times=2` },
-    });
+    const parts = { body: `{"id":${id},"name":"Ficus"}`, headers: { Prefer: `${lose}, times=2` } };
     for (let time = 0; time < 2; time++) {
       using connection = await RawConnection.open(sandbox.port);
-      connection.write(bytes);
+      connection.write(requestBytes(sandbox.token, parts));
       await connection.ended;
       assert.match(connection.unread, lose === 'lose=half' ? /^HTTP\/1\.1 200 .*\r\n\r\n\{"name":$/s : /^$/);
     }
     assert.equal((await sandbox.revisions()).includes(`${id}:1`), lose !== 'lose=request');
-    using connection = await RawConnection.open(sandbox.port);
-    connection.write(bytes);
-    const { status, headers } = await connection.response();
-    assert.deepEqual([status, headers.get('preference-applied')], [200, 'sandbox']);
+    const { status, headers: applied } = await ask(sandbox.port, sandbox.token, parts);
+    assert.deepEqual([status, applied.get('preference-applied')], [200, 'sandbox']);
   }
   assert.deepEqual(await sandbox.revisions(), ['1:1', '2:1', '3:1', '4:1']);
 });
 
-type Plant = { id: bigint; name: string };
-type Send = (url: string, token: string, plants: Plant[]) => Promise<boolean>;
+type Send = (url: string, token: string, plants: { id: number; name: string }[]) => Promise<boolean>;
 
 /** Programs that send plants. They resolve with whether all are stored. */
 const SENDERS: Record<string, Send> = {
   'the client': async (url, token, plants) => {
     const store = new PlantStore({ url, token });
-    return (await Promise.all(plants.map(plant => store.createPlant(plant)))).length > 0;
+    return allTrue(plants.map(async plant => (await store.createPlant(plant)).revision === 1));
   },
   import: async (url, token, plants) => {
     const stdin = ['id,name', ...plants.map(({ id, name }) => `${id},${name}`), ''].join('\n');
     const { stdout } = await runProgram(['import', '-', '--url', url, '--token', token], { stdin });
     return stdout.includes(' 0 revised, 0 rejected');
   },
-  'openapi-fetch, called again,': async (baseUrl, token, plants) => {
+  'openapi-fetch, called again,': (baseUrl, token, plants) => {
     const client = createFetchClient({ baseUrl, headers: { Authorization: `Bearer ${token}` } });
-    return allOk(plants.map(body => client.POST('/plants' as never, { body } as never)));
+    const send = (body: object) => client.POST('/plants' as never, { body } as never);
+    return allTrue(plants.map(async plant => (await send(plant)).response.ok));
   },
-  'hey-api, called again,': (baseUrl, auth, plants) =>
-    allOk(plants.map(body => createPlant({ baseUrl, auth, body }))),
+  'hey-api, called again,': (baseUrl, auth, plants) => {
+    const send = (body: object) => createPlant({ baseUrl, auth, body: body as never });
+    return allTrue(plants.map(async plant => (await send(plant)).response!.ok));
+  },
 };
 
-async function allOk(calls: Promise<{ response?: Response }>[]): Promise<boolean> {
-  const results = await Promise.allSettled(calls);
-  return results.every(
-    ({ status, ...each }) => status === 'fulfilled' && 'value' in each && each.value.response!.ok,
-  );
+async function allTrue(sent: Promise<boolean>[]): Promise<boolean> {
+  return (await Promise.all(sent.map(each => each.catch(() => false)))).every(Boolean);
 }
 
 for (const [name, send] of Object.entries(SENDERS))
@@ -191,7 +165,7 @@ for (const [name, send] of Object.entries(SENDERS))
     await using sandbox = await startSandbox();
     const runs = SURVIVED.map(async (prefer, index) => {
       const token = await sandbox.tokenFor(`${prefer}, times=1`);
-      const plants = Array.from({ length: 4 }, (_, row) => ({ id: BigInt(index * 10 + row), name: 'A' }));
+      const plants = Array.from({ length: 4 }, (_, row) => ({ id: index * 10 + row, name: 'A' }));
       const isStored = await send(sandbox.url, token, plants);
       const isRepeated = name.includes('again') && prefer !== 'delay=0.1';
       assert.equal(isStored, !isRepeated, prefer);
@@ -207,33 +181,28 @@ test('the client reports every error that is not transient, and nothing is store
   for (const { number, retry } of Object.values(ERRORS)) {
     if (retry || number === 40000) continue;
     const client = new PlantStore({ url: sandbox.url, token: await sandbox.tokenFor(`code=${number}`) });
-    await assert.rejects(client.createPlant({ id: 1n, name: 'A' }), {
-      name: 'PlantStoreError',
-      error: number,
-    });
+    await assert.rejects(client.createPlant({ id: 1, name: 'A' }), { error: number });
   }
   assert.deepEqual(await sandbox.revisions(), []);
 });
 
 test('without a sandbox, Prefer changes nothing, on the fast path and on Node', async () => {
   await using service = await startTestService();
+  const send = (parts: RequestParts) => ask(service.address.port, service.token, parts);
   for (const path of [{}, chunked('{"id":1,"name":"A"}')]) {
-    await ask(service.address.port, service.token, path);
-    const [plain, prefers] = await Promise.all(
-      [{}, { Prefer: 'code=503, lose=response, delay=9' }].map(fields =>
-        ask(service.address.port, service.token, { ...path, headers: { ...path.headers, ...fields } }),
-      ),
-    );
-    assert.deepEqual(comparable(prefers!), comparable(plain!));
-    assert.ok(!prefers!.headers.has('preference-applied'));
+    const plain = [await send(path), await send(path)].at(-1)!;
+    const headers = { ...path.headers, Prefer: 'code=503, lose=response, delay=9' };
+    const response = await send({ ...path, headers });
+    assert.deepEqual(comparable(response), comparable(plain));
+    assert.ok(!response.headers.has('preference-applied'));
   }
 });
 
 test('the command says what it is, and reports what clients did', async () => {
   const cwd = testFolder();
   const database = 'sqlite:./sandbox/plant-store.db';
-  const options = { command: 'sandbox', cwd };
-  await using serve = await startServe(database, ['--prefer', 'code=503, times=1'], options);
+  const args = ['--prefer', 'code=503, times=1'];
+  await using serve = await startServe(database, args, { command: 'sandbox', cwd });
   const run = (...args: string[]) => runProgram([...args, '--database', database], { cwd });
   assert.equal(statSync(join(cwd, 'sandbox/plant-store.db-first-token')).mode & 0o777, 0o600);
   assert.match(serve.logged()[0]!, /"level":40,.*this is a sandbox/);
@@ -247,10 +216,10 @@ test('the command says what it is, and reports what clients did', async () => {
   const late = (await run('token', 'create', 'b', '--prefer', 'delay=1, times=1')).stdout.trimEnd();
   const headers = { Authorization: `Bearer ${late}`, 'Content-Type': 'application/json' };
   const signal = AbortSignal.timeout(500);
-  const timedOut = [6, 7].map(id =>
-    fetch(`${serve.url}/plants`, { method: 'POST', body: `{"id":${id},"name":"A"}`, headers, signal }),
-  );
-  for (const each of timedOut) await assert.rejects(each);
+  const request = { method: 'POST', headers, signal };
+  const bodies = ['{"id":6,"name":"A"}', '{"id":7,"name":"A"}'];
+  const sent = bodies.map(body => assert.rejects(fetch(`${serve.url}/plants`, { ...request, body })));
+  await Promise.all(sent);
   assert.equal(await sendPlant(serve.url, late, 7n), 200);
   await serve.stop('SIGTERM');
   const { stdout } = await run('sandbox', 'report');
@@ -277,8 +246,5 @@ test('the command refuses other stores, and preferences that it would ignore', a
     [['sandbox', '--prefer', 'code=503, tims=2', '--database', none], /--prefer is not understood/, 2],
   ];
   for (const [args, says, exitCode] of cases) assertFailed(await runProgram(args), says, exitCode);
-  assert.deepEqual(
-    readdirSync(service.folder).filter(name => /sandbox|none/.test(name)),
-    [],
-  );
+  assert.ok(!readdirSync(service.folder).some(name => /sandbox|none/.test(name)));
 });
