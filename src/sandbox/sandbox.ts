@@ -43,7 +43,7 @@ export function sandboxOf(files: SandboxFiles, prefer: string) {
     return { ...preferences, request };
   };
 
-  class FaultyCreatePlant extends CreatePlant {
+  const operation: typeof CreatePlant = class extends CreatePlant {
     override async create(admission: Admission, reading: NewPlantReading, trace?: TraceContext) {
       // A request that is itself wrong gets its own error.
       if (reading.plant === undefined) return super.create(admission, reading, trace);
@@ -62,7 +62,7 @@ export function sandboxOf(files: SandboxFiles, prefer: string) {
       requests.set(response, request);
       return response;
     }
-  }
+  };
 
   /** Marks a response, and records its status if it is sent while the client waits for it. */
   const mark = (response: Omit<HttpResponse, 'body'>, serverResponse?: ServerResponse) => {
@@ -75,7 +75,7 @@ export function sandboxOf(files: SandboxFiles, prefer: string) {
     return headers.includes(APPLIED) ? [] : [APPLIED, 'sandbox'];
   };
 
-  return { notice: NOTICE, files, operation: FaultyCreatePlant, mark };
+  return { notice: NOTICE, files, operation, mark };
 }
 
 /** Errors after which the service closes the connection. */
