@@ -26,6 +26,7 @@ import { rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
 import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import type { TraceSettings, Tracing } from './ops/tracing.ts';
+import type { Sandbox } from './sandbox/sandbox.ts';
 import { plantWrite } from './store/audit/checksum.ts';
 import { openSearch, openServedStore, type StorageEngine, type StoreSettings } from './store/open-store.ts';
 import {
@@ -72,6 +73,8 @@ export interface ServiceSettings extends StoreSettings {
   openId?: OpenIdSettings | undefined;
   /** What the console shows of the service; undefined: no console. */
   console?: { database: string; settings: readonly ShownSetting[] } | undefined;
+  /** Makes the service fail on request. */
+  sandbox?: Sandbox | undefined;
   /** Called before the store has the first token. If it returns false, the store gets none. */
   handOverFirstToken: (token: string) => boolean;
   log: ServiceLog;
@@ -138,6 +141,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       engine: await engine.statistics(),
       ...{ isDamaged: damage.isKnown, lastRuns: damage.lastRuns, restartedAt },
       ...{ commitsFailingMs: commits.failingMs(), rejections: metrics.rejections },
+      notice: settings.sandbox?.notice,
       openConnections: server.openConnections,
       isShuttingDown: closing !== undefined,
       spansDropped: tracing?.dropped(),
@@ -218,21 +222,24 @@ function plantServer(
   metrics: Metrics,
   { rejected, newest, senders, tracing }: Observers,
 ): PlantServer {
-  const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log, logRequest } = settings;
+  const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log, logRequest, sandbox } = settings;
+  const Operation = sandbox?.operation ?? CreatePlant;
+  const title = `${VERSION} ${sandbox?.notice ?? ''}`.trim();
   const trustedProxies = settings.trustedProxies && trustedProxiesOf(settings.trustedProxies);
   // The checksum is made in the call that has the parsed plant, so it covers everything after it.
   const checksumming: PlantWriter = {
     write: ({ plant, recordedBy, trace }) => queue.write(plantWrite(plant, recordedBy, trace)),
   };
   return new PlantServer({
-    createPlant: new CreatePlant(
+    createPlant: new Operation(
       credentials,
       checksumming,
       bodyBytesMax,
       rateLimit && new RateLimit(rateLimit),
     ),
+    ...(sandbox && { mark: sandbox.mark }),
     corsOrigins,
-    documentation: docs ? documentationOf(VERSION, publicUrl) : undefined,
+    documentation: docs ? documentationOf(title, publicUrl) : undefined,
     traceContextOf: tracing?.contextOf ?? traceContextOf,
     onInternalError: rateLimitedLog(details =>
       log.error(details, 'a request failed: unexpected internal error'),

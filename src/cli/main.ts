@@ -12,6 +12,7 @@ const STDOUT_CLOSED_EXIT_CODE = 141;
 /** Each command is loaded only when it runs: `serve` starts sooner without the code of `import`. */
 export const COMMANDS: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./serve.ts')).serveCommand(),
+  sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
   console: async () => (await import('./console.ts')).consoleCommand(),
   health: async () => (await import('./health.ts')).healthCommand(),
   token: async () => (await import('./token.ts')).tokenCommand(),

@@ -6,6 +6,7 @@ import { type Logger, pino } from 'pino';
 import { hashToken } from '../auth/token.ts';
 import { EXIT_MS } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 import { ListenFailed, LOOPBACK, type Service, type ShownSetting, startService } from '../service.ts';
 import { type DatabaseAddress, shownDatabase } from '../store/database-url.ts';
 import { checkNotServed, openReader } from '../store/open-store.ts';
@@ -33,14 +34,16 @@ Examples:
     .action(serve);
 }
 
-async function serve(options: ServeOptions, command: Command): Promise<void> {
+export async function serve(options: ServeOptions, command: Command, sandbox?: Sandbox): Promise<void> {
   const database = readDatabase(options);
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, logOutput());
   // A reader of the output may send a signal at once, so the listener comes first.
   const signal = firstSignal();
   // The limit also applies to a shutdown that begins before the store is open.
   void signal.then(() => setTimeout(endLate, EXIT_MS, log).unref());
-  const service = await start(database, options, command, log);
+  if (sandbox !== undefined) log.warn(sandbox.notice);
+  const service = await start(database, options, command, log, sandbox);
+  sandbox?.files.tokens.append();
   await greet(service, options, database);
   log.info(
     { database: shownDatabase(database), address: service.address, ops: service.opsAddress },
@@ -61,12 +64,13 @@ async function start(
   options: ServeOptions,
   command: Command,
   log: Logger,
+  sandbox?: Sandbox,
 ): Promise<Service> {
   const { listen, ops, connections, rateLimit, logRequests } = options;
   const hasConsole = (options.console ?? (LOOPBACK.test(ops.host) ? 'on' : 'off')) === 'on';
   try {
     return await startService({
-      ...{ database, listen, ops, connections, rateLimit, log },
+      ...{ database, listen, ops, connections, rateLimit, log, sandbox },
       repeatedIdRule: options.repeatedId,
       openId: readOpenId(options),
       bodyBytesMax: options.bodyLimit,

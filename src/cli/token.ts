@@ -23,6 +23,7 @@ export function tokenCommand(): Command {
           'lifetime, such as 90d, 12h or 30m (default: never expires)',
           parseDurationMs,
         )
+        .option('--prefer <text>', 'in a sandbox: faults for requests with this token that ask for none')
         .action(create),
     )
     .addCommand(
@@ -39,11 +40,15 @@ export function tokenCommand(): Command {
     );
 }
 
-async function create(label: string, options: DatabaseOptions & { expires?: number }): Promise<void> {
+async function create(label: string, options: DatabaseOptions & { expires?: number; prefer?: string }) {
   const database = readDatabase(options);
   const token = makeToken();
   const createdAt = Date.now();
   const expiresAt = options.expires === undefined ? null : createdAt + options.expires;
+  if (options.prefer !== undefined) {
+    const { checkPrefer, sandboxFiles } = await import('./sandbox.ts');
+    sandboxFiles(options).tokens.append({ hash: hashToken(token), prefer: checkPrefer(options.prefer) });
+  }
   const store = await openCommandStore(database);
   if (store.schemaSteps.before === 0) console.error(`created a new store at ${shownDatabase(database)}`);
   const schemaUpdate = schemaUpdateOf(store.schemaSteps);

@@ -69,7 +69,7 @@ export class CreatePlant {
   async admit(
     rawHeaders: HeaderFields,
     received: Pick<ReceivedRequest, 'tokenId'>,
-  ): Promise<(Admission & { tokenHash: string }) | HttpResponse> {
+  ): Promise<(Admission & { tokenHash: string; rawHeaders: HeaderFields }) | HttpResponse> {
     const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
     if (token === undefined) return errorResponse('noCredential');
     const tokenHash = isWellFormed(token) ? hashToken(token) : await this.#accessTokens?.subjectHash(token);
@@ -82,7 +82,7 @@ export class CreatePlant {
     if ('status' in admission) return admission;
     const error = this.#headersError(rawHeaders);
     return error === undefined
-      ? { ...admission, tokenHash }
+      ? { ...admission, tokenHash, rawHeaders }
       : errorResponse(error, undefined, admission.fields);
   }
 

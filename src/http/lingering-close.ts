@@ -23,6 +23,7 @@ export function lingeringClose(socket: Socket): void {
 export function closeWithError(socket: Socket, error: HttpResponse, context: ServerContext): void {
   if (!socket.writable) return;
   context.onResponse(error, undefined, socket);
-  socket.write(responseText(error, true, context.documentation !== undefined));
+  const headers = [...error.headers, ...(context.mark?.(error) ?? [])];
+  socket.write(responseText({ ...error, headers }, true, context.documentation !== undefined));
   lingeringClose(socket);
 }

@@ -107,7 +107,9 @@ export class NodeConnection {
   async respond(exchange: Exchange, response: HttpResponse<string | Uint8Array>): Promise<void> {
     if (!exchange.request.complete) await this.#discardRest(exchange);
     const { headersSent, destroyed } = exchange.serverResponse;
-    if (!headersSent && !destroyed) this.#write(exchange, response);
+    if (headersSent || destroyed) return;
+    if (response.ending === 'before') this.#socket.destroy();
+    else this.#write(exchange, response);
   }
 
   /** Rejects a request that is not valid HTTP. All bytes after it are ignored. */
@@ -145,12 +147,13 @@ export class NodeConnection {
 
   #write(exchange: Exchange, response: HttpResponse<string | Uint8Array>): void {
     const { request, serverResponse } = exchange;
-    const { onResponse, corsOrigins, documentation, isDraining } = this.#context;
+    const { onResponse, mark, corsOrigins, documentation, isDraining } = this.#context;
     onResponse(response, exchange, this.#socket);
     // An idle connection would keep its last body in memory.
     exchange.body = undefined;
     const mayBeLast = exchange === this.latest && this.#finalResponse === undefined;
-    const isLast = mayBeLast && (this.#isEnding || !request.complete || isDraining);
+    const isEnding = this.#isEnding || response.ending === 'after';
+    const isLast = mayBeLast && (isEnding || !request.complete || isDraining);
     // RFC 9112 section 9.6: after a response that closes the connection, no request is processed.
     if (isLast) this.#isEnding = true;
     // Without a `Connection` field, Node would close after a final response that replaces 100
@@ -158,7 +161,10 @@ export class NodeConnection {
     const isClosing = isLast || !serverResponse.shouldKeepAlive;
     const headers = fieldsOf(response, isClosing, documentation !== undefined);
     headers.push(...crossOriginFields(corsOrigins, request.rawHeaders));
-    serverResponse.writeHead(response.status, headers).end(response.body);
+    headers.push(...(mark?.(response, serverResponse) ?? []));
+    serverResponse.writeHead(response.status, headers);
+    if (response.ending !== 'within') serverResponse.end(response.body);
+    else serverResponse.end(response.body.slice(0, response.body.length / 2), () => this.#socket.destroy());
   }
 
   /** While responses are pending, only the rest of a body is parsed. */

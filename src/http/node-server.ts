@@ -66,7 +66,7 @@ export class NodeServer {
   }
 
   /** Serves a connection from now on. `received` is the received part of its next request. */
-  serve(socket: Socket, received: Buffer | undefined): void {
+  serve(socket: Socket, received?: Buffer): void {
     // The bytes go back before the parser listens, so that they are parsed within the tick budget.
     socket.pause();
     if (received !== undefined) socket.unshift(received);

@@ -34,7 +34,7 @@ export class PlantServer {
     this.#context = { ...context, isDraining: false };
     this.#node = new NodeServer(
       this.#context,
-      socket => new FastPathConnection(socket, this.#fastPath),
+      socket => (context.mark ? this.#node.serve(socket) : new FastPathConnection(socket, this.#fastPath)),
       exchange => void this.#respond(exchange),
     );
     this.#fastPath = {

@@ -24,6 +24,8 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
   /** They do not include {@link COMMON_FIELDS}. */
   headers: HeaderFields;
   body: Body;
+  /** Set in a sandbox: the connection ends before, within or after the response. */
+  ending?: 'before' | 'within' | 'after';
 }
 
 /** What is known of a request when its response is written. */

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TraceContext } from '../contract/trace-context.ts';
 import type { CreatePlant } from './create-plant.ts';
@@ -14,6 +15,8 @@ export interface ServerContext {
   readonly corsOrigins: AllowedOrigins | undefined;
   /** Error responses link to it. It is undefined if the service has none. */
   readonly documentation: Documentation | undefined;
+  /** Set in a sandbox, which has no fast path. Its fields mark each response. */
+  readonly mark?: (response: Omit<HttpResponse, 'body'>, serverResponse?: ServerResponse) => string[];
   /** Is called with the only `traceparent` of each request. */
   readonly traceContextOf: (traceparent: string | undefined) => TraceContext | undefined;
   /** Is called with the cause of each 500 response. */

@@ -19,6 +19,8 @@ export interface ServiceState extends CommitStatistics {
   engine: EngineStatistics;
   /** For how long most plants were not confirmed; 0 if the last second was not bad. */
   commitsFailingMs: number;
+  /** What users of a sandbox must know; undefined: this is none. */
+  notice: string | undefined;
   isDamaged: boolean;
   lastRuns: readonly CommandRun[];
   rejections: { perSecond: number; most: ErrorName | undefined };
@@ -135,5 +137,6 @@ function checksOf(state: ServiceState): Check[] {
   );
   for (const warning of storeWarnings.filter(each => each !== DAMAGE_WARNING))
     check('warnings', warning, '', 'fix this soon, since plants may be lost later');
+  if (state.notice !== undefined) check('sandbox', state.notice, '', 'use it only to test clients');
   return checks;
 }

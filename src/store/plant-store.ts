@@ -4,6 +4,7 @@ import type { TraceContext } from '../contract/trace-context.ts';
 
 /** The store of commands without --database. Only its folder is created if it does not exist. */
 export const DEFAULT_SQLITE_PATH = './data/plant-store.db';
+export const DEFAULT_SANDBOX_PATH = './sandbox/plant-store.db';
 
 /** The setting for an id that exists with other content: add a revision, or reject it. */
 export type RepeatedIdRule = 'revise' | 'reject';

@@ -25,6 +25,8 @@ export interface StartOptions {
   env?: Record<string, string>;
   cwd?: string;
   nodeArgs?: string[];
+  /** The command that `startServe` runs, by default `serve`. */
+  command?: string;
   /** The file to run, by default the program of this checkout. */
   executable?: string;
   /** A command that runs the program, for example in a separate network. */
@@ -101,7 +103,10 @@ export async function startServe(
   options: StartOptions = {},
 ): Promise<ServeProcess> {
   // The last value of an option counts.
-  const child = startProgram(['serve', '--database', database, ...FREE_PORTS, ...args], options);
+  const child = startProgram(
+    [options.command ?? 'serve', '--database', database, ...FREE_PORTS, ...args],
+    options,
+  );
   const finished: Finished = { exitCode: null, stdout: '', stderr: '' };
   child.stdout!.setEncoding('utf8').on('data', text => (finished.stdout += text));
   const ended = once(child, 'close').then(([exitCode]): Finished => ({ ...finished, exitCode }));

@@ -28,11 +28,12 @@ type Command = Awaited<ReturnType<(typeof COMMANDS)[string]>>;
 /** The commands with their names, such as `token create`. */
 async function namedCommands(): Promise<[name: string, command: Command][]> {
   const commands = await Promise.all(Object.values(COMMANDS).map(load => load()));
-  return commands.flatMap(command =>
-    command.commands.length === 0
-      ? [[command.name(), command]]
-      : command.commands.map((each): [string, Command] => [`${command.name()} ${each.name()}`, each]),
-  );
+  const named = commands.flatMap((command): [string, Command][] => [
+    [command.name(), command],
+    ...command.commands.map((each): [string, Command] => [`${command.name()} ${each.name()}`, each]),
+  ]);
+  // Without an option, a command with subcommands does nothing by itself.
+  return named.filter(([, command]) => command.options.length > 0 || command.commands.length === 0);
 }
 
 test('docs/reference.md lists every command with its arguments, and no other', async () => {
@@ -47,7 +48,10 @@ test('docs/reference.md lists every setting with its environment variable and de
   const commands = await namedCommands();
   const listed = tableOf('Command', 'Flag').flatMap(([names, flag, variable, initial]) =>
     codesOf(names!)
-      .flatMap(each => commands.filter(([name]) => name === each || name.startsWith(`${each} `)))
+      .flatMap(each => {
+        const exact = commands.filter(([name]) => name === each);
+        return exact.length > 0 ? exact : commands.filter(([name]) => name.startsWith(`${each} `));
+      })
       // A default is the only text of its cell.
       .map(([name]) =>
         [name, codesOf(flag!), codesOf(variable!), /^`([^`]+)`$/.exec(initial!)?.[1]].join(' '),

@@ -9,17 +9,19 @@ export interface DatabaseOptions {
   databasePasswordFile?: string;
 }
 
+export const DEFAULT_DATABASE_URL = `sqlite:${DEFAULT_SQLITE_PATH}`;
 /** Messages do not show the file name: a user may have given the password in its place. */
 const PASSWORD_FILE = 'the file that --database-password-file or PLANT_STORE_DATABASE_PASSWORD_FILE names';
 
-export function addDatabaseOptions(command: Command): Command {
-  return command.addOption(databaseOption()).addOption(passwordFileOption());
+export function addDatabaseOptions(command: Command, initial?: string): Command {
+  return command.addOption(databaseOption(undefined, initial)).addOption(passwordFileOption());
 }
 
 export function databaseOption(
   description = 'the store: sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE',
+  initial = DEFAULT_DATABASE_URL,
 ): Option {
-  return setting('--database <url>', description, undefined, `sqlite:${DEFAULT_SQLITE_PATH}`);
+  return setting('--database <url>', description, undefined, initial);
 }
 
 export function passwordFileOption(description = 'file that contains only the PostgreSQL password'): Option {

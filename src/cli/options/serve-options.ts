@@ -61,7 +61,7 @@ const OIDC_JWKS = 'keys of the provider (default: the metadata of the provider n
 const OPS_HOSTS =
   'more host names that requests to --ops may use, separated by commas; localhost and IP addresses always work';
 
-export function addServeOptions(command: Command): Command {
+export function addServeOptions(command: Command, databaseDefault?: string): Command {
   const settings = [
     setting('--listen <host:port>', 'address to which clients send plants', parseAddress, '127.0.0.1:8080'),
     opsSetting(),
@@ -83,7 +83,7 @@ export function addServeOptions(command: Command): Command {
     choice('--oidc-type <type>', 'type of access tokens in their header (typ)', ['at+jwt', 'JWT'], 'at+jwt'),
   ];
   for (const each of settings) command.addOption(each);
-  return addDatabaseOptions(command);
+  return addDatabaseOptions(command, databaseDefault);
 }
 
 export function opsSetting(): Option {

@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import {
+  DEFAULT_SANDBOX_PATH,
   DEFAULT_SQLITE_PATH,
   type SchemaSteps,
   StoreDamaged,
@@ -196,13 +197,13 @@ function isMountPoint(path: string): boolean {
 }
 
 /**
- * Creates the folder of the default store. A missing folder elsewhere is probably a typing error.
+ * Creates the folder of a default store. A missing folder elsewhere is probably a typing error.
  * The flush makes its name durable: a flush of a file does not include the entries of folders.
  */
 function makeFolder(path: string): void {
   const folder = dirname(resolve(path));
   if (fs.existsSync(folder)) return;
-  if (resolve(path) !== resolve(DEFAULT_SQLITE_PATH))
+  if (![DEFAULT_SQLITE_PATH, DEFAULT_SANDBOX_PATH].some(each => resolve(each) === resolve(path)))
     throw new StoreRejected(`the folder ${folder} does not exist; create it, or correct --database`);
   // `recursive` accepts a folder that another process has created meanwhile.
   fs.mkdirSync(folder, { recursive: true });

@@ -1,7 +1,11 @@
 /** Stands for the file of the same name that `@hey-api/openapi-ts` generates. */
 import { client } from './client.gen.ts';
 
-export function createPlant(options: { body: { id: bigint; name: string } }) {
+export function createPlant(options: {
+  body: { id: bigint; name: string };
+  baseUrl?: string;
+  auth?: string;
+}) {
   return client.post({
     security: [{ scheme: 'bearer', type: 'http' }],
     url: '/plants',
