@@ -50,8 +50,11 @@ export class Metrics {
     DURATION_BOUNDS_SECONDS,
   );
   #commitsFailed = 0;
-  /** Per second, of each error that the client causes: its count of the last second, smoothed. */
-  readonly #rejected = new Map<ErrorName, { rate: number; count: number }>();
+  /** Of each response: its count of the last second, smoothed, and its count until then. */
+  readonly #rates = new Map<Result, { rate: number; count: number }>();
+  /** The mean of the last second, smoothed; 0 for a second without a commit. */
+  commitSeconds = 0;
+  #commitsBefore = { count: 0, sum: 0 };
   /** Also receives the duration of each create, in microseconds. */
   createMicroseconds: RecordableHistogram | undefined;
 
@@ -74,18 +77,23 @@ export class Metrics {
 
   /** Must be called every second. */
   assess(): void {
-    for (const name of REJECTIONS) {
-      const { rate, count: before } = this.#rejected.get(name) ?? { rate: 0, count: 0 };
-      const count = this.#responses.get(name)!;
-      this.#rejected.set(name, { rate: rate + (count - before - rate) * SMOOTHING, count });
+    for (const [result, count] of this.#responses) {
+      const { rate, count: before } = this.#rates.get(result) ?? { rate: 0, count: 0 };
+      this.#rates.set(result, { rate: rate + (count - before - rate) * SMOOTHING, count });
     }
+    const { count, sum } = this.#commitDuration.total;
+    const mean = (sum - this.#commitsBefore.sum) / Math.max(1, count - this.#commitsBefore.count);
+    this.commitSeconds += (mean - this.commitSeconds) * SMOOTHING;
+    this.#commitsBefore = { count, sum };
   }
 
-  /** How many requests per second are rejected, and the most frequent error. */
-  get rejections(): { perSecond: number; most: ErrorName | undefined } {
-    const rates = [...this.#rejected].map(([name, { rate }]) => ({ name, rate }));
-    const [most] = rates.toSorted((a, b) => b.rate - a.rate);
-    return { perSecond: rates.reduce((sum, { rate }) => sum + rate, 0), most: most?.name };
+  /** How many requests per second are rejected and confirmed, and the most frequent error. */
+  get rates(): { rejected: number; confirmed: number; most: ErrorName } {
+    const rateOf = (result: Result): number => this.#rates.get(result)?.rate ?? 0;
+    const sumOf = (results: readonly Result[]): number =>
+      results.reduce((sum, each) => sum + rateOf(each), 0);
+    const most = REJECTIONS.toSorted((a, b) => rateOf(b) - rateOf(a))[0]!;
+    return { rejected: sumOf(REJECTIONS), confirmed: sumOf(OUTCOMES), most };
   }
 
   committed(plants: number, durationMs: number): void {

@@ -34,6 +34,7 @@ export function monitoredCommits(
   let confirmed = 0;
   let failed = 0;
   let failingSince: number | undefined;
+  let isServerFull = false;
   /** Batches, or a test commit. */
   let inFlight = 0;
   return {
@@ -44,6 +45,7 @@ export function monitoredCommits(
         const results = await engine.commit(writes);
         metrics.committed(writes.length, performance.now() - beganAt);
         confirmed += writes.length;
+        isServerFull = false;
         damagedPlants.observe(writes, results);
         confirmations.recovered();
         return results;
@@ -52,6 +54,7 @@ export function monitoredCommits(
         if (cause instanceof StoreDamaged) damage.met('a create');
         if ((cause as StoreUnavailable).isPartial) throw cause;
         failed += writes.length;
+        isServerFull ||= isDiskFull(cause);
         confirmations.failed(cause);
         throw cause;
       } finally {
@@ -76,8 +79,18 @@ export function monitoredCommits(
       }
       failingSince = isBad ? (failingSince ?? performance.now()) : undefined;
     },
+    /** Whether a commit failed since the last one because the disk of PostgreSQL is full. */
+    isServerFull: () => isServerFull,
     failingMs: (): number => (failingSince === undefined ? 0 : performance.now() - failingSince),
   };
+}
+
+/** https://www.postgresql.org/docs/current/errcodes-appendix.html */
+const DISK_FULL = '53100';
+
+function isDiskFull(error: unknown): boolean {
+  const { code, cause } = (error ?? {}) as { code?: string; cause?: unknown };
+  return code === DISK_FULL || (cause !== undefined && isDiskFull(cause));
 }
 
 /** Ids of damaged plants that are remembered. */

@@ -10,7 +10,11 @@ const DISK_FREE_BYTES_MIN = 1e9;
 const DISK_FULL_BYTES = 64e6;
 
 /** More rejected requests per second are a fault of a client, as in the alert PlantStoreRejects. */
-const REJECTIONS_PER_SECOND_MAX = 10;
+const REJECTED_PER_SECOND_MAX = 10;
+/** So are these, if they are more than the confirmed plants. */
+const MOSTLY_REJECTED_PER_SECOND = 1;
+/** A slower mean commit is a fault of the disk or of the database server. */
+const COMMIT_SECONDS_MAX = 0.25;
 
 /** The current state of the service, for the operations listener. */
 export interface ServiceState extends CommitStatistics {
@@ -23,7 +27,10 @@ export interface ServiceState extends CommitStatistics {
   notice: string | undefined;
   isDamaged: boolean;
   lastRuns: readonly CommandRun[];
-  rejections: { perSecond: number; most: ErrorName | undefined };
+  /** Whether the disk of the database server is full. */
+  isServerFull: boolean;
+  rates: { rejected: number; confirmed: number; most: ErrorName };
+  commitSeconds: number;
   openConnections: number;
   isShuttingDown: boolean;
   spansDropped: number | undefined;
@@ -42,6 +49,7 @@ interface Check {
   advice: string;
 }
 
+const SERVER_FULL = 'the disk of the database server is full, so ';
 const DISK_ADVICE =
   'free space on this disk or enlarge its file system; never delete -wal, -shm or -serve-lock, which belong to the store';
 
@@ -82,11 +90,15 @@ function checksOf(state: ServiceState): Check[] {
   // 0: the folder is gone.
   const isDiskFull = diskBytes !== 0 && freeBytes < DISK_FULL_BYTES;
   const free = `${Math.floor(freeBytes / 1e6)} MB free`;
-  const full = isDiskFull ? `the disk of the store is full (${free}), so ` : '';
+  const full = isDiskFull
+    ? `the disk of the store is full (${free}), so `
+    : state.isServerFull
+      ? SERVER_FULL
+      : '';
   const part =
     walBytes === undefined
-      ? 'that PostgreSQL runs and can be reached'
-      : 'the disk and the files of the store';
+      ? 'that PostgreSQL runs, has space on its disk, can be reached, and lets this service use its tables'
+      : 'the disk and the files of the store, and whether another program locks them';
   const storeAdvice = isDiskFull ? DISK_ADVICE : `check ${part}; the log of the service has the cause`;
   const checks: Check[] = [];
   const check = (name: string, fault: string | false, detail: string, advice: string): void => {
@@ -127,11 +139,16 @@ function checksOf(state: ServiceState): Check[] {
     `${plantsInFlight} of at most ${plantsInFlightMax} plants wait for a commit or are in one`,
     'find the senders of many plants; if commits are slow, check the disk or the database server',
   );
-  const { perSecond, most = 'notJson' } = state.rejections;
+  check(
+    'latency',
+    state.commitSeconds > COMMIT_SECONDS_MAX &&
+      `commits are slow, and plants wait for them (${state.commitSeconds.toFixed(1)} s on average)`,
+    'commits are fast',
+    'check the disk and the programs that use it, or the database server and the network to it',
+  );
   check(
     'requests',
-    perSecond > REJECTIONS_PER_SECOND_MAX &&
-      `${Math.round(perSecond)} requests per second are rejected, most often with the error ${ERRORS[most].number} ${most}`,
+    rejectionFault(state.rates),
     'few requests are rejected',
     'find the senders on the screen Rejected of the console, or with --log-requests on',
   );
@@ -139,4 +156,12 @@ function checksOf(state: ServiceState): Check[] {
     check('warnings', warning, '', 'fix this soon, since plants may be lost later');
   if (state.notice !== undefined) check('sandbox', state.notice, '', 'use it only to test clients');
   return checks;
+}
+
+function rejectionFault({ rejected, confirmed, most }: ServiceState['rates']): string | false {
+  const isMost = rejected > MOSTLY_REJECTED_PER_SECOND && rejected > confirmed;
+  if (rejected <= REJECTED_PER_SECOND_MAX && !isMost) return false;
+  const { number, message } = ERRORS[most];
+  const [reason] = message.split(';');
+  return `about ${Number(rejected.toPrecision(1))} requests per second are rejected, most often with the error ${number} (${reason})`;
 }

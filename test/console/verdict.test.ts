@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { type CommandRun, FAULTS_FOUND } from '../../src/store/plant-store.ts';
 import { startBrowser } from '../harness/browser.ts';
@@ -92,8 +94,42 @@ test('many rejected requests are a warning until they stop', async () => {
   await until('the banner warns', async () => {
     await Promise.all(Array.from({ length: 10 }, () => sendText(service, '{"id":1}')));
     return await shows(
-      /^[1-9][0-9]* requests per second are rejected, most often with the error 40002 notNewPlant\.Find the senders on the screen Rejected/,
+      /^About [1-9][0-9]* requests per second are rejected, most often with the error 40002 \(the body is not a NewPlant\)\.Find the senders on the screen Rejected/,
     );
   });
   await until('all is well again', () => shows(/^Plants can be stored, and all checks pass/));
+});
+
+/** Whether the verdict of a service begins with a text. */
+async function says(service: RunningService, text: string): Promise<boolean> {
+  const { verdict } = (await readyz(service)) as unknown as { verdict: { sentence: string } };
+  return verdict.sentence.startsWith(text);
+}
+
+test('a full disk of PostgreSQL is named', async () => {
+  const [, postgres] = engines;
+  const database = await postgres.newDatabase();
+  await using service = await startTestService({ database });
+  const body = `BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = '53100'; END`;
+  await postgres.sql(database, `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ ${body} $$`);
+  const when = 'BEFORE INSERT ON plant_revision FOR EACH STATEMENT';
+  await postgres.sql(database, `CREATE TRIGGER fail ${when} EXECUTE FUNCTION fail()`);
+  await until('the disk is full', async () => {
+    await sendText(service, '{"id":1,"name":"oak"}');
+    return await says(service, 'the disk of the database server is full, so commits fail');
+  });
+});
+
+test('slow commits are named', async () => {
+  await using service = await startTestService();
+  using other = new DatabaseSync(service.database.replace('sqlite:', ''));
+  let id = 0;
+  await until('commits are slow', async () => {
+    other.exec('BEGIN IMMEDIATE');
+    const created = sendText(service, `{"id":${++id},"name":"oak"}`);
+    await setTimeout(600);
+    other.exec('ROLLBACK');
+    assert.equal(await created, 200);
+    return await says(service, 'commits are slow, and plants wait for them (0.');
+  });
 });

@@ -47,10 +47,11 @@ function App({ problem }) {
     return () => removeEventListener('hashchange', onHash);
   }, []);
   const { name, title, component } = route.screen;
+  const first = useRef(route);
   useEffect(() => {
     document.title = `${title} - Plant store console`;
     // The followed link may have disappeared with the focus. The keyboard continues here.
-    if (document.activeElement === document.body) main.current?.focus();
+    if (route !== first.current && document.activeElement === document.body) main.current?.focus();
   }, [route]);
   if (state === 'signed out')
     return html`<${SignIn} problem=${problem} onSignedIn=${() => setState('connected')} />`;

@@ -36,6 +36,9 @@ const DOWNLOAD_TIMEOUT_MS = 24 * 3_600_000;
  *   total: number | null }} Found `searched` revisions of `total`, from the first page on
  */
 
+/** The query of the last search, to go back to it. */
+let lastQuery = '';
+
 /** By the query of a page: that of the page before it. @type {Map<string, string>} */
 const previousPages = new Map();
 
@@ -87,6 +90,7 @@ function Search({ query }) {
   const filter = new URLSearchParams(query);
   const searching = useSearch(query);
   const { repeat } = searching;
+  lastQuery = query;
   const search = (/** @type {SubmitEvent} */ event) => {
     const { texts } = readForm(event);
     const next = new URLSearchParams();
@@ -224,7 +228,7 @@ function Timeline({ id }) {
   /** @type {Plant[]} the latest first */
   const revisions = (content?.revisions ?? []).toReversed();
   return html`
-    <p><a href="#plants">Search plants</a></p>
+    <p><a href=${`#plants${lastQuery && `?${lastQuery}`}`}>${lastQuery ? 'Back to the search' : 'Search plants'}</a></p>
     <h2>Plant <span class="id">${id}</span></h2>
     <${Problem} what="Not shown" error=${error} />
     ${revisions[0] && html`<p><${Content} ...${revisions[0]} /></p><${Correct} docs=${content.docs} id=${id} plant=${revisions[0]} />`}

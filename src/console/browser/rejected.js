@@ -37,7 +37,7 @@ export function RejectedRequests() {
     <${Problem} what="Not updated" error=${error} />
     <div class="fields">
       <div><label for="filter">Filter by error, token or address</label><input id="filter" value=${filter} onInput=${(/** @type {{ currentTarget: HTMLInputElement }} */ event) => setFilter(event.currentTarget.value)} autocomplete="off" spellcheck=${false} /></div>
-      <button type="button" class=${added === 0 ? '' : 'main'} disabled=${added === 0} onClick=${() => setShown(content)}>${added === 0 ? 'Nothing new' : `Show ${added} new`}</button>
+      <button type="button" class=${added === 0 ? '' : 'main'} onClick=${() => setShown(content)}>${added === 0 ? 'Nothing new' : `Show ${added} new`}</button>
     </div>
     <h2 class="hidden">Groups, the newest first</h2>
     ${found.length > 0 ? null : html`<p class="note">${count === 0 ? 'No request was rejected.' : 'No group matches the filter.'}</p>`}
