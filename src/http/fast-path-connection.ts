@@ -1,5 +1,10 @@
 import type { Socket } from 'node:net';
-import { FAST_PATH_HEADERS_BYTES_MAX, type FastPathHeaders, fastPathHeadersOf } from './fast-path-headers.ts';
+import {
+  FAST_PATH_HEADERS_BYTES_MAX,
+  type FastPathHeaders,
+  fastPathHeadersOf,
+  HEADERS_END,
+} from './fast-path-headers.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, SHORT_BODY_BYTES_MAX, STALLED_CHECK_MS } from './limits.ts';
 import { closeWithError, lingeringClose } from './lingering-close.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
@@ -21,7 +26,6 @@ const FAST_PATH_PIPELINE_MAX = 1_024;
 /** The same for the bytes of their bodies: a client might not read the responses. */
 const FAST_PATH_PIPELINE_BYTES_MAX = 256 * 1024;
 
-const HEADERS_END = '\r\n\r\n';
 const FIRST_BYTE_OF_POST = 'P'.charCodeAt(0);
 
 /** What all connections of the fast path share. */
@@ -71,9 +75,8 @@ export class FastPathConnection {
   readonly #path: FastPath;
   readonly #responses: ResponseQueue;
   #state: keyof typeof FAST_PATH_TIMEOUT_MS = 'firstRequest';
-  /** The latest header section. Most clients repeat it, and its hash in a cache takes longer. */
-  #latestText = '';
-  #latestHeaders: FastPathHeaders | undefined;
+  /** Most clients repeat their headers. A comparison takes less time than a lookup in the cache. */
+  #latest: FastPathHeaders | undefined;
   /** The first chunk of a request whose rest has not arrived. */
   #partialRequest: Buffer | undefined;
   /** When the last chunk arrived; ms, on the monotonic clock. */
@@ -166,7 +169,7 @@ export class FastPathConnection {
       void createPlant.verify(headers.accessToken).then(() => this.#verified(headers.tokenHash));
       return 'unverified';
     }
-    const bodyStart = start + this.#latestText.length;
+    const bodyStart = start + headers.section.length;
     const end = bodyStart + headers.bodyBytes;
     if (end > received.length) return 'incomplete';
     if (!this.#budget.hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'tickBudget';
@@ -187,11 +190,11 @@ export class FastPathConnection {
     return end;
   }
 
-  /** @returns the headers, whose text is then {@link #latestText}, or why there are none */
+  /** @returns the headers of the request that begins at `start`, or why there are none */
   #headersAt(received: Buffer, start: number): FastPathHeaders | 'incomplete' | 'node' {
-    const latestEnd = start + this.#latestText.length;
-    if (this.#latestHeaders && received.toString('latin1', start, latestEnd) === this.#latestText)
-      return this.#latestHeaders;
+    const latest = this.#latest;
+    const latestEnd = start + (latest?.section.length ?? 0);
+    if (latest && received.toString('latin1', start, latestEnd) === latest.section) return latest;
     // Searching this text costs less than searching the bytes.
     const textEnd = start + FAST_PATH_HEADERS_BYTES_MAX + HEADERS_END.length;
     const text = received.toString('latin1', start, textEnd);
@@ -200,11 +203,10 @@ export class FastPathConnection {
       return received[start] === FIRST_BYTE_OF_POST && received.length - start <= FAST_PATH_HEADERS_BYTES_MAX
         ? 'incomplete'
         : 'node';
-    const headers = fastPathHeadersOf(text.slice(0, headersLength));
+    const headers = fastPathHeadersOf(text.slice(0, headersLength + HEADERS_END.length));
     const bodyBytesMax = Math.min(this.#path.context.createPlant.bodyBytesMax, SHORT_BODY_BYTES_MAX);
     if (headers === undefined || headers.bodyBytes > bodyBytesMax) return 'node';
-    this.#latestText = text.slice(0, headersLength + HEADERS_END.length);
-    this.#latestHeaders = headers;
+    this.#latest = headers;
     return headers;
   }
 

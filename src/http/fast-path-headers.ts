@@ -6,7 +6,11 @@ export const FAST_PATH_HEADERS_BYTES_MAX = 3 * 1024;
 /** Header sections that the fast path caches. */
 const FAST_PATH_CACHED_HEADERS_MAX = 1_000;
 
+export const HEADERS_END = '\r\n\r\n';
+
 export interface FastPathHeaders {
+  /** The text of the header section, with {@link HEADERS_END}. */
+  section: string;
   /** SHA-256 of the token in hexadecimal. */
   tokenHash: string;
   /** The token, if it is not one of ours. It must be verified before its first use. */
@@ -37,26 +41,27 @@ const cache = new Map<string, FastPathHeaders>();
  * Content-Type and Content-Length, each in its simplest form. No field may change how the request
  * is read. RFC 9112 allows more forms, and gives these the same meaning.
  *
- * @param text without the empty line at its end, one character per byte
+ * @param section with the empty line at its end, one character per byte
  * @returns undefined for any other headers, which may be valid
  */
-export function fastPathHeadersOf(text: string): FastPathHeaders | undefined {
-  const cached = cache.get(text);
+export function fastPathHeadersOf(section: string): FastPathHeaders | undefined {
+  const cached = cache.get(section);
   if (cached !== undefined) return cached;
-  const found = TRACEPARENT.exec(text);
+  const found = TRACEPARENT.exec(section);
   if (found !== null) {
-    const others = fastPathHeadersOf(text.replace(TRACEPARENT, ''));
+    const others = fastPathHeadersOf(section.replace(TRACEPARENT, ''));
     // Several of them are on Node's HTTP server, which ignores all.
-    return others && (others.traceparent ? undefined : { ...others, traceparent: found[1] });
+    return others && (others.traceparent ? undefined : { ...others, section, traceparent: found[1] });
   }
-  const headers = readFastPathHeaders(text);
+  const headers = readFastPathHeaders(section);
   if (headers === undefined) return undefined;
   if (cache.size >= FAST_PATH_CACHED_HEADERS_MAX) cache.clear();
-  cache.set(text, headers);
+  cache.set(section, headers);
   return headers;
 }
 
-function readFastPathHeaders(text: string): FastPathHeaders | undefined {
+function readFastPathHeaders(section: string): FastPathHeaders | undefined {
+  const text = section.slice(0, -HEADERS_END.length);
   if (text.length > FAST_PATH_HEADERS_BYTES_MAX) return undefined;
   const [requestLine, ...lines] = text.split('\r\n');
   if (requestLine !== 'POST /plants HTTP/1.1') return undefined;
@@ -79,6 +84,7 @@ function readFastPathHeaders(text: string): FastPathHeaders | undefined {
     isJsonMediaType(contentType);
   if (!isFastPath) return undefined;
   return {
+    section,
     tokenHash: hashToken(accessToken ?? token),
     accessToken,
     bodyBytes: Number(length),
