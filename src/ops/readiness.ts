@@ -144,7 +144,7 @@ function checksOf(state: ServiceState): Check[] {
     state.commitSeconds > COMMIT_SECONDS_MAX &&
       `commits are slow, and plants wait for them (${state.commitSeconds.toFixed(1)} s on average)`,
     'commits are fast',
-    'check the disk and the programs that use it, or the database server and the network to it',
+    'check the disk and the programs that use it or lock the store, or the database server and the network to it',
   );
   check(
     'requests',

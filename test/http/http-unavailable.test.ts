@@ -38,7 +38,8 @@ test('/readyz responds 503 while the store does not respond, then 200 again, and
     return ['batches_in_flight', 'in_flight_plants'].every(each => values.get(`plant_store_${each}`)! > 0);
   });
   const sentence = 'the store does not respond or cannot be used, and plants get 503 responses';
-  const advice = 'check the disk and the files of the store, and whether another program locks them; the log of the service has the cause';
+  const advice =
+    'check the disk and the files of the store, and whether another program locks them; the log of the service has the cause';
   const verdict = { state: 'not ready', sentence, advice };
   const reason = `${sentence}; ${advice}`;
   assert.deepEqual(response.body, { status: 'not ready', reason, verdict, restartedAt: null });
