@@ -46,6 +46,7 @@ export async function main(argv: string[]): Promise<void> {
 
 async function program(name: string | undefined): Promise<Command> {
   const program = new Command('plant-store')
+    .enablePositionalOptions()
     .description(
       'A service that stores plants and never loses a confirmed plant. Ids are exact 64-bit integers.',
     )

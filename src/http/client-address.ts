@@ -32,7 +32,8 @@ export function clientAddress(
   const forwarded = forwardedFor.split(',');
   while (address !== undefined && isTrusted(address)) {
     const before = forwarded.pop()?.trim() ?? '';
-    if (isIP(before) === 0) break;
+    // The zone of an IPv6 address may be any text.
+    if (isIP(before) === 0 || before.includes('%')) break;
     address = before;
   }
   return address;

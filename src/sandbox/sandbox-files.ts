@@ -26,13 +26,20 @@ function jsonLinesFile<Line>(path: string) {
   return {
     /** Creates the file if it is missing, also without a line. */
     append: (...lines: Line[]): void => {
-      const text = lines.map(line => `${JSON.stringify(line)}\n`).join('');
+      // Each begins a line, so that it does not continue one that was cut off.
+      const text = lines.map(line => `\n${JSON.stringify(line)}`).join('');
       appendFileSync(path, text, { mode: 0o600 });
     },
-    /** Reads all lines, but not a last one that is cut off. */
+    /** Reads all lines, but not those that were cut off. */
     read: (): Line[] => {
       const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : [];
-      return lines.slice(0, -1).map(line => JSON.parse(line) as Line);
+      return lines.flatMap(line => {
+        try {
+          return [JSON.parse(line) as Line];
+        } catch {
+          return [];
+        }
+      });
     },
   };
 }
