@@ -119,7 +119,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
       const { cause } = error as Error;
       if (sqlStateOf(cause ?? error) !== INSUFFICIENT_PRIVILEGE) throw error;
       throw new StoreRejected(
-        `the store at ${shownPostgresAddress(this.#settings.address)}: this user lacks a right on a table; only the owner of the store may create and revoke tokens, and note runs of commands, so name the role of the owner in --database; for a service, grant what docs/postgresql-grants.sql lists`,
+        `the store at ${shownPostgresAddress(this.#settings.address)}: this user lacks a right on a table; only the owner of the store may create and revoke tokens, and note runs of commands; name the role of the owner in --database; for a service, grant what docs/postgresql-grants.sql lists`,
         { cause },
       );
     }
