@@ -135,7 +135,7 @@ function parseJwks(text: string): string {
 export function readOpenId(options: ServeOptions): OpenIdSettings | undefined {
   const { oidcIssuer: issuer, oidcAudience: audience, oidcScope, oidcJwks, oidcType } = options;
   if (issuer && audience) return { issuer, audience, scope: oidcScope, jwks: oidcJwks, type: oidcType };
-  if (issuer === undefined && audience === undefined) return undefined;
+  if ([issuer, audience, oidcScope, oidcJwks].every(each => each === undefined)) return undefined;
   throw new Failure('access tokens need both --oidc-issuer and --oidc-audience', 2);
 }
 
