@@ -14,7 +14,7 @@ const DURATION_BOUNDS_SECONDS = [
 const BATCH_BOUNDS_PLANTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 
 const REJECTIONS = ERROR_NAMES.filter(name => ERRORS[name].status < 500);
-/** The part of the last second in a rate: a burst of one second is no state of the service. */
+/** The weight of the last second in a mean, so that a burst of one second causes no warning. */
 const SMOOTHING = 0.25;
 
 /** What was counted since the start. */
@@ -50,7 +50,7 @@ export class Metrics {
     DURATION_BOUNDS_SECONDS,
   );
   #commitsFailed = 0;
-  /** Of each response: its count of the last second, smoothed, and its count until then. */
+  /** By result: responses in the last second, smoothed, and all responses so far. */
   readonly #rates = new Map<Result, { rate: number; count: number }>();
   /** The mean of the last second, smoothed; 0 for a second without a commit. */
   commitSeconds = 0;

@@ -17,8 +17,9 @@ import { failureLog, type ServiceLog } from './rate-limited-log.ts';
  * some small batches. After a bad second, a test commit assesses each second without plants: a
  * service that is not ready gets none.
  *
- * @returns the wrapped operations; `assess`, which the caller calls every second, and which never
- *   throws; `failingMs`, the time since the first bad second ended, 0 if the last one was not bad
+ * @returns the wrapped operations; `assess`, which the caller calls every second, also for the rates
+ *   of the metrics, and which never throws; `failingMs`, the time since the first bad second ended, 0
+ *   if the last one was not bad
  */
 export function monitoredCommits(
   engine: PlantCommits,
@@ -30,7 +31,7 @@ export function monitoredCommits(
     details => log.error(details, 'the store does not confirm plants; clients get 503 until it does'),
     () => log.info('the store confirms plants again'),
   );
-  const damagedPlants = new DamagedPlants(damage, log);
+  const observeDamaged = damagedPlantsObserver(damage, log);
   let confirmed = 0;
   let failed = 0;
   let failingSince: number | undefined;
@@ -46,7 +47,7 @@ export function monitoredCommits(
         metrics.committed(writes.length, performance.now() - beganAt);
         confirmed += writes.length;
         isServerFull = false;
-        damagedPlants.observe(writes, results);
+        observeDamaged(writes, results);
         confirmations.recovered();
         return results;
       } catch (cause) {
@@ -76,10 +77,11 @@ export function monitoredCommits(
         const [probe] = await Promise.allSettled([engine.probe()]);
         inFlight--;
         isBad = probe.status === 'rejected';
+        if (!isBad) isServerFull = false;
       }
       failingSince = isBad ? (failingSince ?? performance.now()) : undefined;
     },
-    /** Whether a commit failed since the last one because the disk of PostgreSQL is full. */
+    /** Whether the disk of PostgreSQL was full in a commit after the last success. */
     isServerFull: () => isServerFull,
     failingMs: (): number => (failingSince === undefined ? 0 : performance.now() - failingSince),
   };
@@ -97,32 +99,24 @@ function isDiskFull(error: unknown): boolean {
 const DAMAGED_PLANTS_MAX = 10_000;
 
 /**
- * The plants that were sent again and whose latest revision is damaged. A plant is logged once,
- * until a commit finds it intact, as after a repair.
+ * @returns an observer of the plants that were sent again and whose latest revision is damaged. It
+ *   logs a plant once, until a commit finds the plant intact, as after a repair
  */
-class DamagedPlants {
-  readonly #ids = new Set<bigint>();
-  readonly #damage: KnownDamage;
-  readonly #log: ServiceLog;
-
-  constructor(damage: KnownDamage, log: ServiceLog) {
-    this.#damage = damage;
-    this.#log = log;
-  }
-
-  observe(writes: readonly PlantWrite[], results: readonly WriteResult[]): void {
+function damagedPlantsObserver(damage: KnownDamage, log: ServiceLog) {
+  const ids = new Set<bigint>();
+  return (writes: readonly PlantWrite[], results: readonly WriteResult[]): void => {
     for (const [index, { rejected }] of results.entries()) {
       const { id } = writes[index]!.plant;
       if (rejected !== 'damaged') {
         // The hash of each bigint takes time, and nearly always no plant is damaged.
-        if (this.#ids.size > 0) this.#ids.delete(id);
+        if (ids.size > 0) ids.delete(id);
         continue;
       }
-      this.#damage.met('a create');
-      if (this.#ids.has(id) || this.#ids.size >= DAMAGED_PLANTS_MAX) continue;
-      this.#ids.add(id);
+      damage.met('a create');
+      if (ids.has(id) || ids.size >= DAMAGED_PLANTS_MAX) continue;
+      ids.add(id);
       const message = `the latest revision of plant ${id} is damaged: its checksum is wrong; creates of this plant get 503`;
-      this.#log.error({ id: String(id) }, message);
+      log.error({ id: String(id) }, message);
     }
-  }
+  };
 }

@@ -30,6 +30,7 @@ export interface ServiceState extends CommitStatistics {
   /** Whether the disk of the database server is full. */
   isServerFull: boolean;
   rates: { rejected: number; confirmed: number; most: ErrorName };
+  /** The mean duration of the last commits; 0 without any. */
   commitSeconds: number;
   openConnections: number;
   isShuttingDown: boolean;
@@ -49,7 +50,6 @@ interface Check {
   advice: string;
 }
 
-const SERVER_FULL = 'the disk of the database server is full, so ';
 const DISK_ADVICE =
   'free space on this disk or enlarge its file system; never delete -wal, -shm or -serve-lock, which belong to the store';
 
@@ -93,7 +93,7 @@ function checksOf(state: ServiceState): Check[] {
   const full = isDiskFull
     ? `the disk of the store is full (${free}), so `
     : state.isServerFull
-      ? SERVER_FULL
+      ? 'the disk of the database server is full, so '
       : '';
   const part =
     walBytes === undefined
