@@ -154,7 +154,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         samples: opened.use(new Samples(metrics, queue, engine)),
         search: opened.use(await openSearch(settings.database)),
         docsUrl: docsUrlOf(settings, reserved),
-        onToken: token => tokens.add(token),
+        ...{ onToken: token => tokens.add(token), labels: () => tokens.labels() },
         onError: damage.observed('a search', consoleFailureLog(log)),
       });
     const hostNames = [settings.ops.host, ...(settings.opsHosts ?? [])];
@@ -208,12 +208,7 @@ async function openAccessTokens({ openId, log }: ServiceSettings, tokens: TokenC
 }
 
 /** What sees each response. */
-interface Observers {
-  rejected: RejectedRequests;
-  newest: NewestPlants;
-  senders: Senders;
-  tracing: Tracing | undefined;
-}
+type Observers = Pick<ConsoleParts, 'rejected' | 'newest' | 'senders'> & { tracing: Tracing | undefined };
 
 function plantServer(
   settings: ServiceSettings,
@@ -246,12 +241,13 @@ function plantServer(
     ),
     onResponse: (response, request, socket) => {
       metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
-      const address = clientAddress(socket.remoteAddress, request?.forwardedFor, trustedProxies);
-      rejected.observe(response, request, address);
+      // Most responses need it nowhere.
+      const addressOf = () => clientAddress(socket.remoteAddress, request?.forwardedFor, trustedProxies);
+      rejected.observe(response, request, addressOf);
       newest.observe(response, request);
       senders.observe(response, request);
-      tracing?.responded(response, request, address);
-      logRequest?.(loggedRequest(response, request, address));
+      tracing?.responded(response, request, addressOf());
+      logRequest?.(loggedRequest(response, request, addressOf()));
     },
   });
 }

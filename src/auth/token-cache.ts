@@ -28,6 +28,7 @@ export type TokenLookup = number | undefined | 'storeUnavailable';
 
 interface CachedToken {
   id: number;
+  label: string;
   /** Milliseconds since 1970 UTC; Infinity if it does not expire, 0 if it was revoked. */
   validUntil: number;
   /** Days since 1970 UTC; -1 if it was never used. */
@@ -98,6 +99,11 @@ export class TokenCache {
   /** The id of a token that is cached, valid or not. */
   idOf(hash: string): number | undefined {
     return this.#tokens.get(hash)?.id;
+  }
+
+  /** The labels of all tokens, valid or not, by id. */
+  labels(): Map<number, string> {
+    return new Map(this.#tokens.values().map(({ id, label }) => [id, label]));
   }
 
   /**
@@ -237,9 +243,9 @@ async function resolveInGroups(lookups: { resolve: () => void }[]): Promise<void
   }
 }
 
-function cachedToken({ id, expiresAt, revokedAt, lastUsedDay }: StoredToken): CachedToken {
+function cachedToken({ id, label, expiresAt, revokedAt, lastUsedDay }: StoredToken): CachedToken {
   return {
-    id,
+    ...{ id, label },
     validUntil: revokedAt === null ? (expiresAt ?? Number.POSITIVE_INFINITY) : 0,
     lastUsedDay: lastUsedDay === null ? -1 : Date.parse(lastUsedDay) / DAY_MS,
   };

@@ -63,6 +63,8 @@ export interface ConsoleParts {
   rejected: RejectedRequests;
   newest: NewestPlants;
   senders: Senders;
+  /** The labels of the tokens that this instance knows, so of all that were used here. */
+  labels: () => ReadonlyMap<number, string>;
   /** The address of `/docs`, for a console at this host; undefined if it is not served. */
   docsUrl: ((consoleHost: string) => string) | undefined;
   version: string;
@@ -157,7 +159,7 @@ export class OperatorConsole implements OpsPage {
     },
     'GET api/now': async ({ query }) => {
       const { samples, senders } = this.#parts;
-      const busiest = senders.busiest(await this.#labels());
+      const busiest = senders.busiest(this.#usedLabels());
       return json({ ...samples.after(Number(query.get('after'))), facts: await this.#facts(), busiest });
     },
     'GET api/plants': async ({ query }) => {
@@ -170,7 +172,7 @@ export class OperatorConsole implements OpsPage {
       });
     },
     'GET api/plants/count': async () => json({ revisions: (await this.#parts.search.revisions()) ?? null }),
-    'GET api/newest': async () => json({ plants: this.#parts.newest.list(await this.#labels()) }),
+    'GET api/newest': () => json({ plants: this.#parts.newest.list(this.#usedLabels()) }),
     'GET api/revisions': async ({ query, request }) => {
       const { id } = filterOf(query);
       const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id, SHOWN_REVISIONS_MAX);
@@ -183,9 +185,7 @@ export class OperatorConsole implements OpsPage {
       });
     },
     'GET api/plants.csv': call => this.#download(call),
-    'GET api/rejected': async () => {
-      return json(this.#parts.rejected.list(await this.#labels()));
-    },
+    'GET api/rejected': () => json(this.#parts.rejected.list(this.#usedLabels())),
     'GET api/rejected/examples': ({ query }) =>
       json({ examples: this.#parts.rejected.examples(query.get('key') ?? '') }),
     'POST api/rejected': ({ body: { isOn } }) => {
@@ -305,8 +305,12 @@ export class OperatorConsole implements OpsPage {
 
   /** A copied revision may contain the id of a token that this store lacks. */
   async #labels(): Promise<LabelOf> {
-    const labels = new Map((await this.#parts.engine.tokens()).map(({ id, label }) => [id, label]));
-    return tokenId => labels.get(tokenId) ?? String(tokenId);
+    return labelIn(new Map((await this.#parts.engine.tokens()).map(({ id, label }) => [id, label])));
+  }
+
+  /** Reads no store: the page asks every second, also while the store does not respond. */
+  #usedLabels(): LabelOf {
+    return labelIn(this.#parts.labels());
   }
 
   /** @returns empty if the disk does not fill, or too little time has passed */
@@ -318,6 +322,10 @@ export class OperatorConsole implements OpsPage {
     const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / DAY_MS);
     return `; full in ${days < 2 ? 'less than 2 days' : `${days} days`} at the rate of all programs since the start`;
   }
+}
+
+function labelIn(labels: ReadonlyMap<number, string>): LabelOf {
+  return tokenId => labels.get(tokenId) ?? String(tokenId);
 }
 
 function ageText(at: number): string {

@@ -65,11 +65,11 @@ export class RejectedRequests {
   observe(
     { result, body }: HttpResponse<string | Uint8Array>,
     received: ReceivedRequest | undefined,
-    address = 'unknown',
+    addressOf: () => string | undefined,
   ): void {
     if (!isErrorName(result)) return;
     this.#count++;
-    const group = this.#groupOf(result, received?.tokenId, address);
+    const group = this.#groupOf(result, received?.tokenId, addressOf() ?? 'unknown');
     const at = Date.now();
     group.count++;
     group.lastAt = at;
@@ -124,14 +124,13 @@ function newGroup(name: ErrorName, tokenId?: number, address?: string): Group {
 
 /** Copies texts and bytes, so that the rest of the request can be freed. */
 function exampleOf(received: ReceivedRequest | undefined, withBody: boolean) {
-  if (received === undefined)
-    return { requestLine: undefined, contentType: undefined, body: undefined, bodyBytes: 0 };
-  const { method = 'POST', url = '/plants' } = received.request ?? {};
+  const { request, contentType, body, bodyBytes = 0 } = received ?? {};
+  const { method = 'POST', url = '/plants' } = request ?? {};
   return {
-    requestLine: storedText(`${method} ${url}`),
-    contentType: received.contentType && storedText(received.contentType),
-    body: withBody ? received.body && Uint8Array.from(received.body.subarray(0, BODY_BYTES_MAX)) : undefined,
-    bodyBytes: received.bodyBytes,
+    requestLine: received && storedText(`${method} ${url}`),
+    contentType: contentType && storedText(contentType),
+    body: withBody ? body && Uint8Array.from(body.subarray(0, BODY_BYTES_MAX)) : undefined,
+    bodyBytes,
   };
 }
 

@@ -9,6 +9,8 @@ const INTERVALS = 6;
 /** The plants and the errors of each token, by its id. */
 type Counts = Map<number, { plants: number; errors: number }>;
 
+const none = () => ({ plants: 0, errors: 0 });
+
 /** Who sent in the last minute, and when each token was last used since the start. */
 export class Senders {
   /** By token id; ms since 1970. The store has only the day. */
@@ -23,7 +25,7 @@ export class Senders {
     if (tokenId === undefined) return;
     if (result !== 'tokenRejected') this.lastUses.set(tokenId, Date.now());
     this.#advance();
-    const counts = this.#intervals[0]!.getOrInsertComputed(tokenId, () => ({ plants: 0, errors: 0 }));
+    const counts = this.#intervals[0]!.getOrInsertComputed(tokenId, none);
     if (isOutcome(result)) counts.plants++;
     else if (isErrorName(result)) counts.errors++;
   }
@@ -35,7 +37,7 @@ export class Senders {
     const seconds = ((this.#intervals.length - 1) * INTERVAL_MS + elapsedMs) / 1000;
     const totals: Counts = new Map();
     for (const [tokenId, { plants, errors }] of this.#intervals.flatMap(counts => [...counts])) {
-      const total = totals.getOrInsertComputed(tokenId, () => ({ plants: 0, errors: 0 }));
+      const total = totals.getOrInsertComputed(tokenId, none);
       total.plants += plants;
       total.errors += errors;
     }
