@@ -81,24 +81,17 @@ export class Sessions {
 
   /** Gives a session the state that it has in the store, and moves its end there. */
   async #check(key: string): Promise<void> {
-    let expiresAt = (await this.#readSessions(key)).get(key);
-    if (expiresAt === undefined || this.#signedOut.has(key)) {
+    const end = (await this.#readSessions(key)).get(key);
+    if (end === undefined || this.#signedOut.has(key)) {
       this.#active.delete(key);
       return;
     }
     const later = Date.now() + SESSION_IDLE_MS;
-    if (later - expiresAt > EXTENSION_INTERVAL_MS) {
-      // An update: it cannot bring back a session that ends at the same time.
-      const isExtended = this.#store.extendConsoleSession(key, later);
-      // A full disk must not end the session.
-      if (
-        await isExtended.then(
-          () => true,
-          () => false,
-        )
-      )
-        expiresAt = later;
-    }
+    let expiresAt = end;
+    // An update: it cannot bring back a session that ends at the same time.
+    const extend = () => this.#store.extendConsoleSession(key, later).then(() => later);
+    // A full disk must not end the session.
+    if (later - end > EXTENSION_INTERVAL_MS) expiresAt = await extend().catch(() => end);
     if (!this.#signedOut.has(key)) this.#active.set(key, { expiresAt, checkedAt: performance.now() });
   }
 }

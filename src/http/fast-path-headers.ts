@@ -30,8 +30,8 @@ const LENGTH = /^(?:0|[1-9][0-9]{0,6})$/;
 /** Fields that change how a request is read, its response, or how its connection is used. */
 const SPECIAL =
   /^(?:connection|content-encoding|expect|keep-alive|origin|proxy-connection|te|trailer|traceparent|transfer-encoding|upgrade)$/;
-/** It differs in each request, so it is cut out of what is cached. */
-const TRACEPARENT = /\r\n[tT]raceparent: ([!-~]+)(?=\r\n|$)/;
+/** This field differs in each request, so the cache has the header section without it. */
+const TRACEPARENT = /\r\n[tT]raceparent: ([!-~]+)(?=\r\n)/;
 
 /** Clients repeat the same headers. Their meaning is constant; the token is checked each time. */
 const cache = new Map<string, FastPathHeaders>();
@@ -50,7 +50,7 @@ export function fastPathHeadersOf(section: string): FastPathHeaders | undefined 
   const found = TRACEPARENT.exec(section);
   if (found !== null) {
     const others = fastPathHeadersOf(section.replace(TRACEPARENT, ''));
-    // Several of them are on Node's HTTP server, which ignores all.
+    // A request with several of them leaves the fast path: Node's HTTP server ignores all.
     return others && (others.traceparent ? undefined : { ...others, section, traceparent: found[1] });
   }
   const headers = readFastPathHeaders(section);

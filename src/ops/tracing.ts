@@ -106,7 +106,7 @@ function startExporter({ url, headers, resource }: TraceSettings, log: ServiceLo
     add(beganAt: number, span: object): void {
       const end = Date.now();
       const start = end - (performance.now() - beganAt);
-      // A double has no room for nanoseconds since 1970, but for microseconds.
+      // A double holds microseconds since 1970 exactly, but not nanoseconds.
       const [startTimeUnixNano, endTimeUnixNano] = [start, end].map(ms => `${Math.round(ms * 1000)}000`);
       if (waiting.length >= SPANS_MAX) dropped++;
       else waiting.push({ ...span, startTimeUnixNano, endTimeUnixNano });

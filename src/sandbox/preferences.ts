@@ -26,7 +26,7 @@ export function preferencesOf(field: string) {
     const value = token ?? quoted.replace(/\\(.)/g, '$1');
     if (Object.hasOwn(VALID, key) && !values.has(key) && VALID[key]!(value)) values.set(key, value);
   }
-  // It is no fault by itself.
+  // `times` alone is no fault.
   if (values.size === 1) values.delete('times');
   return {
     text: Array.from(values, ([key, value]) => `${key}=${value}`).join(', '),

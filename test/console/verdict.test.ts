@@ -122,7 +122,9 @@ test('a full disk of PostgreSQL is named', async () => {
 
 test('slow commits are named', async () => {
   await using service = await startTestService();
-  using other = new DatabaseSync(service.database.replace('sqlite:', ''));
+  const path = service.database.replace('sqlite:', '');
+  // The service may write at that moment, for example the day of the last use of a token.
+  using other = new DatabaseSync(path, { timeout: 5_000 });
   let id = 0;
   await until('commits are slow', async () => {
     other.exec('BEGIN IMMEDIATE');

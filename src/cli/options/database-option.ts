@@ -9,7 +9,7 @@ export interface DatabaseOptions {
   databasePasswordFile?: string;
 }
 
-export const DEFAULT_DATABASE_URL = `sqlite:${DEFAULT_SQLITE_PATH}`;
+const DEFAULT_DATABASE_URL = `sqlite:${DEFAULT_SQLITE_PATH}`;
 /** Messages do not show the file name: a user may have given the password in its place. */
 const PASSWORD_FILE = 'the file that --database-password-file or PLANT_STORE_DATABASE_PASSWORD_FILE names';
 

@@ -9,13 +9,13 @@ const RANGES = { '5 min': 300, '15 min': 900, '1 h': 3_600, '6 h': 21_600, '24 h
 /** The page has samples of one second for this time. */
 const SECONDS_MAX = 920;
 const ZOOM_SAMPLES_MIN = 10;
-/** The color of errors. */
+/** The look of the first error. The looks before it are for lines with fixed names. */
 const FIRST_ERROR_LOOK = 3;
 /** For users who prefer reduced motion: the plots do not move every second. */
 const REDUCED_MOTION_SECONDS = 15;
 const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 
-/** The names of lines are in the responses. Those of errors are what occurred. */
+/** A name is that of a column in the responses. Without names: all errors that occurred. */
 const PANELS = [
   { title: 'Plants per second', unit: 'per second', height: 280, names: ['created', 'revised', 'unchanged'] },
   { title: 'Errors per second', unit: 'per second' },
