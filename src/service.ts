@@ -129,7 +129,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     let closing: Promise<void> | undefined;
     const storeWarnings = storeWarningsOf(commits.check, log);
     // The first check runs before the first plant, so the log begins with the warnings.
-    const warnings = (await storeWarnings()) ?? [];
+    const { warnings = [] } = await storeWarnings();
     opened.use(setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS));
     const observed = { rejected: new RejectedRequests(), newest: new NewestPlants(), senders: new Senders() };
     const accessTokens = opened.use(await openAccessTokens(settings, tokens, engine));
@@ -137,15 +137,13 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const readState = async (): Promise<ServiceState> => ({
       // Read before the awaits below: a slow store would hide the plants that wait now.
       ...queue.statistics,
-      storeWarnings: await storeWarnings(),
+      ...{ commits, tokens, store: await storeWarnings() },
       engine: await engine.statistics(),
       ...{ isDamaged: damage.isKnown, lastRuns: damage.lastRuns, restartedAt },
-      ...{ commitsFailingMs: commits.failingMs(), isServerFull: commits.isServerFull() },
       ...{ rates: metrics.rates, commitSeconds: metrics.commitSeconds, notice: settings.sandbox?.notice },
       openConnections: server.openConnections,
       isShuttingDown: closing !== undefined,
       spansDropped: tracing?.dropped(),
-      ...{ tokensKnown: tokens.size, areTokensCurrent: tokens.isCurrent },
     });
     const operatorConsole =
       settings.console &&

@@ -162,7 +162,7 @@ function labelsOf(result: Result): string {
 }
 
 /** Metrics that are read at each scrape, without those that the engine does not have. */
-function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
+function gauges({ store, engine, ...state }: ServiceState): string[] {
   const runs = state.lastRuns.filter(({ command }) => command !== 'damage');
   const ofRuns = (name: string, help: string, valueIn: (run: CommandRun) => number): string =>
     metric(
@@ -180,11 +180,11 @@ function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
     ],
     ['batches_in_flight', 'Batches that the engine is writing.', state.batchesInFlight],
     ['connections', 'Open connections of clients.', state.openConnections],
-    ['store_up', 'Whether the store responds: 1 or 0.', storeWarnings !== undefined],
+    ['store_up', 'Whether the store responds: 1 or 0.', store.failure === undefined],
     [
       'store_warnings',
       'Warnings of the store, as in the log and /readyz. Absent while the store does not respond.',
-      storeWarnings?.length,
+      store.warnings?.length,
     ],
     [
       'damage_known',
@@ -193,8 +193,8 @@ function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
     ],
     ['shutting_down', 'Whether the service is shutting down: 1 or 0.', state.isShuttingDown],
     ['spans_dropped_total', 'Spans that did not reach the collector of traces.', state.spansDropped],
-    ['tokens', 'Known tokens, including expired and revoked ones.', state.tokensKnown],
-    ['tokens_current', 'Whether the token table was read in the last 4 s: 1 or 0.', state.areTokensCurrent],
+    ['tokens', 'Known tokens, including expired and revoked ones.', state.tokens.size],
+    ['tokens_current', 'Whether the token table was read in the last 4 s: 1 or 0.', state.tokens.isCurrent],
     ['flushes_total', 'Commits that were flushed to the disk.', flushes?.count],
     ['flush_seconds_total', 'Total time of the flushes of commits.', flushes && flushes.totalMs / 1000],
     ['wal_bytes', 'Length of the write-ahead log.', engine.walBytes],

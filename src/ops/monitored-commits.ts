@@ -19,7 +19,7 @@ import { failureLog, type ServiceLog } from './rate-limited-log.ts';
  *
  * @returns the wrapped operations; `assess`, which the caller calls every second, also for the rates
  *   of the metrics, and which never throws; `failingMs`, the time since the first bad second ended, 0
- *   if the last one was not bad
+ *   if the last one was not bad; `failure`, the last cause
  */
 export function monitoredCommits(
   engine: PlantCommits,
@@ -35,7 +35,8 @@ export function monitoredCommits(
   let confirmed = 0;
   let failed = 0;
   let failingSince: number | undefined;
-  let isServerFull = false;
+  /** Why the last commit, or test commit, that failed did so. */
+  let failure: unknown;
   /** Batches, or a test commit. */
   let inFlight = 0;
   return {
@@ -46,7 +47,6 @@ export function monitoredCommits(
         const results = await engine.commit(writes);
         metrics.committed(writes.length, performance.now() - beganAt);
         confirmed += writes.length;
-        isServerFull = false;
         observeDamaged(writes, results);
         confirmations.recovered();
         return results;
@@ -55,7 +55,7 @@ export function monitoredCommits(
         if (cause instanceof StoreDamaged) damage.met('a create');
         if ((cause as StoreUnavailable).isPartial) throw cause;
         failed += writes.length;
-        isServerFull ||= isDiskFull(cause);
+        failure = cause;
         confirmations.failed(cause);
         throw cause;
       } finally {
@@ -77,22 +77,13 @@ export function monitoredCommits(
         const [probe] = await Promise.allSettled([engine.probe()]);
         inFlight--;
         isBad = probe.status === 'rejected';
-        if (!isBad) isServerFull = false;
+        if (probe.status === 'rejected') failure = probe.reason;
       }
       failingSince = isBad ? (failingSince ?? performance.now()) : undefined;
     },
-    /** Whether the disk of PostgreSQL was full in a commit after the last success. */
-    isServerFull: () => isServerFull,
+    failure: () => failure,
     failingMs: (): number => (failingSince === undefined ? 0 : performance.now() - failingSince),
   };
-}
-
-/** https://www.postgresql.org/docs/current/errcodes-appendix.html */
-const DISK_FULL = '53100';
-
-function isDiskFull(error: unknown): boolean {
-  const { code, cause } = (error ?? {}) as { code?: string; cause?: unknown };
-  return code === DISK_FULL || (cause !== undefined && isDiskFull(cause));
 }
 
 /** Ids of damaged plants that are remembered. */

@@ -1,6 +1,7 @@
 import { ERRORS, type ErrorName } from '../contract/errors.ts';
 import type { CommandRun, CommitStatistics, EngineStatistics } from '../store/plant-store.ts';
 import { DAMAGE, DAMAGE_WARNING } from './known-damage.ts';
+import { type StoreState, shownFailure } from './store-warnings.ts';
 
 /** When commits fail for longer than this, the service is not ready. */
 const COMMITS_FAILING_MAX_MS = 5_000;
@@ -13,31 +14,33 @@ const DISK_FULL_BYTES = 64e6;
 const REJECTED_PER_SECOND_MAX = 10;
 /** So are these, if they are more than the confirmed plants. */
 const MOSTLY_REJECTED_PER_SECOND = 1;
+/** Fewer, as a mean that still falls, are none. */
+const STORED_PER_SECOND_MIN = 0.1;
 /** A slower mean commit is a fault of the disk or of the database server. */
 const COMMIT_SECONDS_MAX = 0.25;
 
 /** The current state of the service, for the operations listener. */
 export interface ServiceState extends CommitStatistics {
-  /** One sentence per warning; undefined while the store cannot be used. */
-  storeWarnings: readonly string[] | undefined;
+  store: StoreState;
   engine: EngineStatistics;
-  /** For how long most plants were not confirmed; 0 if the last second was not bad. */
-  commitsFailingMs: number;
+  commits: {
+    /** For how long most plants were not confirmed; 0 if the last second was not bad. */
+    failingMs(): number;
+    /** Why the last commit that failed did so. */
+    failure(): unknown;
+  };
   /** What users of a sandbox must know; undefined: this is none. */
   notice: string | undefined;
   isDamaged: boolean;
   lastRuns: readonly CommandRun[];
-  /** Whether the disk of the database server is full. */
-  isServerFull: boolean;
   rates: { rejected: number; confirmed: number; most: ErrorName };
   /** The mean duration of the last commits; 0 without any. */
   commitSeconds: number;
   openConnections: number;
   isShuttingDown: boolean;
   spansDropped: number | undefined;
-  tokensKnown: number;
-  /** Whether the token table was read in the last 4 s. If not, no token is accepted. */
-  areTokensCurrent: boolean;
+  /** `isCurrent`: the token table was read in the last 4 s. If not, no token is accepted. */
+  tokens: { size: number; isCurrent: boolean; failure: unknown };
   /** Ms since 1970; null: this is the first start on this store. */
   restartedAt: number | null;
 }
@@ -58,7 +61,7 @@ export function readinessOf(state: ServiceState) {
   const checks = checksOf(state);
   const failing = checks.filter(({ ok }) => !ok);
   const isDecisive = ({ name }: Check): boolean =>
-    name === 'commits' ? state.commitsFailingMs > COMMITS_FAILING_MAX_MS : DECISIVE.includes(name);
+    name === 'commits' ? state.commits.failingMs() > COMMITS_FAILING_MAX_MS : DECISIVE.includes(name);
   const decisive = failing.find(isDecisive);
   const common = { verdict: verdictOf(decisive, failing[0]), restartedAt: state.restartedAt, checks };
   if (decisive !== undefined) return { status: 'not ready', reason: textOf(decisive), ...common };
@@ -85,24 +88,25 @@ function textOf({ name, detail, advice }: Check): string {
 
 /** Every check, the gravest first. */
 function checksOf(state: ServiceState): Check[] {
-  const { storeWarnings = [], plantsInFlight, plantsInFlightMax } = state;
+  const { plantsInFlight, plantsInFlightMax } = state;
   const { diskFreeBytes: freeBytes = Infinity, diskBytes, walBytes } = state.engine;
   // 0: the folder is gone.
   const isDiskFull = diskBytes !== 0 && freeBytes < DISK_FULL_BYTES;
   const free = `${Math.floor(freeBytes / 1e6)} MB free`;
-  const full = isDiskFull
-    ? `the disk of the store is full (${free}), so `
-    : state.isServerFull
-      ? 'the disk of the database server is full, so '
-      : '';
+  const full = isDiskFull ? `the disk of the store is full (${free}), so ` : '';
   const part =
     walBytes === undefined
       ? 'that PostgreSQL runs, has space on its disk, can be reached, and lets this service use its tables'
       : 'the disk and the files of the store, and whether another program locks them';
-  const storeAdvice = isDiskFull ? DISK_ADVICE : `check ${part}; the log of the service has the cause`;
   const checks: Check[] = [];
   const check = (name: string, fault: string | false, detail: string, advice: string): void => {
     checks.push({ name, ok: fault === false, detail: fault || detail, advice: fault ? advice : '' });
+  };
+  /** @param failure its cause, and after a semicolon what to do, if that is known */
+  const checkStore = (name: string, isFailing: boolean, fault: string, failure: string, detail: string) => {
+    const [cause, advice = `check ${part}`] = failure.split('; ', 2);
+    const storeAdvice = isDiskFull ? DISK_ADVICE : `${advice}; the log of the service has the details`;
+    check(name, isFailing && `${full}${fault} and plants get 503 responses: ${cause}`, detail, storeAdvice);
   };
   check(
     'shutdown',
@@ -110,23 +114,23 @@ function checksOf(state: ServiceState): Check[] {
     'the service accepts requests',
     'start it again if it does not start by itself',
   );
-  check(
-    'store',
-    state.storeWarnings === undefined &&
-      `${full}the store does not respond or cannot be used, and plants get 503 responses`,
-    'the store responds',
-    storeAdvice,
-  );
-  check(
+  const { failure = '', warnings = [] } = state.store;
+  checkStore('store', failure !== '', 'the store cannot be used,', failure, 'the store can be used');
+  checkStore(
     'tokens',
-    !state.areTokensCurrent &&
-      `${full}the token table cannot be read, so no token is accepted and plants get 503 responses`,
-    `${state.tokensKnown} tokens are cached and current`,
-    storeAdvice,
+    !state.tokens.isCurrent,
+    'the token table cannot be read, so no token is accepted',
+    shownFailure(state.tokens.failure),
+    `${state.tokens.size} tokens are cached and current`,
   );
-  const commitsFail = state.commitsFailingMs > 0;
-  const commitsFault = commitsFail && `${full}commits fail and most plants get 503 responses`;
-  check('commits', commitsFault, 'commits succeed', storeAdvice);
+  const commitsFail = state.commits.failingMs() > 0;
+  checkStore(
+    'commits',
+    commitsFail,
+    'commits fail,',
+    shownFailure(state.commits.failure()),
+    'commits succeed',
+  );
   check('damage', state.isDamaged && DAMAGE.fault, 'no damage of the store is known', DAMAGE.advice);
   // A full disk is already the reason why commits fail.
   const isNearlyFull = diskBytes !== 0 && freeBytes < DISK_FREE_BYTES_MIN && !(isDiskFull && commitsFail);
@@ -152,7 +156,7 @@ function checksOf(state: ServiceState): Check[] {
     'few requests are rejected',
     'find the senders on the screen Rejected of the console, or with --log-requests on',
   );
-  for (const warning of storeWarnings.filter(each => each !== DAMAGE_WARNING))
+  for (const warning of warnings.filter(each => each !== DAMAGE_WARNING))
     check('warnings', warning, '', 'fix this soon, since plants may be lost later');
   if (state.notice !== undefined) check('sandbox', state.notice, '', 'use it only to test clients');
   return checks;
@@ -163,5 +167,6 @@ function rejectionFault({ rejected, confirmed, most }: ServiceState['rates']): s
   if (rejected <= REJECTED_PER_SECOND_MAX && !isMost) return false;
   const { number, message } = ERRORS[most];
   const [reason] = message.split(';');
-  return `about ${Number(rejected.toPrecision(1))} requests per second are rejected, most often with the error ${number} (${reason})`;
+  const stored = confirmed < STORED_PER_SECOND_MIN ? 'no plant is' : 'plants of others are';
+  return `about ${Number(rejected.toPrecision(1))} requests per second are rejected, most often with the error ${number} (${reason}), and ${stored} stored`;
 }

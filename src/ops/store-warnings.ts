@@ -1,21 +1,32 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
 import { failureLog, type ServiceLog } from './rate-limited-log.ts';
 
 /** If the store does not respond within this time, `/readyz` reports the service as not ready. */
 export const READINESS_TIMEOUT_MS = 2_000;
+
+/** One sentence per warning, or why the store cannot be used. */
+export type StoreState =
+  | { warnings: readonly string[]; failure?: undefined }
+  | { warnings?: undefined; failure: string };
+
+/** @returns the cause of a failure for operators, who have its details in the log */
+export function shownFailure(cause: unknown): string {
+  if (cause instanceof StoreUnavailable || cause instanceof StoreRejected) return cause.message;
+  return 'an unexpected error';
+}
 
 /**
  * Makes a function that checks whether the store can be used. It logs failures and warnings, once
  * per change.
  *
  * @param check resolves with one sentence per warning; rejects when the store cannot be used
- * @returns a function that checks once, for a limited time. It resolves with the warnings, or with
- *   undefined when the store cannot be used. It never throws.
+ * @returns a function that checks once, for a limited time, and never throws
  */
 export function storeWarningsOf(
   check: () => Promise<readonly string[]>,
   log: ServiceLog,
-): () => Promise<readonly string[] | undefined> {
+): () => Promise<StoreState> {
   const availability = failureLog(
     details => log.warn(details, 'the store cannot be used; /readyz reports 503'),
     () => log.info('the store can be used again'),
@@ -31,13 +42,14 @@ export function storeWarningsOf(
     try {
       const timeout = delay(READINESS_TIMEOUT_MS, undefined, { ref: false });
       const warnings = await Promise.race([check(), timeout]);
-      if (warnings === undefined) throw new Error('the store did not respond in time');
+      if (warnings === undefined)
+        throw new StoreUnavailable(`no response within ${READINESS_TIMEOUT_MS / 1000} s`);
       availability.recovered();
       logChange(warnings);
-      return warnings;
+      return { warnings };
     } catch (cause) {
       availability.failed(cause);
-      return undefined;
+      return { failure: shownFailure(cause) };
     }
   };
 }

@@ -94,7 +94,7 @@ test('many rejected requests are a warning until they stop', async () => {
   await until('the banner warns', async () => {
     await Promise.all(Array.from({ length: 10 }, () => sendText(service, '{"id":1}')));
     return await shows(
-      /^About [1-9][0-9]* requests per second are rejected, most often with the error 40002 \(the body is not a NewPlant\)\.Find the senders on the screen Rejected/,
+      /^About [1-9][0-9]* requests per second are rejected, most often with the error 40002 \(the body is not a NewPlant\), and no plant is stored\.Find the senders on the screen Rejected/,
     );
   });
   await until('all is well again', () => shows(/^Plants can be stored, and all checks pass/));
@@ -116,7 +116,10 @@ test('a full disk of PostgreSQL is named', async () => {
   await postgres.sql(database, `CREATE TRIGGER fail ${when} EXECUTE FUNCTION fail()`);
   await until('the disk is full', async () => {
     await sendText(service, '{"id":1,"name":"oak"}');
-    return await says(service, 'the disk of the database server is full, so commits fail');
+    return await says(
+      service,
+      'commits fail, and plants get 503 responses: the disk of the database server is full',
+    );
   });
 });
 

@@ -37,9 +37,9 @@ test('/readyz responds 503 while the store does not respond, then 200 again, and
     const { values } = await scrape(service.opsUrl);
     return ['batches_in_flight', 'in_flight_plants'].every(each => values.get(`plant_store_${each}`)! > 0);
   });
-  const sentence = 'the store does not respond or cannot be used, and plants get 503 responses';
+  const sentence = 'the store cannot be used, and plants get 503 responses: no response within 2 s';
   const advice =
-    'check the disk and the files of the store, and whether another program locks them; the log of the service has the cause';
+    'check the disk and the files of the store, and whether another program locks them; the log of the service has the details';
   const verdict = { state: 'not ready', sentence, advice };
   const reason = `${sentence}; ${advice}`;
   assert.deepEqual(response.body, { status: 'not ready', reason, verdict, restartedAt: null });

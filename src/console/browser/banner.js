@@ -43,10 +43,14 @@ export function Banner() {
   const { verdict, warnings = [], restartedAt } = readiness;
   const { state, sentence, advice } = verdict;
   const others = warnings.filter(each => !each.startsWith(sentence));
-  const isRestarted = restartedAt && Date.now() - restartedAt < RESTART_SHOWN_MS;
+  const restart =
+    restartedAt && Date.now() - restartedAt < RESTART_SHOWN_MS
+      ? html` <span>The service was restarted: <${Time} at=${restartedAt} />. The end of its log, or its supervisor, says why.</span>`
+      : null;
   const asSentence = (/** @type {string} */ text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
   return html`<div class="verdict" data-state=${STATES[state]}>
-    <p><strong>${asSentence(sentence)}</strong>${isRestarted ? html` The service was restarted: <${Time} at=${restartedAt} />.` : null}</p>
+    <p><strong>${asSentence(sentence)}</strong>${state === 'well' ? restart : null}</p>
     ${[advice, ...others].map(each => each && html`<p key=${each}>${asSentence(each)}</p>`)}
+    ${state === 'well' ? null : restart}
   </div>`;
 }

@@ -10,7 +10,7 @@ export class NoResponse extends Error {
   constructor(timeoutMs: number, cutShort: boolean, options: ErrorOptions) {
     const time = cutShort ? 'in the remaining time' : `within ${(timeoutMs / 1000).toFixed(1)} s`;
     super(
-      `PostgreSQL did not respond ${time}; is a table locked, or a synchronous standby unreachable?`,
+      `PostgreSQL did not respond ${time}; check whether it hangs or a table is locked, its disk, its synchronous standbys and the network`,
       options,
     );
     this.cutShort = cutShort;
@@ -34,6 +34,7 @@ export function sqlStateOf(error: unknown): string | undefined {
 }
 
 export const TOO_MANY_CONNECTIONS = '53300';
+const DISK_FULL = '53100';
 export const INSUFFICIENT_PRIVILEGE = '42501';
 
 export const GRANTS = 'docs/postgresql-grants.sql has the statements that grant it';
@@ -86,11 +87,11 @@ export function reasonOf(error: unknown): string {
   return error instanceof StoreRejected ? error.message : (explanationOf(error) ?? outageOf(error));
 }
 
-/** The store cannot be used now. The cause goes into the log. It contains no password. */
+/** The store cannot be used now. The cause goes into the log. Neither contains a password. */
 export function unavailable(error: unknown): StoreUnavailable {
   if (error instanceof StoreUnavailable) return error;
   const isDamaged = DAMAGED.test(sqlStateOf(error) ?? '');
-  return new (isDamaged ? StoreDamaged : StoreUnavailable)(messageOf(error), { cause: error });
+  return new (isDamaged ? StoreDamaged : StoreUnavailable)(reasonOf(error), { cause: error });
 }
 
 /** For commands, which show a rejection as it is. */
@@ -126,13 +127,14 @@ function outageOf(error: unknown): string {
   if (sqlState === TOO_MANY_CONNECTIONS) {
     return `the server has no connection left (${message}); raise max_connections there, or lower --connections`;
   }
+  if (sqlState === DISK_FULL) return 'the disk of the database server is full; free space there';
   if (sqlState !== undefined) return `the server reports: ${message} (SQLSTATE ${sqlState})`;
   const { code } = error as NodeJS.ErrnoException;
   if (code === 'ECONNREFUSED' || code === 'ENOENT') {
-    return 'no server is listening there; is PostgreSQL running, and is the address correct?';
+    return 'no server is listening there; start PostgreSQL, or correct the address';
   }
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'the host name is unknown; check it';
-  return `${message}; is PostgreSQL running, and is the address correct?`;
+  return `${message}; check that PostgreSQL runs, and the address`;
 }
 
 /** If all addresses of a host fail, the error of Node has a code but no message. */

@@ -68,7 +68,7 @@ function catalogue(database: string): Promise<Record<string, unknown>[]> {
 
 /** A part of the message: of both openers, or of `serve` and of `export`. */
 const FAULTS: [name: string, database: string, serveSays: RegExp, exportSays?: RegExp][] = [
-  ['no server listens', at(CLOSED_PORT), /no server is listening there; is PostgreSQL running, /],
+  ['no server listens', at(CLOSED_PORT), /no server is listening there; start PostgreSQL, /],
   // A resolver may also time out.
   [
     'an unknown host',

@@ -228,7 +228,7 @@ suite('a batch', { concurrency: 4 }, () => {
     await failInserts(engine.database, '22P02');
     await assert.rejects(engine.commit(writes([1, 'oak'])), {
       name: 'StoreUnavailable',
-      message: 'failed for the test',
+      message: 'the server reports: failed for the test (SQLSTATE 22P02)',
     });
     assert.deepEqual(await storedNames(engine.database), []);
   });
