@@ -96,7 +96,7 @@ function checksOf(state: ServiceState): Check[] {
   const full = isDiskFull ? `the disk of the store is full (${free}), so ` : '';
   const part =
     walBytes === undefined
-      ? 'that PostgreSQL runs, has space on its disk, can be reached, and lets this service use its tables'
+      ? 'whether PostgreSQL hangs, has space on its disk, can be reached, and lets this service use its tables'
       : 'the disk and the files of the store, and whether another program locks them';
   const checks: Check[] = [];
   const check = (name: string, fault: string | false, detail: string, advice: string): void => {
@@ -115,22 +115,18 @@ function checksOf(state: ServiceState): Check[] {
     'start it again if it does not start by itself',
   );
   const { failure = '', warnings = [] } = state.store;
-  checkStore('store', failure !== '', 'the store cannot be used,', failure, 'the store can be used');
+  const commitsFail = state.commits.failingMs() > 0;
+  // Other checks may only know that they wait, for example for a lock that made the commits fail.
+  const known = commitsFail ? shownFailure(state.commits.failure()) : undefined;
+  checkStore('store', failure !== '', 'the store cannot be used,', known ?? failure, 'the store can be used');
   checkStore(
     'tokens',
     !state.tokens.isCurrent,
     'the token table cannot be read, so no token is accepted',
-    shownFailure(state.tokens.failure),
+    known ?? shownFailure(state.tokens.failure),
     `${state.tokens.size} tokens are cached and current`,
   );
-  const commitsFail = state.commits.failingMs() > 0;
-  checkStore(
-    'commits',
-    commitsFail,
-    'commits fail,',
-    shownFailure(state.commits.failure()),
-    'commits succeed',
-  );
+  checkStore('commits', commitsFail, 'commits fail,', known ?? '', 'commits succeed');
   check('damage', state.isDamaged && DAMAGE.fault, 'no damage of the store is known', DAMAGE.advice);
   // A full disk is already the reason why commits fail.
   const isNearlyFull = diskBytes !== 0 && freeBytes < DISK_FREE_BYTES_MIN && !(isDiskFull && commitsFail);

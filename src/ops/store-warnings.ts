@@ -12,6 +12,7 @@ export type StoreState =
 
 /** @returns the cause of a failure for operators, who have its details in the log */
 export function shownFailure(cause: unknown): string {
+  if (cause === undefined) return 'no response in time';
   if (cause instanceof StoreUnavailable || cause instanceof StoreRejected) return cause.message;
   return 'an unexpected error';
 }

@@ -37,7 +37,7 @@ export const TOO_MANY_CONNECTIONS = '53300';
 const DISK_FULL = '53100';
 export const INSUFFICIENT_PRIVILEGE = '42501';
 
-export const GRANTS = 'docs/postgresql-grants.sql has the statements that grant it';
+export const GRANTS = 'grant it with the statements in docs/postgresql-grants.sql';
 
 type FailureKind =
   /** The connection cannot be used again. The server may have executed the statement. */
@@ -134,7 +134,8 @@ function outageOf(error: unknown): string {
     return 'no server is listening there; start PostgreSQL, or correct the address';
   }
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'the host name is unknown; check it';
-  return `${message}; check that PostgreSQL runs, and the address`;
+  const reason = message === 'timeout expired' ? 'PostgreSQL accepted no connection in time' : message;
+  return `${reason}; check whether PostgreSQL runs or hangs, the network and the address`;
 }
 
 /** If all addresses of a host fail, the error of Node has a code but no message. */

@@ -139,7 +139,7 @@ suite('silent hosts', { concurrency: true }, () => {
     const since = performance.now();
     await assert.rejects(
       openReader(urlOf([first.name, second.name], { connectSeconds: 2 })),
-      /timeout expired; check that PostgreSQL runs, and the address$/,
+      /PostgreSQL accepted no connection in time; check whether PostgreSQL runs or hangs, /,
     );
     // The default is 1.5 s.
     assert.ok(performance.now() - since >= 1_900, 'connect_timeout is used');

@@ -96,8 +96,8 @@ const FAULTS: [name: string, database: string, serveSays: RegExp, exportSays?: R
   [
     'no right to write plants',
     url('plants', 'half'),
-    /\(SELECT on plant_revision, INSERT on plant_revision, UPDATE \(last_used_day\) on token, SELECT on console_code, INSERT on console_code, DELETE on console_code, UPDATE \(expires_at\) on console_code, SELECT on last_run, INSERT on last_run, UPDATE on last_run\); docs\/postgresql-grants\.sql /,
-    /the user lacks a right \(SELECT on plant_revision\); docs\/postgresql-grants\.sql has /,
+    /\(SELECT on plant_revision, INSERT on plant_revision, UPDATE \(last_used_day\) on token, SELECT on console_code, INSERT on console_code, DELETE on console_code, UPDATE \(expires_at\) on console_code, SELECT on last_run, INSERT on last_run, UPDATE on last_run\); grant it /,
+    /the user lacks a right \(SELECT on plant_revision\); grant it with /,
   ],
   ['too many connections', url('plants', 'crowded'), /the server has no connection left \(.*\); raise max_/],
   [
