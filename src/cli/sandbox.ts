@@ -35,8 +35,12 @@ export function sandboxCommand(): Command {
 
 /** @throws {Failure} if a part of the text would be ignored */
 export function checkPrefer(prefer = ''): string {
-  if (preferencesOf(prefer).text.replaceAll(' ', '') === prefer.replaceAll(' ', '')) return prefer;
-  throw new Failure('--prefer is not understood; write it as docs/sandbox.md: "code=503, times=2"', 2);
+  const partsOf = (text: string): string[] => text.replaceAll(' ', '').split(',');
+  const applied = partsOf(preferencesOf(prefer).text);
+  const ignored = partsOf(prefer).find(part => !applied.includes(part));
+  if (ignored === undefined) return prefer;
+  const advice = 'docs/sandbox.md lists what is, such as "code=503, times=2"';
+  throw new Failure(`"${ignored}" in --prefer is not understood; ${advice}`, 2);
 }
 
 /** The files beside the store of a sandbox. @throws {Failure} if it is another store */

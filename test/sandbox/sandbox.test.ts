@@ -243,7 +243,11 @@ test('the command refuses other stores, and preferences that it would ignore', a
     [['sandbox', 'report', '--database', none], /is not the store of a sandbox/],
     [['token', 'create', 'a', '--prefer', 'code=503', ...other], /is not the store of a sandbox/],
     [['sandbox', '--database', 'postgres://a@127.0.0.1/plants'], /has an SQLite store/, 2],
-    [['sandbox', '--prefer', 'code=503, tims=2', '--database', none], /--prefer is not understood/, 2],
+    [
+      ['sandbox', '--prefer', 'code=503, tims=2', '--database', none],
+      /"tims=2" in --prefer is not understood/,
+      2,
+    ],
   ];
   for (const [args, says, exitCode] of cases) assertFailed(await runProgram(args), says, exitCode);
   assert.ok(!readdirSync(service.folder).some(name => /sandbox|none/.test(name)));

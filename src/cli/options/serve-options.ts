@@ -159,12 +159,16 @@ function parseOrigins(text: string): AllowedOrigins {
 
 function parseProxies(text: string): string[] {
   const proxies = text.split(',').map(each => each.trim());
-  try {
-    trustedProxiesOf(proxies);
-    return proxies;
-  } catch {
-    throw new InvalidArgumentError('Write each as an IP address or a network, for example 10.0.0.0/8.');
+  for (const proxy of proxies) {
+    try {
+      trustedProxiesOf([proxy]);
+    } catch {
+      throw new InvalidArgumentError(
+        `${JSON.stringify(proxy)} is no IP address and no network such as 10.0.0.0/8; separate several by commas.`,
+      );
+    }
   }
+  return proxies;
 }
 
 const WINDOW_SECONDS: Record<string, number> = { s: 1, min: 60 };

@@ -49,7 +49,7 @@ export class CountedProgress {
     const { share } = this;
     if (!share) return counts;
     // Without a response there is no rate to estimate with.
-    const left = this.done === 0 ? 'no response yet' : timeLeft(elapsedMs, share);
+    const left = this.done === 0 ? 'no response yet' : share === 1 ? 'finishing' : timeLeft(elapsedMs, share);
     return `${Math.floor(share * 100)}${percent}, ${counts}, ${left}`;
   }
 
