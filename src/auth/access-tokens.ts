@@ -16,8 +16,6 @@ const ACCESS_TOKEN_LENGTH_MAX = 8 * 1024;
 /** A verified token is verified again after this time, because the provider may withdraw a key. */
 const VERIFIED_MS_MAX = 60_000;
 const VERIFIED_TOKENS_MAX = 10_000;
-/** Tokens that are verified at the same time. Each is held in memory. */
-const VERIFICATIONS_MAX = 256;
 /** With more tokens in the store, new subjects are rejected: every service holds all in memory. */
 const STORED_TOKENS_MAX = 10_000;
 
@@ -93,7 +91,6 @@ export function openAccessTokens(
       const cached = cachedSubjectHash(tokenHash);
       if (cached !== undefined && tokens.has(cached)) return cached;
       let verification = pending.get(tokenHash);
-      if (verification === undefined && pending.size >= VERIFICATIONS_MAX) return 'unavailable';
       verification ??= verify(token, tokenHash).finally(() => pending.delete(tokenHash));
       pending.set(tokenHash, verification);
       return verification;

@@ -16,8 +16,10 @@ export interface HandMadeProvider extends LoopbackServer {
   keys: ProviderKey[];
   /** Paths of the requests so far. */
   requests: string[];
-  /** The response to the keys, instead of `keys`. */
-  jwksResponse: { status: number; headers?: Record<string, string>; body?: string } | undefined;
+  /** The response to the keys, instead of `keys`, once `after` is settled. */
+  jwksResponse:
+    | { status: number; headers?: Record<string, string>; body?: string; after?: Promise<void> }
+    | undefined;
   /** A valid token, except for these members. A member that is undefined is absent. */
   token(claims?: object, header?: object, key?: ProviderKey): Promise<string>;
 }
@@ -28,13 +30,14 @@ export async function makeKey(kid: string, alg = 'ES256'): Promise<ProviderKey> 
 }
 
 export async function startProvider(): Promise<HandMadeProvider> {
-  const server = createServer((request, response) => {
+  const server = createServer(async (request, response) => {
     provider.requests.push(request.url!);
     if (request.url === '/.well-known/openid-configuration') {
       response.end(JSON.stringify({ issuer: provider.url, jwks_uri: `${provider.url}/keys` }));
       return;
     }
-    const { status, headers, body } = provider.jwksResponse ?? { status: 200 };
+    const { status, headers, body, after } = provider.jwksResponse ?? { status: 200 };
+    await after;
     response.writeHead(status, headers);
     response.end(body ?? JSON.stringify({ keys: provider.keys.map(({ publicJwk }) => publicJwk) }));
   });
