@@ -114,6 +114,8 @@ suite('rejected requests in the console', () => {
       [Buffer.from('{"name":"\u0000\u001b[31m"}'), '{"name":"\0\u001b[31m"}', '\0\u001b[31m"}'],
       [`{"token":"${service.token}"}`, '{"token":"plant_…"}', undefined],
       [`{"token":"${service.token}",}`, '{"token":"plant_…",}', '}'],
+      ['{"a":"Bearer eyJhbGciOiJFUzI1NiJ9.eyJpc3M_-0.c2ln_-0",}', '{"a":"Bearer eyJ…",}', '}'],
+      [Buffer.from('"eyJhbGciOiJFUzI1NiJ9.eyJ9.c"', 'utf16le'), '"\0eyJ…\0"\0', '\0eyJ…\0"\0'],
       [Buffer.from(`"${service.token}"`, 'utf16le'), '"\0plant_…\0"\0', '\0plant_…\0"\0'],
       [`{"name":"${'ö'.repeat(3_000)}`, `{"name":"${'ö'.repeat(995)}`, undefined],
       [`{"name":"${'x'.repeat(1_986)}\\u00e9",}`, `{"name":"${'x'.repeat(1_986)}\\u00e`, undefined],
