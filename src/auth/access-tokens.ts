@@ -2,6 +2,7 @@ import { type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { readJson, readToEnd } from '../contract/json-reader.ts';
 import { SUBJECT_LABEL_LENGTH_MAX, TOKEN_EXPIRY_MS_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type NewStoredToken, type StoredToken } from '../contract/stored-token.ts';
+import type { TracedRequest } from '../contract/trace-context.ts';
 import type { OpenIdSettings } from './open-id-settings.ts';
 import { KeysUnavailable, openProviderKeys } from './provider-keys.ts';
 import { hashToken } from './token.ts';
@@ -16,11 +17,22 @@ const ACCESS_TOKEN_LENGTH_MAX = 8 * 1024;
 /** A verified token is verified again after this time, because the provider may withdraw a key. */
 const VERIFIED_MS_MAX = 60_000;
 const VERIFIED_TOKENS_MAX = 10_000;
+/** A rejected token is not verified again when it leaves the fast path for its response. */
+const REJECTED_MS_MAX = 1_000;
+/** Characters of a reason, which may quote the token. */
+const REASON_LENGTH_MAX = 200;
 /** With more tokens in the store, new subjects are rejected: every service holds all in memory. */
 const STORED_TOKENS_MAX = 10_000;
 
-/** The hash of the row of a subject, which the token cache knows; undefined: the token is rejected. */
-type SubjectLookup = string | undefined | 'unavailable';
+/** What is known of a token. Without a subject it is rejected, or it cannot be checked now. */
+interface Verification {
+  /** The hash of the row of the subject, which the token cache knows. */
+  subjectHash?: string;
+  failure?: unknown;
+  isUnavailable?: boolean;
+  validUntil: number;
+}
+type LogFailure = (cause: unknown, request?: TracedRequest) => void;
 
 export type AccessTokens = ReturnType<typeof openAccessTokens>;
 
@@ -38,13 +50,13 @@ export function openAccessTokens(
   settings: OpenIdSettings,
   tokens: TokenCache,
   createToken: (token: NewStoredToken) => Promise<StoredToken | undefined>,
-  onFailure: (message: string) => (cause: unknown) => void,
+  onFailure: (message: string) => LogFailure,
 ) {
   const onRejected = onFailure('an access token was not accepted');
   const keys = openProviderKeys(settings, onFailure('the keys of the OpenID provider cannot be read'));
-  /** The rows of the verified tokens, by the SHA-256 of the token. */
-  const verified = new Map<string, { subjectHash: string; validUntil: number }>();
-  const pending = new Map<string, Promise<SubjectLookup>>();
+  /** By the SHA-256 of the token. */
+  const verified = new Map<string, Verification>();
+  const pending = new Map<string, Promise<Verification>>();
   /** Settles when the latest row is stored. */
   let stored: Promise<unknown> = Promise.resolve();
 
@@ -57,7 +69,7 @@ export function openAccessTokens(
     if (row === undefined) throw new Error(`another token has the label ${label}`);
     tokens.add(row);
   };
-  const verify = async (token: string, tokenHash: string): Promise<SubjectLookup> => {
+  const subjectOf = async (token: string): Promise<Verification> => {
     let isGenuine = false;
     try {
       const { label, expiresAt } = await verifiedSubject(token, keys.keyOf, settings);
@@ -68,32 +80,48 @@ export function openAccessTokens(
         stored = stored.catch(() => {}).then(() => storeSubject(subjectHash, label));
         await stored;
       }
-      if (verified.size >= VERIFIED_TOKENS_MAX) verified.clear();
-      const validUntil = Math.min(expiresAt, Date.now() + VERIFIED_MS_MAX);
-      verified.set(tokenHash, { subjectHash, validUntil });
-      return subjectHash;
+      return { subjectHash, validUntil: Math.min(expiresAt, Date.now() + VERIFIED_MS_MAX) };
     } catch (cause) {
-      // jose attaches the claims to its errors, which would fill the log.
-      onRejected(isGenuine ? cause : (cause as Error).message);
-      return isGenuine || cause instanceof KeysUnavailable ? 'unavailable' : undefined;
+      return {
+        // jose attaches the claims to its errors, which would fill the log.
+        failure: isGenuine ? cause : (cause as Error).message.slice(0, REASON_LENGTH_MAX),
+        isUnavailable: isGenuine || cause instanceof KeysUnavailable,
+        validUntil: Date.now() + REJECTED_MS_MAX,
+      };
     }
   };
-  const cachedSubjectHash = (tokenHash: string): string | undefined => {
-    const token = verified.get(tokenHash);
-    return token !== undefined && Date.now() < token.validUntil ? token.subjectHash : undefined;
+  const verifyNow = async (token: string, tokenHash: string): Promise<Verification> => {
+    const verification = await subjectOf(token);
+    if (verified.size >= VERIFIED_TOKENS_MAX) verified.clear();
+    verified.set(tokenHash, verification);
+    pending.delete(tokenHash);
+    return verification;
+  };
+  const cached = (tokenHash: string): Verification | undefined => {
+    const verification = verified.get(tokenHash);
+    return verification && Date.now() < verification.validUntil ? verification : undefined;
+  };
+  const verify = async (token: string): Promise<Verification> => {
+    const tokenHash = hashToken(token);
+    const known = cached(tokenHash);
+    if (known && (known.subjectHash === undefined || tokens.has(known.subjectHash))) return known;
+    return pending.getOrInsertComputed(tokenHash, () => verifyNow(token, tokenHash));
   };
   return {
     /** @returns the hash of the row of the subject, if the token was verified a short time ago */
-    cachedSubjectHash,
+    cachedSubjectHash: (tokenHash: string) => cached(tokenHash)?.subjectHash,
     /** Verifies an access token and makes the row of its subject. It never throws. */
-    async subjectHash(token: string): Promise<SubjectLookup> {
-      const tokenHash = hashToken(token);
-      const cached = cachedSubjectHash(tokenHash);
-      if (cached !== undefined && tokens.has(cached)) return cached;
-      let verification = pending.get(tokenHash);
-      verification ??= verify(token, tokenHash).finally(() => pending.delete(tokenHash));
-      pending.set(tokenHash, verification);
-      return verification;
+    verify,
+    /** The same for a request that gets its response now, so the log has the failed check. */
+    async subjectHash(token: string, request: TracedRequest): Promise<string | undefined | 'unavailable'> {
+      const { subjectHash, failure, isUnavailable } = await verify(token);
+      if (subjectHash === undefined) onRejected(failure, request);
+      return isUnavailable ? 'unavailable' : subjectHash;
+    },
+    /** Logs the rejection if the row is that of a subject. */
+    onRevoked(hash: string, request: TracedRequest): void {
+      const label = tokens.labelOf(hash);
+      if (label !== undefined && hashToken(label) === hash) onRejected(`${label} is revoked`, request);
     },
     [Symbol.dispose]: () => keys[Symbol.dispose](),
   };

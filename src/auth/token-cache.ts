@@ -106,6 +106,10 @@ export class TokenCache {
     return this.#tokens.get(hash)?.id;
   }
 
+  labelOf(hash: string): string | undefined {
+    return this.#tokens.get(hash)?.label;
+  }
+
   /** The labels of all tokens, valid or not, by id. */
   labels(): Map<number, string> {
     return new Map(this.#tokens.values().map(({ id, label }) => [id, label]));

@@ -9,6 +9,11 @@ export interface TraceContext {
   commit?: { traceId: string; spanId: string };
 }
 
+/** Of a request, for its log lines. `trace` is undefined if it belongs to no trace. */
+export interface TracedRequest {
+  readonly trace: TraceContext | undefined;
+}
+
 /** W3C Trace Context, level 1, sections 3.2 and 4.3. Only versions after 00 may be longer. */
 const TRACEPARENT =
   /^(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/;

@@ -10,7 +10,7 @@ import {
   readNewPlant,
   readNewPlantInSlices,
 } from '../contract/plant.ts';
-import type { TraceContext } from '../contract/trace-context.ts';
+import type { TraceContext, TracedRequest } from '../contract/trace-context.ts';
 import type { NotConfirmed, PlantWriter, WriteResult } from '../store/plant-store.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import { SHORT_BODY_BYTES_MAX } from './limits.ts';
@@ -68,14 +68,16 @@ export class CreatePlant {
    */
   async admit(
     rawHeaders: HeaderFields,
-    received: Pick<ReceivedRequest, 'tokenId'>,
+    received: Pick<ReceivedRequest, 'tokenId' | 'trace'>,
   ): Promise<(Admission & { tokenHash: string; rawHeaders: HeaderFields }) | HttpResponse> {
     const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
     if (token === undefined) return errorResponse('noCredential');
-    const tokenHash = isWellFormed(token) ? hashToken(token) : await this.#accessTokens?.subjectHash(token);
+    const tokenHash = isWellFormed(token)
+      ? hashToken(token)
+      : await this.#accessTokens?.subjectHash(token, received);
     if (tokenHash === undefined) return errorResponse('tokenRejected');
     if (tokenHash === 'unavailable') return errorResponse('busy', ACCESS_TOKEN_UNCHECKED);
-    const tokenId = await this.tokenId(tokenHash);
+    const tokenId = await this.tokenId(tokenHash, received);
     received.tokenId = this.#tokens.idOf(tokenHash);
     if (typeof tokenId !== 'number') return tokenId;
     const admission = this.#count(tokenId);
@@ -87,8 +89,9 @@ export class CreatePlant {
   }
 
   /** @returns the id of a valid token, or the error; waits for the store if necessary */
-  async tokenId(tokenHash: string): Promise<number | HttpResponse> {
+  async tokenId(tokenHash: string, received: TracedRequest): Promise<number | HttpResponse> {
     const tokenId = await this.#tokens.lookUp(tokenHash);
+    if (tokenId === undefined) this.#accessTokens?.onRevoked(tokenHash, received);
     if (tokenId === 'storeUnavailable') return errorResponse(tokenId, TOKEN_UNCHECKED);
     return tokenId ?? errorResponse('tokenRejected');
   }
@@ -100,7 +103,7 @@ export class CreatePlant {
 
   /** Verifies an access token. If it is valid, `cachedTokenId` knows it afterwards. */
   async verify(accessToken: string): Promise<void> {
-    await this.#accessTokens?.subjectHash(accessToken);
+    await this.#accessTokens?.verify(accessToken);
   }
 
   /** Does {@link read} and {@link create} for a short body. It makes only one promise. */

@@ -123,7 +123,7 @@ export class PlantServer {
     // RFC 9112 section 9.3.2: only safe methods may be processed in parallel.
     await previousQueued;
     // The token may have been revoked while the body arrived or was read.
-    const currentId = await createPlant.tokenId(admitted.tokenHash);
+    const currentId = await createPlant.tokenId(admitted.tokenHash, exchange);
     if (typeof currentId !== 'number') return currentId;
     return createPlant.create({ ...admitted, trace: exchange.trace }, reading);
   }

@@ -1,7 +1,7 @@
 import { ERROR_NAMES, ERRORS, type ErrorName, errorBody, helpLink } from '../contract/errors.ts';
 import { RETRY_AFTER_SECONDS } from '../contract/limits.ts';
 import { OUTCOMES, type Outcome } from '../contract/plant.ts';
-import type { TraceContext } from '../contract/trace-context.ts';
+import type { TracedRequest } from '../contract/trace-context.ts';
 import type { HeaderFields } from './header-fields.ts';
 import { KEEP_ALIVE_MS } from './limits.ts';
 import { STATUS_CODES } from './node-http.ts';
@@ -29,7 +29,7 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
 }
 
 /** What is known of a request when its response is written. */
-export interface ReceivedRequest {
+export interface ReceivedRequest extends TracedRequest {
   /** When the whole request arrived, or its headers if no body was read; ms, monotonic clock. */
   arrivedAt: number;
   /** Length of the body that was read. */
@@ -41,8 +41,6 @@ export interface ReceivedRequest {
   readonly contentType: string | undefined;
   /** The field X-Forwarded-For, which anybody can forge. */
   readonly forwardedFor: string | undefined;
-  /** It is undefined if the request belongs to no trace. */
-  readonly trace: TraceContext | undefined;
   /** It is undefined for `POST /plants`. */
   readonly request?: { method?: string | undefined; url?: string | undefined };
 }

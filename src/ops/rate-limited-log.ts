@@ -1,4 +1,4 @@
-import type { TraceContext } from '../contract/trace-context.ts';
+import type { TracedRequest } from '../contract/trace-context.ts';
 import { StoreUnavailable } from '../store/plant-store.ts';
 
 /** Limit for a repeated log line: a burst of `burstLines`, then one line per interval. */
@@ -54,7 +54,7 @@ export function failureLog(
 export function rateLimitedLog(
   log: (details: { err: unknown; unsaid: number; trace_id: string | undefined }) => void,
   rate = LOG_RATE,
-): (cause: unknown, request?: { trace: TraceContext | undefined }) => void {
+): (cause: unknown, request?: TracedRequest) => void {
   const takeLine = lineBucket(rate);
   let unsaid = 0;
   return (cause, request) => {

@@ -29,16 +29,19 @@ const engines = await enginesUnderTest();
 /** A service that accepts tokens of this provider, and the reasons that it logs. */
 async function startService(issuer: string, settings: TestSettings = {}, jwks?: string) {
   const reasons: string[] = [];
-  const warn = (details: object) => reasons.push(String((details as { err: unknown }).err));
+  const warn = (details: { err?: unknown; trace_id?: string }) =>
+    reasons.push(`${details.trace_id} ${details.err}`);
   const log = { info: () => {}, warn, error: () => {} };
   const openId = { issuer, audience: AUDIENCE, scope: SCOPE, jwks, type: 'at+jwt' };
   return Object.assign(await startTestService({ log, ...settings, openId }), { reasons });
 }
 
-/** To Node's HTTP server, which verifies a token once; a rejected one leaves the fast path first. */
+const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
+
+/** On a new connection, whose request leaves the fast path if its token is rejected. */
 async function send(service: RunningService, token: string): Promise<RawResponse> {
   using connection = await RawConnection.open(service.address.port);
-  connection.write(requestBytes(token, { target: '/plants?' }));
+  connection.write(requestBytes(token, { headers: { traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01` } }));
   return await connection.response();
 }
 
@@ -106,7 +109,9 @@ for (const attacks of [ATTACKS.slice(0, 15), ATTACKS.slice(15)]) {
         const { status, headers, body } = await send(service, await make(provider));
         assert.match(`${status} ${body}`, /^401 .*"error":40102/);
         assert.match(headers.get('www-authenticate')!, /invalid_token/);
-        assert.match(service.reasons.splice(0).join('\n'), reason);
+        assert.equal(service.reasons.length, 1);
+        assert.match(service.reasons[0]!, reason);
+        assert.ok(service.reasons.pop()!.startsWith(TRACE_ID));
       });
     }
     assert.equal((await send(service, await provider.token())).status, 200);
@@ -172,10 +177,12 @@ for (const under of engines) {
     const database = await under.newDatabase();
     await using stack = new AsyncDisposableStack();
     const connections: RawConnection[] = [];
+    const reasons: string[][] = [];
     // Two services cannot share a file.
     for (let count = under.name === 'SQLite' ? 1 : 2; count > 0; count--) {
-      const { address } = stack.use(await startService(provider.url, { database }));
-      connections.push(stack.use(await RawConnection.open(address.port)));
+      const service = stack.use(await startService(provider.url, { database }));
+      connections.push(stack.use(await RawConnection.open(service.address.port)));
+      reasons.push(service.reasons);
     }
     /** The status of every service. */
     const sendAll = async (claims: object): Promise<number> => {
@@ -201,6 +208,7 @@ for (const under of engines) {
       });
     assert.equal(await sendAll({ sub: 'bob' }), 200);
     assert.equal(await sendAll({ iat: 3 }), 401);
+    for (const each of reasons) assert.match(each.pop()!, / alice is revoked/);
   });
 }
 
