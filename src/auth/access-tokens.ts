@@ -123,6 +123,7 @@ export function openAccessTokens(
       const label = tokens.labelOf(hash);
       if (label !== undefined && hashToken(label) === hash) onRejected(`${label} is revoked`, request);
     },
+    keysFault: keys.fault,
     [Symbol.dispose]: () => keys[Symbol.dispose](),
   };
 }

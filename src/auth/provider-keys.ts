@@ -13,6 +13,7 @@ const FETCH_TIMEOUT_MS = 5_000;
 const WAITING_MAX = 256;
 /** Longest document of the provider. */
 const DOCUMENT_BYTES_MAX = 64 * 1024;
+const MISSING = 'access tokens get 503 responses, because the keys of the OpenID provider cannot be read';
 
 /** The key of a token is not known in time. The token may be valid and cannot be checked. */
 export class KeysUnavailable extends Error {}
@@ -26,6 +27,8 @@ export function openProviderKeys(settings: OpenIdSettings, onError: (cause: unkn
   let keys = createLocalJWKSet({ keys: [] });
   /** When the last successful read ended; ms since 1970, because a suspended machine counts. */
   let readAt = 0;
+  /** Since when reads fail. */
+  let failingSince: Date | undefined;
   /** When a token last caused a read; ms, on the monotonic clock. */
   let demandedAt = Number.NEGATIVE_INFINITY;
   let reading: Promise<void> | undefined;
@@ -35,9 +38,14 @@ export function openProviderKeys(settings: OpenIdSettings, onError: (cause: unkn
     reading ??= readKeys(settings)
       .then(found => {
         keys = createLocalJWKSet(found);
+        if (found.keys.length === 0) throw new Error('the provider has no keys');
         readAt = Date.now();
+        failingSince = undefined;
       })
-      .catch(onError)
+      .catch(cause => {
+        failingSince ??= new Date();
+        onError(cause);
+      })
       .finally(() => (reading = undefined));
     return reading;
   };
@@ -56,6 +64,8 @@ export function openProviderKeys(settings: OpenIdSettings, onError: (cause: unkn
   void read();
   const timer = setInterval(read, READ_INTERVAL_MS);
   return {
+    /** For the operator; undefined if keys are known, or the first read has not ended. */
+    fault: () => (areKnown() ? undefined : failingSince && `${MISSING} since ${failingSince.toISOString()}`),
     /** Finds the key of a token. @throws {KeysUnavailable} */
     keyOf: (async (header, token) => {
       if (!areKnown()) await readOnDemand();

@@ -45,6 +45,12 @@ async function send(service: RunningService, token: string): Promise<RawResponse
   return await connection.response();
 }
 
+const KEYS_WARNING = /keys of the OpenID provider cannot be read since 2/;
+
+async function isKeysWarning({ opsUrl }: RunningService): Promise<boolean> {
+  return KEYS_WARNING.test(await (await fetch(`${opsUrl}/readyz?verbose`)).text());
+}
+
 /** Tokens that must be rejected, by the reason in the log. */
 const ATTACKS: [what: string, reason: RegExp, make: (provider: HandMadeProvider) => Promise<string>][] = [
   ['algorithm none', /"alg"/, async p => unsigned(p, 'none', () => '')],
@@ -246,8 +252,10 @@ test('while the provider is away, its last keys are used for a day', async () =>
   const { now } = Date;
   for (const hours of [1, 23, 24]) {
     const clock = mock.method(Date, 'now', () => now() + hours * 3_600_000);
-    const response = await send(service, await provider.token()).finally(() => clock.mock.restore());
+    const response = await send(service, await provider.token());
+    const isWarning = await isKeysWarning(service).finally(() => clock.mock.restore());
     assert.equal(response.status, hours < 24 ? 200 : 503, `${hours} ${response.body}`);
+    assert.equal(isWarning, hours === 24);
   }
   assert.match(service.reasons.join(), /status 500/);
 });
@@ -277,20 +285,28 @@ test('a flood of unknown keys reads the keys once, and does not delay tokens of 
 });
 
 const KEYS = JSON.stringify({ keys: [] });
-const BAD_DOCUMENTS: [what: string, reason: RegExp, response: HandMadeProvider['jwksResponse']][] = [
+const BAD_DOCUMENTS: [
+  what: string,
+  reason: RegExp,
+  response: HandMadeProvider['jwksResponse'],
+  end?: string,
+][] = [
   ['64 KiB and a byte', /longer than 65536 bytes/, { status: 200, body: KEYS.padEnd(65_537) }],
   ['a redirection', /fetch failed/, { status: 302, headers: { Location: '/moved' } }],
-  ['no keys', /malformed/, { status: 200, body: '[]' }],
+  ['a list', /malformed/, { status: 200, body: '[]' }],
+  ['no keys', /no keys/, { status: 200, body: KEYS }],
+  ['metadata of another issuer', /names another issuer/, undefined, '/'],
 ];
 
-for (const [what, reason, response] of BAD_DOCUMENTS) {
+for (const [what, reason, response, issuerEnd = ''] of BAD_DOCUMENTS) {
   test(`without usable keys (${what}), a token gets 503, and own tokens stay valid`, async () => {
     await using provider = await startProvider();
     provider.jwksResponse = response;
-    await using service = await startService(provider.url);
+    await using service = await startService(provider.url + issuerEnd);
     const { status, body } = await send(service, await provider.token());
     assert.match(`${status} ${body}`, /^503 .*"error":50301/);
     assert.match(service.reasons.join(), reason);
+    assert.ok(await isKeysWarning(service));
     assert.equal((await send(service, service.token)).status, 200);
     assert.ok(!provider.requests.includes('/moved'));
   });
