@@ -53,7 +53,10 @@ export function openAccessTokens(
   onFailure: (message: string) => LogFailure,
 ) {
   const onRejected = onFailure('an access token was not accepted');
-  const keys = openProviderKeys(settings, onFailure('the keys of the OpenID provider cannot be read'));
+  const source =
+    settings.jwks === undefined ? 'issuer or PLANT_STORE_OIDC_ISSUER' : 'jwks or PLANT_STORE_OIDC_JWKS';
+  const onUnread = onFailure(`the keys of the OpenID provider cannot be read; check --oidc-${source}`);
+  const keys = openProviderKeys(settings, onUnread);
   /** By the SHA-256 of the token. */
   const verified = new Map<string, Verification>();
   const pending = new Map<string, Promise<Verification>>();

@@ -325,8 +325,10 @@ const ISSUER = 'https://login.example';
 const WRONG_SETTINGS: [args: string[], says: RegExp][] = [
   [['--oidc-issuer', ISSUER], /need both --oidc-issuer and --oidc-audience/],
   [['--oidc-audience', 'a'], /need both/],
-  [['--oidc-issuer', 'http://login.example', '--oidc-audience', 'a'], /https address of the provider/],
-  [['--oidc-issuer', ISSUER, '--oidc-audience', 'a', '--oidc-jwks', 'http://a.example/k'], /https address/],
+  [['--oidc-issuer', 'http://login.example'], /https address of the provider/],
+  [['--oidc-issuer', `${ISSUER}/?x`], /without \? or #/],
+  [['--oidc-scope', 'a b'], /one scope/],
+  [['--oidc-jwks', 'http://a.example/k'], /https address/],
 ];
 
 test('serve rejects incomplete and unprotected settings of a provider', async () => {

@@ -78,7 +78,7 @@ export function addServeOptions(command: Command, databaseDefault?: string): Com
     setting('--trust-proxy <addresses>', PROXIES, parseProxies),
     setting('--oidc-issuer <URL>', OIDC_ISSUER, parseIssuer),
     setting('--oidc-audience <text>', 'name of this service in access tokens (claim aud)'),
-    setting('--oidc-scope <scope>', 'scope or role that access tokens must have (default: none)'),
+    setting('--oidc-scope <scope>', 'scope or role that access tokens must have (default: none)', parseScope),
     setting('--oidc-jwks <URL or file>', OIDC_JWKS, parseJwks),
     choice('--oidc-type <type>', 'type of access tokens in their header (typ)', ['at+jwt', 'JWT'], 'at+jwt'),
   ];
@@ -121,9 +121,18 @@ function parsePublicUrl(text: string): string {
   );
 }
 
+/** RFC 8414 section 2. */
 function parseIssuer(text: string): string {
   if (isProtected(text) && !/[?#\s]/.test(text)) return text;
-  throw new InvalidArgumentError('Write the https address of the provider, such as https://login.example.');
+  throw new InvalidArgumentError(
+    'Write the https address of the provider without ? or #, such as https://login.example.',
+  );
+}
+
+/** RFC 6749 section 3.3. */
+function parseScope(text: string): string {
+  if (/^[!#-[\]-~]+$/.test(text)) return text;
+  throw new InvalidArgumentError('Write one scope, without blanks, quotes and other special characters.');
 }
 
 function parseJwks(text: string): string {
