@@ -187,6 +187,15 @@ const SAMPLERS: [sampler: string, argument: string, isParentBased: boolean, rati
   ['traceidratio', '', false, 1],
   ['parentbased_traceidratio', '0.25', true, 0.25],
 ];
+const ENDPOINTS: [env: NodeJS.ProcessEnv, url: string | undefined, warning?: RegExp][] = [
+  [{}, undefined],
+  [TO, 'http://collector:4318/v1/traces'],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector/a/' }, 'http://collector/a/v1/traces'],
+  [{ ...TO, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://other/a/' }, 'http://other/a/'],
+  [{ ...TO, OTEL_SDK_DISABLED: 'True' }, undefined],
+  [{ ...TO, OTEL_SDK_DISABLED: 'false' }, 'http://collector:4318/v1/traces'],
+  [{ ...TO, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }, 'http://collector:4318/v1/traces', /in JSON/],
+];
 const INVALID: [variable: string, value: string][] = [
   ['OTEL_EXPORTER_OTLP_ENDPOINT', `http://user:${SECRET}@collector:4318`],
   ['OTEL_EXPORTER_OTLP_HEADERS', `a=x%0A${SECRET}`],
@@ -199,6 +208,11 @@ test('the variables of OpenTelemetry select the sampler, and invalid ones are ig
   for (const [sampler, argument, isParentBased, ratio] of SAMPLERS) {
     const settings = settingsOf({ ...TO, OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: argument });
     assert.deepEqual([settings!.isParentBased, settings!.ratio], [isParentBased, ratio], sampler);
+  }
+  for (const [env, url, warning = /^$/] of ENDPOINTS) {
+    const warnings: string[] = [];
+    assert.equal(readTraceSettings(env, each => warnings.push(each))?.url, url);
+    assert.match(warnings.join(), warning);
   }
   for (const [variable, value] of INVALID) {
     const warnings: string[] = [];

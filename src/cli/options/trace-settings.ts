@@ -4,6 +4,7 @@ import { VERSION } from '../../version.ts';
 /** The forms of the environment variables of OpenTelemetry. A header field must be plain ASCII. */
 const FORMS = {
   OTEL_EXPORTER_OTLP_ENDPOINT: /^https?:\/\/[^@?#\s]+$/,
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: /^https?:\/\/[^@#\s]+$/,
   OTEL_EXPORTER_OTLP_HEADERS: /^(?:(?:^|,)\s*[\w-]+=(?:[ -$&-+\--~]|%[2-6][0-9a-f]|%7[0-9a-e])*)+$/i,
   OTEL_RESOURCE_ATTRIBUTES: /^(?:(?:^|,)\s*[^=,]+=[^,]*)+$/,
   OTEL_TRACES_SAMPLER: /^(?:parentbased_)?(?:always_on|always_off|traceidratio)$/,
@@ -22,14 +23,17 @@ export function readTraceSettings(env: NodeJS.ProcessEnv, warn: (message: string
     warn(`${name} is invalid, so it is ignored`);
     return '';
   };
-  const url = read('OTEL_EXPORTER_OTLP_ENDPOINT');
-  if (url === '') return undefined;
+  const base = read('OTEL_EXPORTER_OTLP_ENDPOINT').replace(/\/*$/, '/v1/traces');
+  const url = read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') || base;
+  if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || !url.startsWith('http')) return undefined;
+  const protocol = env.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL || env.OTEL_EXPORTER_OTLP_PROTOCOL || 'http/json';
+  if (protocol !== 'http/json') warn('OTEL_EXPORTER_OTLP_PROTOCOL is ignored: spans are sent in JSON');
   const sampler = read('OTEL_TRACES_SAMPLER') || 'parentbased_always_on';
   const ratio = Number(read('OTEL_TRACES_SAMPLER_ARG') || 1);
   const resource = pairsOf(read('OTEL_RESOURCE_ATTRIBUTES'));
   const name = env.OTEL_SERVICE_NAME || resource['service.name'] || 'plant-store';
   return {
-    url: `${url.replace(/\/+$/, '')}/v1/traces`,
+    url,
     headers: pairsOf(read('OTEL_EXPORTER_OTLP_HEADERS')),
     resource: { 'service.version': VERSION, ...resource, 'service.name': name },
     isParentBased: sampler.startsWith('parentbased_'),
