@@ -19,12 +19,11 @@ const VERIFIED_MS_MAX = 60_000;
 const VERIFIED_TOKENS_MAX = 10_000;
 /** A rejected token is not verified again when it leaves the fast path for its response. */
 const REJECTED_MS_MAX = 1_000;
-/** Characters of a reason, which may quote the token. */
-const REASON_LENGTH_MAX = 200;
 /** With more tokens in the store, new subjects are rejected: every service holds all in memory. */
 const STORED_TOKENS_MAX = 10_000;
+const UNREAD = 'the keys of the OpenID provider cannot be read';
 
-/** What is known of a token. Without a subject it is rejected, or it cannot be checked now. */
+/** Without a subject, the token is rejected, or it cannot be checked now. */
 interface Verification {
   /** The hash of the row of the subject, which the token cache knows. */
   subjectHash?: string;
@@ -32,7 +31,6 @@ interface Verification {
   isUnavailable?: boolean;
   validUntil: number;
 }
-type LogFailure = (cause: unknown, request?: TracedRequest) => void;
 
 export type AccessTokens = ReturnType<typeof openAccessTokens>;
 
@@ -50,13 +48,11 @@ export function openAccessTokens(
   settings: OpenIdSettings,
   tokens: TokenCache,
   createToken: (token: NewStoredToken) => Promise<StoredToken | undefined>,
-  onFailure: (message: string) => LogFailure,
+  onFailure: (message: string) => (cause: unknown, request?: TracedRequest) => void,
 ) {
   const onRejected = onFailure('an access token was not accepted');
-  const source =
-    settings.jwks === undefined ? 'issuer or PLANT_STORE_OIDC_ISSUER' : 'jwks or PLANT_STORE_OIDC_JWKS';
-  const onUnread = onFailure(`the keys of the OpenID provider cannot be read; check --oidc-${source}`);
-  const keys = openProviderKeys(settings, onUnread);
+  const option = settings.jwks === undefined ? '--oidc-issuer' : '--oidc-jwks';
+  const keys = openProviderKeys(settings, onFailure(`${UNREAD}; check ${option}`));
   /** By the SHA-256 of the token. */
   const verified = new Map<string, Verification>();
   const pending = new Map<string, Promise<Verification>>();
@@ -64,7 +60,7 @@ export function openAccessTokens(
   let stored: Promise<unknown> = Promise.resolve();
 
   const storeSubject = async (hash: string, label: string): Promise<void> => {
-    if (tokens.has(hash)) return;
+    if (tokens.get(hash)) return;
     if (tokens.size >= STORED_TOKENS_MAX)
       throw new Error(`a new subject is rejected: the store has ${STORED_TOKENS_MAX} tokens`);
     // Another instance may have made the row. Then it is returned as it is, perhaps revoked.
@@ -72,50 +68,47 @@ export function openAccessTokens(
     if (row === undefined) throw new Error(`another token has the label ${label}`);
     tokens.add(row);
   };
-  const subjectOf = async (token: string): Promise<Verification> => {
+  const verifyNow = async (token: string): Promise<Verification> => {
     let isGenuine = false;
     try {
       const { label, expiresAt } = await verifiedSubject(token, keys.keyOf, settings);
       isGenuine = true;
       const subjectHash = hashToken(label);
-      if (!tokens.has(subjectHash)) {
+      if (!tokens.get(subjectHash)) {
         // One at a time: on SQLite, each row is a commit between those of plants.
         stored = stored.catch(() => {}).then(() => storeSubject(subjectHash, label));
         await stored;
       }
       return { subjectHash, validUntil: Math.min(expiresAt, Date.now() + VERIFIED_MS_MAX) };
     } catch (cause) {
-      return {
-        // jose attaches the claims to its errors, which would fill the log.
-        failure: isGenuine ? cause : (cause as Error).message.slice(0, REASON_LENGTH_MAX),
-        isUnavailable: isGenuine || cause instanceof KeysUnavailable,
-        validUntil: Date.now() + REJECTED_MS_MAX,
-      };
+      // The errors of jose have the claims, and their messages may quote the token.
+      const failure = isGenuine ? cause : (cause as Error).message.slice(0, 200);
+      const isUnavailable = isGenuine || cause instanceof KeysUnavailable;
+      return { failure, isUnavailable, validUntil: Date.now() + REJECTED_MS_MAX };
     }
-  };
-  const verifyNow = async (token: string, tokenHash: string): Promise<Verification> => {
-    const verification = await subjectOf(token);
-    if (verified.size >= VERIFIED_TOKENS_MAX) verified.clear();
-    verified.set(tokenHash, verification);
-    pending.delete(tokenHash);
-    return verification;
   };
   const cached = (tokenHash: string): Verification | undefined => {
     const verification = verified.get(tokenHash);
     return verification && Date.now() < verification.validUntil ? verification : undefined;
   };
+  /** Verifies an access token and makes the row of its subject. It never throws. */
   const verify = async (token: string): Promise<Verification> => {
     const tokenHash = hashToken(token);
     const known = cached(tokenHash);
-    if (known && (known.subjectHash === undefined || tokens.has(known.subjectHash))) return known;
-    return pending.getOrInsertComputed(tokenHash, () => verifyNow(token, tokenHash));
+    if (known && (known.failure || tokens.get(known.subjectHash!))) return known;
+    return pending.getOrInsertComputed(tokenHash, async () => {
+      const verification = await verifyNow(token);
+      if (verified.size >= VERIFIED_TOKENS_MAX) verified.clear();
+      verified.set(tokenHash, verification);
+      pending.delete(tokenHash);
+      return verification;
+    });
   };
   return {
+    verify,
     /** @returns the hash of the row of the subject, if the token was verified a short time ago */
     cachedSubjectHash: (tokenHash: string) => cached(tokenHash)?.subjectHash,
-    /** Verifies an access token and makes the row of its subject. It never throws. */
-    verify,
-    /** The same for a request that gets its response now, so the log has the failed check. */
+    /** For a request that gets its response now: the log gets the failed check. */
     async subjectHash(token: string, request: TracedRequest): Promise<string | undefined | 'unavailable'> {
       const { subjectHash, failure, isUnavailable } = await verify(token);
       if (subjectHash === undefined) onRejected(failure, request);
@@ -123,8 +116,8 @@ export function openAccessTokens(
     },
     /** Logs the rejection if the row is that of a subject. */
     onRevoked(hash: string, request: TracedRequest): void {
-      const label = tokens.labelOf(hash);
-      if (label !== undefined && hashToken(label) === hash) onRejected(`${label} is revoked`, request);
+      const { label = '' } = tokens.get(hash) ?? {};
+      if (hashToken(label) === hash) onRejected(`${label} is revoked`, request);
     },
     keysFault: keys.fault,
     [Symbol.dispose]: () => keys[Symbol.dispose](),

@@ -9,13 +9,11 @@ const READ_ON_DEMAND_INTERVAL_MS = 30_000;
 /** Keys stay valid for this long after they were read, so the provider may be away. */
 const KEYS_AGE_MAX_MS = 24 * 3_600_000;
 const FETCH_TIMEOUT_MS = 5_000;
-/** Tokens that wait for a read. Each is held in memory. */
-const WAITING_MAX = 256;
 /** Longest document of the provider. */
 const DOCUMENT_BYTES_MAX = 64 * 1024;
 const MISSING = 'access tokens get 503 responses, because the keys of the OpenID provider cannot be read';
 
-/** The key of a token is not known in time. The token may be valid and cannot be checked. */
+/** No keys are known, or only outdated ones. A token may be valid and cannot be checked. */
 export class KeysUnavailable extends Error {}
 
 /**
@@ -32,7 +30,6 @@ export function openProviderKeys(settings: OpenIdSettings, onError: (cause: unkn
   /** When a token last caused a read; ms, on the monotonic clock. */
   let demandedAt = Number.NEGATIVE_INFINITY;
   let reading: Promise<void> | undefined;
-  let waiting = 0;
 
   const read = (): Promise<void> => {
     reading ??= readKeys(settings)
@@ -54,11 +51,7 @@ export function openProviderKeys(settings: OpenIdSettings, onError: (cause: unkn
     const now = performance.now();
     if (reading === undefined && now - demandedAt < READ_ON_DEMAND_INTERVAL_MS) return;
     if (reading === undefined) demandedAt = now;
-    if (waiting >= WAITING_MAX)
-      throw new KeysUnavailable('too many tokens wait for keys of the OpenID provider');
-    waiting++;
     await read();
-    waiting--;
   };
   const areKnown = (): boolean => Date.now() - readAt < KEYS_AGE_MAX_MS;
   void read();

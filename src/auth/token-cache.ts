@@ -96,18 +96,9 @@ export class TokenCache {
     return this.#failure;
   }
 
-  /** Whether a token is cached, valid or not. */
-  has(hash: string): boolean {
-    return this.#tokens.has(hash);
-  }
-
-  /** The id of a token that is cached, valid or not. */
-  idOf(hash: string): number | undefined {
-    return this.#tokens.get(hash)?.id;
-  }
-
-  labelOf(hash: string): string | undefined {
-    return this.#tokens.get(hash)?.label;
+  /** A token that is cached, valid or not. */
+  get(hash: string): { id: number; label: string } | undefined {
+    return this.#tokens.get(hash);
   }
 
   /** The labels of all tokens, valid or not, by id. */

@@ -78,7 +78,7 @@ export class CreatePlant {
     if (tokenHash === undefined) return errorResponse('tokenRejected');
     if (tokenHash === 'unavailable') return errorResponse('busy', ACCESS_TOKEN_UNCHECKED);
     const tokenId = await this.tokenId(tokenHash, received);
-    received.tokenId = this.#tokens.idOf(tokenHash);
+    received.tokenId = this.#tokens.get(tokenHash)?.id;
     if (typeof tokenId !== 'number') return tokenId;
     const admission = this.#count(tokenId);
     if ('status' in admission) return admission;

@@ -264,22 +264,20 @@ test('a flood of unknown keys reads the keys once, and does not delay tokens of 
   await using provider = await startProvider();
   await using service = await startService(provider.url);
   const valid = await Promise.all(['a', 'b'].map(jti => provider.token({ jti })));
-  assert.equal((await send(service, valid[0]!)).status, 200);
+  assert.equal((await send(service, await provider.token())).status, 200);
   provider.requests.length = 0;
   const { promise, resolve } = Promise.withResolvers<void>();
   provider.jwksResponse = { status: 500, after: promise };
-  const flood = Array.from({ length: 300 }, async (_, index) =>
-    send(service, await provider.token({}, { kid: `unknown ${index}` })),
-  );
-  // More of them than may wait for the keys.
-  assert.equal((await Promise.race(flood)).status, 503);
-  using connection = await RawConnection.open(service.address.port);
-  connection.write(requestBytes(await provider.token({ jti: 'fast path' })));
-  assert.equal((await connection.response()).status, 200);
-  for (const token of [valid[1]!, service.token]) assert.equal((await send(service, token)).status, 200);
+  await using stack = new AsyncDisposableStack();
+  const flood: RawConnection[] = [];
+  for (let index = 0; index < 300; index++) {
+    const connection = stack.use(await RawConnection.open(service.address.port));
+    connection.write(requestBytes(await provider.token({}, { kid: `unknown ${index}` })));
+    flood.push(connection);
+  }
+  for (const token of [...valid, service.token]) assert.equal((await send(service, token)).status, 200);
   resolve();
-  const statuses = (await Promise.all(flood)).map(({ status }) => status);
-  assert.deepEqual(new Set(statuses), new Set([503, 401]));
+  for (const connection of flood) assert.equal((await connection.response()).status, 401);
   assert.equal((await send(service, await provider.token({}, { kid: 'unknown' }))).status, 401);
   assert.deepEqual(provider.requests, ['/.well-known/openid-configuration', '/keys']);
 });
