@@ -201,8 +201,8 @@ async function openStore(settings: ServiceSettings): Promise<StorageEngine & Asy
 async function openAccessTokens({ openId, log }: ServiceSettings, tokens: TokenCache, engine: StorageEngine) {
   if (openId === undefined) return undefined;
   const { openAccessTokens } = await import('./auth/access-tokens.ts');
-  const logOf = (message: string) => rateLimitedLog(details => log.warn(details, message));
-  return openAccessTokens(openId, tokens, token => engine.createToken(token), logOf);
+  const onFailure = (message: string) => rateLimitedLog(details => log.warn(details, message));
+  return openAccessTokens(openId, tokens, engine, onFailure);
 }
 
 /** What sees each response. */

@@ -21,14 +21,10 @@ const VERIFIED_TOKENS_MAX = 10_000;
 const REJECTED_MS_MAX = 1_000;
 /** With more tokens in the store, new subjects are rejected: every service holds all in memory. */
 const STORED_TOKENS_MAX = 10_000;
-const UNREAD = 'the keys of the OpenID provider cannot be read';
-
-/** Without a subject, the token is rejected, or it cannot be checked now. */
 interface Verification {
-  /** The hash of the row of the subject, which the token cache knows. */
-  subjectHash?: string;
+  /** The hash of the row of the subject; undefined: the token is rejected. */
+  subjectHash: string | undefined | 'unavailable';
   failure?: unknown;
-  isUnavailable?: boolean;
   validUntil: number;
 }
 
@@ -41,18 +37,19 @@ export type AccessTokens = ReturnType<typeof openAccessTokens>;
  * which is no token, so nobody can present it. Revocation, rate limit and last use are those of the
  * row. So a verified token is only a way to the hash of its row.
  *
- * @param createToken stores a row; `store/operator-tables.ts` documents it
+ * @param store stores rows; `store/operator-tables.ts` documents it
  * @param onFailure makes a function that logs the causes of a failure
  */
 export function openAccessTokens(
   settings: OpenIdSettings,
   tokens: TokenCache,
-  createToken: (token: NewStoredToken) => Promise<StoredToken | undefined>,
+  store: { createToken(token: NewStoredToken): Promise<StoredToken | undefined> },
   onFailure: (message: string) => (cause: unknown, request?: TracedRequest) => void,
 ) {
   const onRejected = onFailure('an access token was not accepted');
-  const option = settings.jwks === undefined ? '--oidc-issuer' : '--oidc-jwks';
-  const keys = openProviderKeys(settings, onFailure(`${UNREAD}; check ${option}`));
+  const option = settings.jwks === undefined ? 'issuer' : 'jwks';
+  const onUnread = onFailure(`the keys of the OpenID provider cannot be read; check --oidc-${option}`);
+  const keys = openProviderKeys(settings, onUnread);
   /** By the SHA-256 of the token. */
   const verified = new Map<string, Verification>();
   const pending = new Map<string, Promise<Verification>>();
@@ -64,7 +61,7 @@ export function openAccessTokens(
     if (tokens.size >= STORED_TOKENS_MAX)
       throw new Error(`a new subject is rejected: the store has ${STORED_TOKENS_MAX} tokens`);
     // Another instance may have made the row. Then it is returned as it is, perhaps revoked.
-    const row = await createToken({ hash, label, createdAt: Date.now(), expiresAt: null });
+    const row = await store.createToken({ hash, label, createdAt: Date.now(), expiresAt: null });
     if (row === undefined) throw new Error(`another token has the label ${label}`);
     tokens.add(row);
   };
@@ -83,8 +80,8 @@ export function openAccessTokens(
     } catch (cause) {
       // The errors of jose have the claims, and their messages may quote the token.
       const failure = isGenuine ? cause : (cause as Error).message.slice(0, 200);
-      const isUnavailable = isGenuine || cause instanceof KeysUnavailable;
-      return { failure, isUnavailable, validUntil: Date.now() + REJECTED_MS_MAX };
+      const subjectHash = isGenuine || cause instanceof KeysUnavailable ? 'unavailable' : undefined;
+      return { subjectHash, failure, validUntil: Date.now() + REJECTED_MS_MAX };
     }
   };
   const cached = (tokenHash: string): Verification | undefined => {
@@ -109,10 +106,10 @@ export function openAccessTokens(
     /** @returns the hash of the row of the subject, if the token was verified a short time ago */
     cachedSubjectHash: (tokenHash: string) => cached(tokenHash)?.subjectHash,
     /** For a request that gets its response now: the log gets the failed check. */
-    async subjectHash(token: string, request: TracedRequest): Promise<string | undefined | 'unavailable'> {
-      const { subjectHash, failure, isUnavailable } = await verify(token);
-      if (subjectHash === undefined) onRejected(failure, request);
-      return isUnavailable ? 'unavailable' : subjectHash;
+    async subjectHash(token: string, request: TracedRequest): Promise<Verification['subjectHash']> {
+      const { subjectHash, failure } = await verify(token);
+      if (failure !== undefined) onRejected(failure, request);
+      return subjectHash;
     },
     /** Logs the rejection if the row is that of a subject. */
     onRevoked(hash: string, request: TracedRequest): void {

@@ -47,14 +47,14 @@ export class CreatePlant {
   /** A longer body is rejected, by its Content-Length if it has one. */
   readonly bodyBytesMax: number;
   readonly #rateLimit: RateLimit | undefined;
-  readonly #accessTokens: AccessTokens | undefined;
+  readonly accessTokens: AccessTokens | undefined;
   readonly #longBodyBudget = new TickBudget(LONG_BODY_BUDGET_MS);
   /** Settles when all long bodies so far are read. */
   #longBodiesRead: Promise<unknown> = Promise.resolve();
 
   constructor(credentials: Credentials, writer: PlantWriter, bodyBytesMax: number, rateLimit?: RateLimit) {
     this.#tokens = credentials.tokens;
-    this.#accessTokens = credentials.accessTokens;
+    this.accessTokens = credentials.accessTokens;
     this.#writer = writer;
     this.bodyBytesMax = bodyBytesMax;
     this.#rateLimit = rateLimit;
@@ -74,7 +74,7 @@ export class CreatePlant {
     if (token === undefined) return errorResponse('noCredential');
     const tokenHash = isWellFormed(token)
       ? hashToken(token)
-      : await this.#accessTokens?.subjectHash(token, received);
+      : await this.accessTokens?.subjectHash(token, received);
     if (tokenHash === undefined) return errorResponse('tokenRejected');
     if (tokenHash === 'unavailable') return errorResponse('busy', ACCESS_TOKEN_UNCHECKED);
     const tokenId = await this.tokenId(tokenHash, received);
@@ -91,19 +91,14 @@ export class CreatePlant {
   /** @returns the id of a valid token, or the error; waits for the store if necessary */
   async tokenId(tokenHash: string, received: TracedRequest): Promise<number | HttpResponse> {
     const tokenId = await this.#tokens.lookUp(tokenHash);
-    if (tokenId === undefined) this.#accessTokens?.onRevoked(tokenHash, received);
+    if (tokenId === undefined) this.accessTokens?.onRevoked(tokenHash, received);
     if (tokenId === 'storeUnavailable') return errorResponse(tokenId, TOKEN_UNCHECKED);
     return tokenId ?? errorResponse('tokenRejected');
   }
 
   /** @returns the id of a token that is cached and known to be valid */
   cachedTokenId(tokenHash: string): number | undefined {
-    return this.#tokens.lookUpCached(this.#accessTokens?.cachedSubjectHash(tokenHash) ?? tokenHash);
-  }
-
-  /** Verifies an access token. If it is valid, `cachedTokenId` knows it afterwards. */
-  async verify(accessToken: string): Promise<void> {
-    await this.#accessTokens?.verify(accessToken);
+    return this.#tokens.lookUpCached(this.accessTokens?.cachedSubjectHash(tokenHash) ?? tokenHash);
   }
 
   /** Does {@link read} and {@link create} for a short body. It makes only one promise. */

@@ -165,8 +165,9 @@ export class FastPathConnection {
     if (typeof headers === 'string') return headers;
     const tokenId = createPlant.cachedTokenId(headers.tokenHash);
     if (tokenId === undefined) {
-      if (headers.accessToken === undefined) return 'node';
-      void createPlant.verify(headers.accessToken).then(() => this.#verified(headers.tokenHash));
+      const { accessTokens } = createPlant;
+      if (headers.accessToken === undefined || accessTokens === undefined) return 'node';
+      void accessTokens.verify(headers.accessToken).then(() => this.#verified(headers.tokenHash));
       return 'unverified';
     }
     const bodyStart = start + headers.section.length;

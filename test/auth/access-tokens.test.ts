@@ -323,7 +323,7 @@ const ISSUER = 'https://login.example';
 const WRONG_SETTINGS: [args: string[], says: RegExp][] = [
   [['--oidc-issuer', ISSUER], /need both --oidc-issuer and --oidc-audience/],
   [['--oidc-audience', 'a'], /need both/],
-  [['--oidc-issuer', 'http://login.example'], /https address of the provider/],
+  [['--oidc-issuer', 'http://login.example'], /https address without/],
   [['--oidc-issuer', `${ISSUER}/?x`], /without \? or #/],
   [['--oidc-scope', 'a b'], /one scope/],
   [['--oidc-jwks', 'http://a.example/k'], /https address/],

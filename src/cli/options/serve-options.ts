@@ -55,9 +55,6 @@ const ORIGINS = 'origins of web pages that may send plants, separated by commas;
 const PUBLIC_URL = 'address of the service for clients, which /docs and /openapi.json show';
 const PROXIES =
   'addresses and networks of proxies, separated by commas; logs, traces and the console show the client that they name in X-Forwarded-For';
-const OIDC_ISSUER =
-  'OpenID provider whose access tokens are accepted, exactly as in the claim iss; needs --oidc-audience';
-const OIDC_JWKS = 'keys of the provider (default: the metadata of the provider names them)';
 const OPS_HOSTS =
   'more host names that requests to --ops may use, separated by commas; localhost and IP addresses always work';
 
@@ -76,10 +73,14 @@ export function addServeOptions(command: Command, databaseDefault?: string): Com
     setting('--rate-limit <rate>', RATE_LIMIT, parseRateLimit),
     setting('--cors-origin <origins>', ORIGINS, parseOrigins),
     setting('--trust-proxy <addresses>', PROXIES, parseProxies),
-    setting('--oidc-issuer <URL>', OIDC_ISSUER, parseIssuer),
+    setting(
+      '--oidc-issuer <URL>',
+      'OpenID provider whose access tokens are accepted (claim iss)',
+      parseIssuer,
+    ),
     setting('--oidc-audience <text>', 'name of this service in access tokens (claim aud)'),
     setting('--oidc-scope <scope>', 'scope or role that access tokens must have (default: none)', parseScope),
-    setting('--oidc-jwks <URL or file>', OIDC_JWKS, parseJwks),
+    setting('--oidc-jwks <URL or file>', 'keys of the provider (default: from its metadata)', parseJwks),
     choice('--oidc-type <type>', 'type of access tokens in their header (typ)', ['at+jwt', 'JWT'], 'at+jwt'),
   ];
   for (const each of settings) command.addOption(each);
@@ -124,9 +125,7 @@ function parsePublicUrl(text: string): string {
 /** RFC 8414 section 2. */
 function parseIssuer(text: string): string {
   if (isProtected(text) && !/[?#\s]/.test(text)) return text;
-  throw new InvalidArgumentError(
-    'Write the https address of the provider without ? or #, such as https://login.example.',
-  );
+  throw new InvalidArgumentError('Write an https address without ? or #, such as https://login.example.');
 }
 
 /** RFC 6749 section 3.3. */
