@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { createServer } from 'node:http';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { type LoopbackServer, listen } from './loopback-server.ts';
@@ -7,7 +8,7 @@ export const SCOPE = 'plants:write';
 
 /** An asymmetric key of the provider. */
 export interface ProviderKey {
-  privateKey: CryptoKey;
+  privateKey: CryptoKey | KeyObject;
   publicJwk: JWK;
 }
 
@@ -48,11 +49,7 @@ export async function startProvider(): Promise<HandMadeProvider> {
     jwksResponse: undefined,
     token: (claims, header, { privateKey, publicJwk: { alg, kid } } = provider.keys[0]!) =>
       new SignJWT({
-        iss: provider.url,
-        aud: AUDIENCE,
-        scope: SCOPE,
-        sub: 'alice',
-        exp: seconds(300),
+        ...{ iss: provider.url, aud: AUDIENCE, scope: SCOPE, sub: 'alice', exp: seconds(300) },
         ...claims,
       })
         .setProtectedHeader({ alg: alg!, kid: kid!, typ: 'at+jwt', ...header })
@@ -64,12 +61,4 @@ export async function startProvider(): Promise<HandMadeProvider> {
 /** Seconds since 1970, `offset` from now. */
 export function seconds(offset: number): number {
   return Math.floor(Date.now() / 1000) + offset;
-}
-
-/** A JWT whose parts are these texts, signed with a key of ES256, also if they are malformed. */
-export async function signedText(header: string, payload: string, key: ProviderKey): Promise<string> {
-  const input = [header, payload].map(each => Buffer.from(each).toString('base64url')).join('.');
-  const algorithm = { name: 'ECDSA', hash: 'SHA-256' };
-  const signature = await crypto.subtle.sign(algorithm, key.privateKey, Buffer.from(input));
-  return `${input}.${Buffer.from(signature).toString('base64url')}`;
 }
