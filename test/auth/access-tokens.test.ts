@@ -4,7 +4,6 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { mock, test } from 'node:test';
-import { exportJWK, generateKeyPair } from 'jose';
 import Provider from 'oidc-provider';
 import { listen } from '../harness/loopback-server.ts';
 import {
@@ -127,11 +126,13 @@ for (const attacks of [ATTACKS.slice(0, 15), ATTACKS.slice(15)]) {
   });
 }
 
-test('valid tokens in each allowed form are accepted', async () => {
+test('valid tokens in each allowed form are accepted, with keys from a file', async () => {
   await using provider = await startProvider();
-  await using service = await startService(provider.url);
   const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
   provider.keys = await Promise.all(algorithms.map(alg => makeKey(alg, alg)));
+  const file = join(testFolder(), 'keys.json');
+  writeFileSync(file, JSON.stringify({ keys: provider.keys.map(({ publicJwk }) => publicJwk) }));
+  await using service = await startService(provider.url, {}, file);
   const tokens = [
     ...provider.keys.map(key => provider.token({}, {}, key)),
     provider.token({ aud: ['a', AUDIENCE], scope: `read ${SCOPE}` }),
@@ -143,18 +144,16 @@ test('valid tokens in each allowed form are accepted', async () => {
   ];
   for (const token of tokens)
     assert.equal((await send(service, await token)).status, 200, service.reasons.join());
+  assert.deepEqual(provider.requests, []);
 });
 
 test('a real provider: its tokens are accepted, and those for another service are not', async () => {
   const server = createServer();
   await using address = await listen(server);
-  const { privateKey } = await generateKeyPair('RS256', { extractable: true });
   const client = { client_id: 'app', client_secret: 'secret', redirect_uris: [], response_types: [] };
   const provider = new Provider(address.url, {
     clients: [{ ...client, grant_types: ['client_credentials'] }],
-    jwks: { keys: [{ ...(await exportJWK(privateKey)), kid: 'real', alg: 'RS256', use: 'sig' }] },
     features: {
-      devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
       resourceIndicators: {
         enabled: true,
@@ -192,19 +191,15 @@ for (const under of engines) {
       connections.push(stack.use(await RawConnection.open(service.address.port)));
       reasons.push(service.reasons);
     }
-    /** The status of every service. */
-    const sendAll = async (claims: object): Promise<number> => {
+    const assertAll = async (claims: object, expected: number): Promise<void> => {
       const token = await provider.token(claims);
       for (const connection of connections) connection.write(requestBytes(token));
-      const responses = await Promise.all(connections.map(each => each.response()));
-      assert.equal(new Set(responses.map(({ status }) => status)).size, 1);
-      return responses[0]!.status;
+      for (const each of connections) assert.equal((await each.response()).status, expected);
     };
-    for (const iat of [1, 2, 1]) assert.equal(await sendAll({ iat }), 200);
+    for (const iat of [1, 2, 1]) await assertAll({ iat }, 200);
     assert.ok(!connections.some(isLeftToNode));
     const label = `${provider.url} alice`;
-    const query =
-      'SELECT DISTINCT label FROM plant_revision JOIN token ON token.id = recorded_by ORDER BY label';
+    const query = 'SELECT DISTINCT label FROM plant_revision JOIN token ON token.id = recorded_by';
     assert.deepEqual(await under.sql(database, query), [{ label }]);
     await using store = await openTokens(database);
     assert.equal((await store.tokens()).filter(each => each.label === label).length, 1);
@@ -214,8 +209,8 @@ for (const under of engines) {
         connection.write(requestBytes(await provider.token()));
         return (await connection.response()).status === 401;
       });
-    assert.equal(await sendAll({ sub: 'bob' }), 200);
-    assert.equal(await sendAll({ iat: 3 }), 401);
+    await assertAll({ sub: 'bob' }, 200);
+    await assertAll({ iat: 3 }, 401);
     for (const each of reasons) assert.match(each.pop()!, / alice is revoked/);
   });
 }
@@ -250,7 +245,7 @@ test('while the provider is away, its last keys are used for a day', async () =>
   await using provider = await startProvider();
   await using service = await startService(provider.url);
   assert.equal((await send(service, await provider.token())).status, 200);
-  provider.jwksResponse = { status: 500 };
+  provider.keysResponse = { status: 500 };
   const { now } = Date;
   for (const hours of [1, 23, 24]) {
     const clock = mock.method(Date, 'now', () => now() + hours * 3_600_000);
@@ -268,7 +263,7 @@ test('a flood of unknown keys reads the keys once, and does not delay tokens of 
   assert.equal((await send(service, await provider.token())).status, 200);
   provider.requests.length = 0;
   const { promise, resolve } = Promise.withResolvers<void>();
-  provider.jwksResponse = { status: 500, after: promise };
+  provider.keysResponse = { status: 500, after: promise };
   using stack = new DisposableStack();
   const flood: RawConnection[] = [];
   for (let index = 0; index < 300; index++) {
@@ -283,24 +278,19 @@ test('a flood of unknown keys reads the keys once, and does not delay tokens of 
   assert.deepEqual(provider.requests, ['/.well-known/openid-configuration', '/keys']);
 });
 
-const KEYS = JSON.stringify({ keys: [] });
-const BAD_DOCUMENTS: [
-  what: string,
-  reason: RegExp,
-  response: HandMadeProvider['jwksResponse'],
-  end?: string,
-][] = [
-  ['64 KiB and a byte', /longer than 65536 bytes/, { status: 200, body: KEYS.padEnd(65_537) }],
-  ['a redirection', /fetch failed/, { status: 302, headers: { Location: '/moved' } }],
-  ['a list', /malformed/, { status: 200, body: '[]' }],
-  ['no keys', /no keys/, { status: 200, body: KEYS }],
-  ['metadata of another issuer', /names another issuer/, undefined, '/'],
+const NO_KEYS = JSON.stringify({ keys: [] });
+const BAD_DOCUMENTS: [reason: RegExp, response: HandMadeProvider['keysResponse'], issuerEnd?: string][] = [
+  [/longer than 65536 bytes/, { body: NO_KEYS.padEnd(65_537) }],
+  [/fetch failed/, { status: 302, location: '/moved' }],
+  [/malformed/, { body: '[]' }],
+  [/the provider has no keys/, { body: NO_KEYS }],
+  [/names another issuer/, {}, '/'],
 ];
 
-for (const [what, reason, response, issuerEnd = ''] of BAD_DOCUMENTS) {
-  test(`without usable keys (${what}), a token gets 503, and own tokens stay valid`, async () => {
+for (const [reason, response, issuerEnd = ''] of BAD_DOCUMENTS) {
+  test(`without usable keys (${reason}), a token gets 503, and own tokens stay valid`, async () => {
     await using provider = await startProvider();
-    provider.jwksResponse = response;
+    provider.keysResponse = response;
     await using service = await startService(provider.url + issuerEnd);
     const { status, body } = await send(service, await provider.token());
     assert.match(`${status} ${body}`, /^503 .*"error":50301/);
@@ -310,15 +300,6 @@ for (const [what, reason, response, issuerEnd = ''] of BAD_DOCUMENTS) {
     assert.ok(!provider.requests.includes('/moved'));
   });
 }
-
-test('keys come from a file', async () => {
-  await using provider = await startProvider();
-  const file = join(testFolder(), 'keys.json');
-  writeFileSync(file, JSON.stringify({ keys: [provider.keys[0]!.publicJwk] }));
-  await using service = await startService(provider.url, {}, file);
-  assert.equal((await send(service, await provider.token())).status, 200, service.reasons.join());
-  assert.deepEqual(provider.requests, []);
-});
 
 const ISSUER = 'https://login.example';
 const WRONG_SETTINGS: [args: string[], says: RegExp][] = [

@@ -17,10 +17,8 @@ export interface HandMadeProvider extends LoopbackServer {
   keys: ProviderKey[];
   /** Paths of the requests so far. */
   requests: string[];
-  /** The response to the keys, instead of `keys`, once `after` is settled. */
-  jwksResponse:
-    | { status: number; headers?: Record<string, string>; body?: string; after?: Promise<void> }
-    | undefined;
+  /** Other than `keys` with status 200. It is sent once `after` is settled. */
+  keysResponse: { status?: number; location?: string; body?: string; after?: Promise<void> };
   /** A valid token, except for these members. A member that is undefined is absent. */
   token(claims?: object, header?: object, key?: ProviderKey): Promise<string>;
 }
@@ -37,16 +35,16 @@ export async function startProvider(): Promise<HandMadeProvider> {
       response.end(JSON.stringify({ issuer: provider.url, jwks_uri: `${provider.url}/keys` }));
       return;
     }
-    const { status, headers, body, after } = provider.jwksResponse ?? { status: 200 };
+    const { status = 200, location = '', body, after } = provider.keysResponse;
     await after;
-    response.writeHead(status, headers);
+    response.writeHead(status, { Location: location });
     response.end(body ?? JSON.stringify({ keys: provider.keys.map(({ publicJwk }) => publicJwk) }));
   });
   const provider: HandMadeProvider = {
     ...(await listen(server)),
     keys: [await makeKey('first')],
     requests: [],
-    jwksResponse: undefined,
+    keysResponse: {},
     token: (claims, header, { privateKey, publicJwk: { alg, kid } } = provider.keys[0]!) =>
       new SignJWT({
         ...{ iss: provider.url, aud: AUDIENCE, scope: SCOPE, sub: 'alice', exp: seconds(300) },
