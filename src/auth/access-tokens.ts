@@ -21,10 +21,13 @@ const VERIFIED_TOKENS_MAX = 10_000;
 const REJECTED_MS_MAX = 1_000;
 /** With more tokens in the store, new subjects are rejected: every service holds all in memory. */
 const STORED_TOKENS_MAX = 10_000;
+
 interface Verification {
   /** The hash of the row of the subject; undefined: the token is rejected. */
   subjectHash: string | undefined | 'unavailable';
+  /** Why it was rejected or could not be checked. */
   failure?: unknown;
+  /** Ms since 1970. */
   validUntil: number;
 }
 
