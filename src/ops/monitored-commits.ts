@@ -31,7 +31,6 @@ export function monitoredCommits(
     details => log.error(details, 'the store does not confirm plants; clients get 503 until it does'),
     () => log.info('the store confirms plants again'),
   );
-  const observeDamaged = damagedPlantsObserver(damage, log);
   let confirmed = 0;
   let failed = 0;
   let failingSince: number | undefined;
@@ -47,7 +46,7 @@ export function monitoredCommits(
         const results = await engine.commit(writes);
         metrics.committed(writes.length, performance.now() - beganAt);
         confirmed += writes.length;
-        observeDamaged(writes, results);
+        noticeDamaged(damage, log, writes, results);
         confirmations.recovered();
         return results;
       } catch (cause) {
@@ -86,28 +85,17 @@ export function monitoredCommits(
   };
 }
 
-/** Ids of damaged plants that are remembered. */
-const DAMAGED_PLANTS_MAX = 10_000;
-
-/**
- * @returns an observer of the plants that were sent again and whose latest revision is damaged. It
- *   logs a plant once, until a commit finds the plant intact, as after a repair
- */
-function damagedPlantsObserver(damage: KnownDamage, log: ServiceLog) {
-  const ids = new Set<bigint>();
-  return (writes: readonly PlantWrite[], results: readonly WriteResult[]): void => {
-    for (const [index, { rejected }] of results.entries()) {
-      const { id } = writes[index]!.plant;
-      if (rejected !== 'damaged') {
-        // The hash of each bigint takes time, and nearly always no plant is damaged.
-        if (ids.size > 0) ids.delete(id);
-        continue;
-      }
-      damage.met('a create');
-      if (ids.has(id) || ids.size >= DAMAGED_PLANTS_MAX) continue;
-      ids.add(id);
-      const message = `the latest revision of plant ${id} is damaged: its checksum is wrong; creates of this plant get 503`;
-      log.error({ id: String(id) }, message);
-    }
-  };
+/** Notes a damaged plant that was sent again. `verify` names the others, so the log names the first. */
+function noticeDamaged(
+  damage: KnownDamage,
+  log: ServiceLog,
+  writes: readonly PlantWrite[],
+  results: readonly WriteResult[],
+): void {
+  const index = results.findIndex(({ rejected }) => rejected === 'damaged');
+  if (index === -1) return;
+  const { id } = writes[index]!.plant;
+  const message = `the latest revision of plant ${id} is damaged: its checksum is wrong; creates of this plant get 503`;
+  if (!damage.isKnown) log.error({ id: String(id) }, message);
+  damage.met('a create');
 }
