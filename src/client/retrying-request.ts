@@ -2,8 +2,13 @@ import { ERRORS } from '../contract/errors.ts';
 import { type NewPlant, newPlantJson } from '../contract/plant.ts';
 import { errorAfterUnknown, mayHaveStored, PlantStoreError } from './plant-store-error.ts';
 import { readStoredPlant, type StoredPlant } from './stored-plant.ts';
-import { type HttpRequest, type HttpResponse, isProtocolError, type Transport } from './transport.ts';
-import { untrustedCertificate } from './untrusted-certificate.ts';
+import {
+  type HttpRequest,
+  type HttpResponse,
+  isProtocolError,
+  type Transport,
+  untrustedCertificate,
+} from './transport.ts';
 
 /** Delay before the first retry. It doubles with each attempt, up to the maximum. */
 const RETRY_DELAY_MIN_MS = 100;

@@ -43,3 +43,16 @@ export function plantsUrl(base: URL): URL {
 export function isProtocolError(code: string | undefined): boolean {
   return /^(?:EPROTO$|ERR_SSL_|HPE_)/.test(code ?? '');
 }
+
+/**
+ * Codes of https://nodejs.org/api/tls.html#x509-certificate-error-codes and Node's own. TLS alerts
+ * (`ERR_SSL_…`) about the client's certificate do not belong here.
+ */
+const UNTRUSTED =
+  /SELF_SIGNED|ISSUER_CERT|LEAF_SIGNATURE|^(?:CERT|CRL|ERR_TLS_CERT|ERROR_IN|HOSTNAME|INVALID|PATH_LENGTH|UNABLE_TO)_/;
+
+/** The message for an untrusted certificate; undefined if the network error is another one. */
+export function untrustedCertificate(url: string, code: string | undefined): string | undefined {
+  if (!UNTRUSTED.test(code ?? '')) return undefined;
+  return `the certificate of ${url} is not trusted (${code}); for a private authority, set NODE_EXTRA_CA_CERTS to the file with its certificate`;
+}

@@ -1,6 +1,5 @@
 import { jsonObject } from '../../client/plant-store-error.ts';
-import { isProtocolError } from '../../client/transport.ts';
-import { untrustedCertificate } from '../../client/untrusted-certificate.ts';
+import { isProtocolError, untrustedCertificate } from '../../client/transport.ts';
 import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import { visible, withoutToken } from '../output/visible-text.ts';

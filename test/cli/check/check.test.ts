@@ -86,7 +86,7 @@ test('the message if nothing can be checked', async () => {
   const servers: [server: Server, message: RegExp, scheme?: string][] = [
     [silent, /: no complete response within 10 s; is the service running there/],
     [noHttp, /; the server did not respond with HTTP/],
-    [untrusted, /; set NODE_EXTRA_CA_CERTS to the file/, 'https'],
+    [untrusted, /; for a private authority, set NODE_EXTRA_CA_CERTS to the file/, 'https'],
     [respond(308), / 308 .*\(https:\/\/other\); it redirects; give the base address/],
     [respond(401), / 401 .*; give a valid token with --token-file/],
     [respond(403), /; the token may not create plants; give another token/],
