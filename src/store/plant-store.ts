@@ -195,7 +195,7 @@ export interface CopyTarget extends AsyncDisposable {
   insertRevisions(revisions: readonly PlantRevision[]): Promise<void>;
   /**
    * Gives tokens the state of the source, in one transaction. Each change gets the next change
-   * number. @throws {StoreRejected} when another program changed one, or it would undo a revocation
+   * number. A token that another program changed meanwhile stays: the comparison finds it.
    */
   putTokens(tokens: readonly StoredToken[]): Promise<void>;
 }

@@ -10,7 +10,7 @@ export const TOKEN_COLUMNS = `id, hash, label, created_at,
 export const NEXT_CHANGE_NUMBER = '(SELECT coalesce(max(change_number), 0) + 1 FROM token)';
 
 /**
- * Gives a token the state that it has in the source of a copy. It returns no row when the hash or
+ * Gives a token the state that it has in the source of a copy. It changes nothing when the hash or
  * the label differs (another token), or when it would undo a revocation. `last_used_day` alone gets
  * no change number, because services need not see it.
  */
@@ -22,8 +22,7 @@ export const PUT_TOKEN = `
     change_number = CASE WHEN token.expires_at IS DISTINCT FROM excluded.expires_at
       OR token.revoked_at IS DISTINCT FROM excluded.revoked_at THEN excluded.change_number ELSE token.change_number END
   WHERE token.hash = excluded.hash AND token.label = excluded.label
-    AND (token.revoked_at IS NULL OR excluded.revoked_at IS NOT NULL)
-  RETURNING id`;
+    AND (token.revoked_at IS NULL OR excluded.revoked_at IS NOT NULL)`;
 
 export function putValues(token: StoredToken): unknown[] {
   const { id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay } = token;

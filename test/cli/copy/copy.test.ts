@@ -248,11 +248,12 @@ for (const engine of [sqlite, postgres])
       { ...revoked, changeNumber: 3 },
       { ...other, changeNumber: 2 },
     ]);
+    for (const unchanged of [TOKEN, used, { ...revoked, hash: 'c'.repeat(64) }]) {
+      await target.putTokens([unchanged]);
+      assert.deepEqual(await reader.tokens(), before);
+    }
     const fresh = { ...TOKEN, id: 9, hash: 'd'.repeat(64), label: 'nine' };
     for (const rejected of [
-      TOKEN,
-      used,
-      { ...revoked, hash: 'c'.repeat(64) },
       { ...revoked, id: 10 },
       { ...fresh, id: 10, label: 'seven' },
     ]) {
