@@ -2,26 +2,21 @@ export const BATCH_PLANTS_MAX = 2_048;
 /** Text in one commit, in UTF-16 code units. */
 export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
 
-/** Limits the items of a batch, and the length of their text. One item always fits. */
-export class BatchSize {
-  readonly #countMax: number;
-  readonly #textLengthMax: number;
-  #count = 0;
-  #textLength = 0;
-
-  constructor(countMax = BATCH_PLANTS_MAX, textLengthMax = BATCH_TEXT_LENGTH_MAX) {
-    this.#countMax = countMax;
-    this.#textLengthMax = textLengthMax;
-  }
-
-  /** Adds an item if it fits. @returns whether it fits */
-  add(textLength: number): boolean {
-    const isFull = this.#count === this.#countMax || this.#textLength + textLength > this.#textLengthMax;
-    if (isFull && this.#count > 0) return false;
-    this.#count++;
-    this.#textLength += textLength;
+/**
+ * Limits the items of a batch, and the length of their text. One item always fits.
+ *
+ * @returns a function that adds an item if it fits, and returns whether it fits
+ */
+export function batchSize(countMax = BATCH_PLANTS_MAX, textLengthMax = BATCH_TEXT_LENGTH_MAX) {
+  let count = 0;
+  let length = 0;
+  return (textLength: number): boolean => {
+    const isFull = count === countMax || length + textLength > textLengthMax;
+    if (isFull && count > 0) return false;
+    count++;
+    length += textLength;
     return true;
-  }
+  };
 }
 
 /** The length of the text of a row of `plant_revision`, in bytes. */
@@ -29,8 +24,8 @@ export const TEXT_BYTES = 'octet_length(name) + coalesce(octet_length(tag), 0)';
 
 /** @param rows end with their {@link TEXT_BYTES} @returns how many of the first ones fit a batch */
 export function countThatFits(rows: readonly (readonly unknown[])[]): number {
-  const size = new BatchSize(Infinity);
-  const beyond = rows.findIndex(row => !size.add(Number(row.at(-1))));
+  const addIfFits = batchSize(Infinity);
+  const beyond = rows.findIndex(row => !addIfFits(Number(row.at(-1))));
   return beyond === -1 ? rows.length : beyond;
 }
 

@@ -1,4 +1,4 @@
-import { BatchSize, textLengthOf } from './batch-size.ts';
+import { batchSize, textLengthOf } from './batch-size.ts';
 import type {
   CommitStatistics,
   NotConfirmed,
@@ -161,7 +161,7 @@ export class GroupCommit implements PlantQueue {
     const heldBack: QueuedPlant[] = [];
     const repeats = new Map<bigint, number>();
     const { isSequential } = this.#engine;
-    const size = new BatchSize();
+    const addIfFits = batchSize();
     let index = 0;
     for (; index < this.#queue.length; index++) {
       const next = this.#queue[index]!;
@@ -171,7 +171,7 @@ export class GroupCommit implements PlantQueue {
         heldBack.push(next);
         continue;
       }
-      if (!size.add(next.textLength)) break;
+      if (!addIfFits(next.textLength)) break;
       this.#queuedTextLength -= next.textLength;
       if (!isSequential) repeats.set(id, repeated + 1);
       batch.push(next);

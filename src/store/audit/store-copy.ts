@@ -1,6 +1,6 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { StoredToken } from '../../contract/stored-token.ts';
-import { BatchSize, textLengthOf } from '../batch-size.ts';
+import { batchSize, textLengthOf } from '../batch-size.ts';
 import {
   type CopyTarget,
   type PlantReader,
@@ -140,15 +140,15 @@ function withName({ name }: CopySide, error: unknown): unknown {
 /** Makes batches, each for one commit. */
 async function* batchesOf(revisions: AsyncIterable<PlantRevision>): AsyncIterable<PlantRevision[]> {
   let batch: PlantRevision[] = [];
-  let size = new BatchSize();
+  let addIfFits = batchSize();
   try {
     for await (const revision of revisions) {
       const textLength = textLengthOf(revision.plant);
-      if (!size.add(textLength)) {
+      if (!addIfFits(textLength)) {
         yield batch;
         batch = [];
-        size = new BatchSize();
-        size.add(textLength);
+        addIfFits = batchSize();
+        addIfFits(textLength);
       }
       batch.push(revision);
     }

@@ -2,7 +2,7 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { keyOrder, revisionName } from '../audit/checked-revisions.ts';
 import { isIntact } from '../audit/checksum.ts';
-import { BatchSize, textLengthOf } from '../batch-size.ts';
+import { batchSize, textLengthOf } from '../batch-size.ts';
 import { type PlantRevision, StoreDamaged } from '../plant-store.ts';
 import { REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
 
@@ -56,10 +56,10 @@ export function* revisionsInSlices(database: DatabaseSync, from?: bigint): Gener
 
 function nextSlice(rows: Iterable<PlantRevision>): { slice: PlantRevision[]; isEnd: boolean } {
   const slice: PlantRevision[] = [];
-  const size = new BatchSize(SLICE_ROWS, SLICE_TEXT_LENGTH);
+  const addIfFits = batchSize(SLICE_ROWS, SLICE_TEXT_LENGTH);
   for (const row of rows) {
     slice.push(row);
-    if (!size.add(textLengthOf(row.plant)) && isIntact(row)) return { slice, isEnd: false };
+    if (!addIfFits(textLengthOf(row.plant)) && isIntact(row)) return { slice, isEnd: false };
   }
   return { slice, isEnd: true };
 }
