@@ -1,4 +1,4 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { isIntact, revisionChecksum } from '../audit/checksum.ts';
 import type { PlantWrite, RepeatedIdRule } from '../plant-store.ts';
 import { REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
@@ -13,50 +13,57 @@ const REVISED = RESULTS.indexOf('revised');
 const ID_TAKEN = RESULTS.indexOf('idTaken');
 const DAMAGED = RESULTS.indexOf('damaged');
 
-export class PlantTable {
-  readonly #database: DatabaseSync;
-  readonly #repeatedIdRule: RepeatedIdRule;
-  readonly #insertFirst: StatementSync;
-  readonly #insertNext: StatementSync;
-  readonly #selectLatest: StatementSync;
-  readonly #schemaVersion: StatementSync;
-  /** The version of the schema that was checked last. It changes with the schema. */
-  #checkedVersion: unknown;
+export type PlantTable = ReturnType<typeof plantTable>;
 
-  constructor(database: DatabaseSync, repeatedIdRule: RepeatedIdRule) {
-    this.#database = database;
-    this.#repeatedIdRule = repeatedIdRule;
-    // Most ids are new, so the first revision is inserted without a lookup. The table has no rowid:
-    // node:sqlite would throw on a `lastInsertRowid` beyond 2^53 after the insert.
-    this.#insertFirst = database.prepare(
-      'INSERT INTO plant_revision VALUES (?, 1, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
-    );
-    this.#insertNext = database.prepare('INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?, ?)');
-    this.#selectLatest = database.prepare(
-      `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = ? ORDER BY revision DESC LIMIT 1`,
-      AS_ROWS,
-    );
-    this.#schemaVersion = database.prepare('PRAGMA schema_version');
-  }
+export function plantTable(database: DatabaseSync, repeatedIdRule: RepeatedIdRule) {
+  // Most ids are new, so the first revision is inserted without a lookup. The table has no rowid:
+  // node:sqlite would throw on a `lastInsertRowid` beyond 2^53 after the insert.
+  const insertFirst = database.prepare(
+    'INSERT INTO plant_revision VALUES (?, 1, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+  );
+  const insertNext = database.prepare('INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?, ?)');
+  const selectLatest = database.prepare(
+    `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = ? ORDER BY revision DESC LIMIT 1`,
+    AS_ROWS,
+  );
+  const schemaVersion = database.prepare('PRAGMA schema_version');
+  /** The version of the schema that was checked last. It changes with the schema. */
+  let checkedVersion: unknown;
 
   /** Checks the schema, if it was changed since the last check. @throws {StoreRejected} */
-  checkSchema(): void {
-    const version = this.#schemaVersion.get()!.schema_version;
-    if (version === this.#checkedVersion) return;
-    rejectSchema(schemaFaults(this.#database));
-    this.#checkedVersion = version;
-  }
+  const checkSchema = (): void => {
+    const version = schemaVersion.get()!.schema_version;
+    if (version === checkedVersion) return;
+    rejectSchema(schemaFaults(database));
+    checkedVersion = version;
+  };
+
+  const write = ({ plant, contentChecksum, recordedBy }: PlantWrite, recordedAt: number) => {
+    const { id, name, tag = null } = plant;
+    const checksumOf = (revision: number): bigint =>
+      revisionChecksum(contentChecksum, { revision, recordedAt, recordedBy });
+    if (insertFirst.run(id, name, tag, recordedAt, recordedBy, checksumOf(1)).changes === 1)
+      return { outcome: CREATED, revision: 1 };
+    const latest = revisionOf(selectLatest.get(id) as unknown as Row);
+    if (!isIntact(latest)) return { outcome: DAMAGED, revision: 0 };
+    if (latest.plant.name === name && (latest.plant.tag ?? null) === tag)
+      return { outcome: UNCHANGED, revision: latest.revision };
+    if (repeatedIdRule === 'reject') return { outcome: ID_TAKEN, revision: 0 };
+    const revision = latest.revision + 1;
+    insertNext.run(id, revision, name, tag, recordedAt, recordedBy, checksumOf(revision));
+    return { outcome: REVISED, revision };
+  };
 
   /** Writes a batch in order, in one transaction. It returns after the flush of the commit. */
-  commit(writes: readonly PlantWrite[]): BatchResults {
+  const commit = (writes: readonly PlantWrite[]): BatchResults => {
     const recordedAt = Date.now();
     const results: BatchResults = { outcomes: [], revisions: [], flushMs: 0 };
     let writtenAt = 0;
-    inTransaction(this.#database, () => {
+    inTransaction(database, () => {
       // Within the transaction, so the schema cannot change before the commit.
-      this.checkSchema();
-      for (const write of writes) {
-        const { outcome, revision } = this.#write(write, recordedAt);
+      checkSchema();
+      for (const each of writes) {
+        const { outcome, revision } = write(each, recordedAt);
         results.outcomes.push(outcome);
         results.revisions.push(revision);
       }
@@ -64,21 +71,7 @@ export class PlantTable {
     });
     results.flushMs = performance.now() - writtenAt;
     return results;
-  }
+  };
 
-  #write({ plant, contentChecksum, recordedBy }: PlantWrite, recordedAt: number) {
-    const { id, name, tag = null } = plant;
-    const checksumOf = (revision: number): bigint =>
-      revisionChecksum(contentChecksum, { revision, recordedAt, recordedBy });
-    if (this.#insertFirst.run(id, name, tag, recordedAt, recordedBy, checksumOf(1)).changes === 1)
-      return { outcome: CREATED, revision: 1 };
-    const latest = revisionOf(this.#selectLatest.get(id) as unknown as Row);
-    if (!isIntact(latest)) return { outcome: DAMAGED, revision: 0 };
-    if (latest.plant.name === name && (latest.plant.tag ?? null) === tag)
-      return { outcome: UNCHANGED, revision: latest.revision };
-    if (this.#repeatedIdRule === 'reject') return { outcome: ID_TAKEN, revision: 0 };
-    const revision = latest.revision + 1;
-    this.#insertNext.run(id, revision, name, tag, recordedAt, recordedBy, checksumOf(revision));
-    return { outcome: REVISED, revision };
-  }
+  return { checkSchema, commit };
 }

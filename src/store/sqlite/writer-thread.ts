@@ -6,7 +6,7 @@ import { announceReply, replyToCalls, threadData } from './called-thread.ts';
 import { APPLICATION_ID, openForWriting, StoreFileReplaced } from './database.ts';
 import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './limits.ts';
 import { type Batch, unpackWrites } from './packed-batch.ts';
-import { PlantTable } from './plant-table.ts';
+import { type PlantTable, plantTable } from './plant-table.ts';
 import { queryRows } from './queries.ts';
 import { rewriteWal } from './wal-flush.ts';
 
@@ -28,7 +28,7 @@ interface OpenStore {
   /** Unique name of this connection in the process. */
   connection: string;
   /** The write-ahead log from the first change on. It stays during a connection. */
-  wal: OpenWal | undefined;
+  wal: ReturnType<typeof openWal> | undefined;
 }
 
 function fileReplaced(path: string): StoreFileReplaced {
@@ -49,35 +49,21 @@ function identityOf(path: string): string | undefined {
  * write changes the time of the file, and the next flush writes that, too
  * (https://docs.kernel.org/filesystems/multigrain-ts.html). A create of one sender took 9 % longer
  * (2026-11-26, `npm run bench -- --against FOLDER`).
+ *
+ * @throws an error of the file system, such as ENOENT
  */
-class OpenWal {
-  readonly #path: string;
-  readonly #descriptor: number;
-  readonly #identity: string | undefined;
-
-  /** @throws an error of the file system, such as ENOENT */
-  constructor(path: string) {
-    this.#path = path;
-    this.#descriptor = openSync(path, 'r');
-    this.#identity = this.#readIdentity();
-  }
-
-  get isInPlace(): boolean {
-    return this.#readIdentity() === this.#identity;
-  }
-
-  #readIdentity(): string | undefined {
+function openWal(path: string) {
+  const descriptor = openSync(path, 'r');
+  const readIdentity = (): string | undefined => {
     try {
-      return readlinkSync(`/proc/self/fd/${this.#descriptor}`);
+      return readlinkSync(`/proc/self/fd/${descriptor}`);
     } catch {
       // Another system, or Node's permission model.
-      return identityOf(this.#path);
+      return identityOf(path);
     }
-  }
-
-  close(): void {
-    closeSync(this.#descriptor);
-  }
+  };
+  const identity = readIdentity();
+  return { isInPlace: () => readIdentity() === identity, close: () => closeSync(descriptor) };
 }
 
 /**
@@ -91,17 +77,13 @@ class OpenWal {
  * the whole log before any result depends on it.
  */
 export class StoreWriter {
-  readonly #settings: SqliteSettings;
+  readonly #settings = threadData as SqliteSettings;
   #open: OpenStore | undefined;
   /** Identity of the database file that was opened first. No other file may replace it. */
   #file: string | undefined;
   #isFileReplaced = false;
   /** Number of connections that were opened. */
   #connections = 0;
-
-  constructor(settings: SqliteSettings) {
-    this.#settings = settings;
-  }
 
   schemaSteps(): SchemaSteps {
     return this.#run(({ database }) => database.schemaSteps);
@@ -194,7 +176,7 @@ export class StoreWriter {
     // https://sqlite.org/pragma.html#pragma_journal_size_limit
     database.exec(`PRAGMA journal_size_limit = ${WAL_FILE_BYTES_MAX}`);
     this.#file ??= identityOf(path);
-    const plants = new PlantTable(database, repeatedIdRule);
+    const plants = plantTable(database, repeatedIdRule);
     return { database, plants, connection: `${threadId} ${++this.#connections}`, wal: undefined };
   }
 
@@ -212,15 +194,15 @@ export class StoreWriter {
   #checkFiles(open: OpenStore): void {
     const { path } = this.#settings;
     try {
-      open.wal ??= new OpenWal(`${path}-wal`);
+      open.wal ??= openWal(`${path}-wal`);
     } catch (error) {
       throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? fileReplaced(path) : error;
     }
-    if (!open.wal.isInPlace || identityOf(path) !== this.#file) throw fileReplaced(path);
+    if (!open.wal.isInPlace() || identityOf(path) !== this.#file) throw fileReplaced(path);
   }
 }
 
-const writer = new StoreWriter(threadData as SqliteSettings);
+const writer = new StoreWriter();
 
 replyToCalls(([operation, ...args]: WriterCall) => {
   const run = writer[operation] as (...args: unknown[]) => unknown;
