@@ -21,7 +21,7 @@ import { KnownDamage } from './ops/known-damage.ts';
 import { loggedRequest } from './ops/logged-request.ts';
 import { Metrics } from './ops/metrics.ts';
 import { monitoredCommits } from './ops/monitored-commits.ts';
-import { OpsServer } from './ops/ops-server.ts';
+import { opsServer } from './ops/ops-server.ts';
 import { rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
 import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
@@ -156,7 +156,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         onError: damage.observed('a search', consoleFailureLog(log)),
       });
     const hostNames = [settings.ops.host, ...(settings.opsHosts ?? [])];
-    const ops = new OpsServer({ readState, metrics, hostNames, page: operatorConsole });
+    const ops = opsServer({ readState, metrics, hostNames, page: operatorConsole });
     const opsAddress = await ops.listen(reservedOps);
     opened.defer(() => ops.close());
     const address = await server.listen(reserved);

@@ -34,17 +34,17 @@ export class Metrics {
   readonly #processMetrics = new Registry();
   readonly #build: string;
   readonly #responses = new Map<Result, number>();
-  readonly #createDuration = new BucketHistogram(
+  readonly #createDuration = bucketHistogram(
     'plant_store_create_duration_seconds',
     'Time from the arrival of a whole request to its 200 response.',
     DURATION_BOUNDS_SECONDS,
   );
-  readonly #batchPlants = new BucketHistogram(
+  readonly #batchPlants = bucketHistogram(
     'plant_store_batch_plants',
     'Plants that shared a commit.',
     BATCH_BOUNDS_PLANTS,
   );
-  readonly #commitDuration = new BucketHistogram(
+  readonly #commitDuration = bucketHistogram(
     'plant_store_commit_duration_seconds',
     'Time from giving a batch to the engine until the batch is durable.',
     DURATION_BOUNDS_SECONDS,
@@ -81,7 +81,7 @@ export class Metrics {
       const { rate, count: before } = this.#rates.get(result) ?? { rate: 0, count: 0 };
       this.#rates.set(result, { rate: rate + (count - before - rate) * SMOOTHING, count });
     }
-    const { count, sum } = this.#commitDuration.total;
+    const { count, sum } = this.#commitDuration.total();
     const mean = (sum - this.#commitsBefore.sum) / Math.max(1, count - this.#commitsBefore.count);
     this.commitSeconds += (mean - this.commitSeconds) * SMOOTHING;
     this.#commitsBefore = { count, sum };
@@ -109,9 +109,9 @@ export class Metrics {
   counts(): Counts {
     return {
       responses: new Map(this.#responses),
-      batches: this.#batchPlants.total.count,
-      batchPlants: this.#batchPlants.total.sum,
-      commitSeconds: this.#commitDuration.total.sum,
+      batches: this.#batchPlants.total().count,
+      batchPlants: this.#batchPlants.total().sum,
+      commitSeconds: this.#commitDuration.total().sum,
     };
   }
 
@@ -217,43 +217,32 @@ function gauges({ store, engine, ...state }: ServiceState): string[] {
   ];
 }
 
-/** A Prometheus histogram. That of prom-client is slower, and every create is counted. */
-class BucketHistogram {
-  readonly #name: string;
-  readonly #help: string;
-  readonly #upperBounds: readonly number[];
+/**
+ * A Prometheus histogram. That of prom-client is slower, and every create is counted.
+ *
+ * @param upperBounds of the buckets, ascending, in the unit at the end of the name
+ */
+function bucketHistogram(name: string, help: string, upperBounds: readonly number[]) {
   /** The count of each bucket alone. The last bucket is for values above all bounds. */
-  readonly #counts: Float64Array;
-  #sum = 0;
-
-  /** @param upperBounds of the buckets, ascending, in the unit at the end of the name */
-  constructor(name: string, help: string, upperBounds: readonly number[]) {
-    this.#name = name;
-    this.#help = help;
-    this.#upperBounds = upperBounds;
-    this.#counts = new Float64Array(upperBounds.length + 1);
-  }
-
-  observe(value: number): void {
-    let bucket = 0;
-    while (bucket < this.#upperBounds.length && value > this.#upperBounds[bucket]!) bucket++;
-    this.#counts[bucket]!++;
-    this.#sum += value;
-  }
-
-  get total(): { count: number; sum: number } {
-    return { count: this.#counts.reduce((count, own) => count + own), sum: this.#sum };
-  }
-
-  /** https://prometheus.io/docs/instrumenting/exposition_formats/#histograms-and-summaries */
-  text(): string {
-    const name = this.#name;
-    const lines = [`# HELP ${name} ${this.#help}`, `# TYPE ${name} histogram`];
-    let count = 0;
-    for (const [bucket, ownCount] of this.#counts.entries()) {
-      count += ownCount;
-      lines.push(`${name}_bucket{le="${this.#upperBounds[bucket] ?? '+Inf'}"} ${count}`);
-    }
-    return `${lines.join('\n')}\n${name}_sum ${this.#sum}\n${name}_count ${count}\n`;
-  }
+  const counts = new Float64Array(upperBounds.length + 1);
+  let sum = 0;
+  return {
+    observe(value: number): void {
+      let bucket = 0;
+      while (bucket < upperBounds.length && value > upperBounds[bucket]!) bucket++;
+      counts[bucket]!++;
+      sum += value;
+    },
+    total: (): { count: number; sum: number } => ({ count: counts.reduce((all, own) => all + own), sum }),
+    /** https://prometheus.io/docs/instrumenting/exposition_formats/#histograms-and-summaries */
+    text(): string {
+      const lines = [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`];
+      let count = 0;
+      for (const [bucket, ownCount] of counts.entries()) {
+        count += ownCount;
+        lines.push(`${name}_bucket{le="${upperBounds[bucket] ?? '+Inf'}"} ${count}`);
+      }
+      return `${lines.join('\n')}\n${name}_sum ${sum}\n${name}_count ${count}\n`;
+    },
+  };
 }

@@ -59,72 +59,69 @@ const MISDIRECTED: ErrorBody = {
  *
  * A Host field that {@link isAllowedHost} does not allow gets 421 (RFC 9110 section 15.5.20).
  */
-export class OpsServer {
+export function opsServer(parts: OpsParts) {
   // Node's own response to a missing Host lacks our header fields, so Host is checked below.
-  readonly #server = createServer({ requireHostHeader: false, keepAliveTimeout: OPS_KEEP_ALIVE_MS });
-  readonly #parts: OpsParts;
+  const server = createServer({ requireHostHeader: false, keepAliveTimeout: OPS_KEEP_ALIVE_MS });
+  for (const event of ['request', 'checkExpectation'])
+    server.on(event, (request, response) => respond(parts, request, response));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (socket.writable) socket.end(responseText(parserError(error), true, false));
+    else socket.destroy();
+  });
+  return {
+    listen: (reserved: ReservedAddress): Promise<AddressInfo> => reserved.handOver(server),
+    async close(): Promise<void> {
+      const closed = new Promise(resolve => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
 
-  constructor(parts: OpsParts) {
-    this.#parts = parts;
-    for (const event of ['request', 'checkExpectation'])
-      this.#server.on(event, (request, response) => this.#respond(request, response));
-    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      if (socket.writable) socket.end(responseText(parserError(error), true, false));
-      else socket.destroy();
-    });
+async function respond(
+  parts: OpsParts,
+  request: IncomingMessage,
+  serverResponse: ServerResponse,
+): Promise<void> {
+  const response = await responseTo(parts, request, serverResponse).catch(() => errorResponse('internal'));
+  // A download that fails has responded, and has closed its connection.
+  if (response === undefined || serverResponse.headersSent) return;
+  serverResponse.writeHead(response.status, [...response.headers, ...COMMON_FIELDS]).end(response.body);
+}
+
+async function responseTo(
+  { readState, metrics, hostNames, page }: OpsParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<HttpResponse<string | Uint8Array> | undefined> {
+  const { method = '', url = '', httpVersion } = request;
+  const { host: hosts = [] } = request.headersDistinct;
+  // RFC 9112 section 3.2: exactly one Host field, optional in HTTP/1.0.
+  if (hosts.length > 1 || (httpVersion === '1.1' && hosts.length === 0)) {
+    response.shouldKeepAlive = false;
+    return errorResponse('badHttp');
   }
-
-  async #respond(request: IncomingMessage, serverResponse: ServerResponse): Promise<void> {
-    const response = await this.#respondTo(request, serverResponse).catch(() => errorResponse('internal'));
-    // A download that fails has responded, and has closed its connection.
-    if (response === undefined || serverResponse.headersSent) return;
-    serverResponse.writeHead(response.status, [...response.headers, ...COMMON_FIELDS]).end(response.body);
+  if (!hosts.every(host => isAllowedHost(host, hostNames)))
+    return jsonResponse(421, JSON.stringify(MISDIRECTED));
+  const [path = '', query = ''] = url.split('?', 2);
+  if (page !== undefined) {
+    if (path.startsWith(CONSOLE_PATH))
+      return await page.respond(path.slice(CONSOLE_PATH.length), query, request, response);
+    if (['/', '/console'].includes(path))
+      return contentResponse('text/plain', '', ['Location', 'console/'], 303);
   }
-
-  async #respondTo(
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<HttpResponse<string | Uint8Array> | undefined> {
-    const { readState, metrics, hostNames, page } = this.#parts;
-    const { method = '', url = '', httpVersion } = request;
-    const { host: hosts = [] } = request.headersDistinct;
-    // RFC 9112 section 3.2: exactly one Host field, optional in HTTP/1.0.
-    if (hosts.length > 1 || (httpVersion === '1.1' && hosts.length === 0)) {
-      response.shouldKeepAlive = false;
-      return errorResponse('badHttp');
+  if (!['GET', 'HEAD'].includes(method)) return errorResponse('noSuchPath', NO_SUCH_PATH);
+  switch (path) {
+    case '/livez':
+      return jsonResponse(200, JSON.stringify({ status: 'live' }));
+    case '/readyz': {
+      const { checks, ...readiness } = readinessOf(await readState());
+      const body = new URLSearchParams(query).has('verbose') ? { ...readiness, checks } : readiness;
+      return jsonResponse(readiness.status === 'ready' ? 200 : 503, JSON.stringify(body));
     }
-    if (!hosts.every(host => isAllowedHost(host, hostNames)))
-      return jsonResponse(421, JSON.stringify(MISDIRECTED));
-    const [path = '', query = ''] = url.split('?', 2);
-    if (page !== undefined) {
-      if (path.startsWith(CONSOLE_PATH))
-        return await page.respond(path.slice(CONSOLE_PATH.length), query, request, response);
-      if (['/', '/console'].includes(path))
-        return contentResponse('text/plain', '', ['Location', 'console/'], 303);
-    }
-    if (!['GET', 'HEAD'].includes(method)) return errorResponse('noSuchPath', NO_SUCH_PATH);
-    switch (path) {
-      case '/livez':
-        return jsonResponse(200, JSON.stringify({ status: 'live' }));
-      case '/readyz': {
-        const { checks, ...readiness } = readinessOf(await readState());
-        const body = new URLSearchParams(query).has('verbose') ? { ...readiness, checks } : readiness;
-        return jsonResponse(readiness.status === 'ready' ? 200 : 503, JSON.stringify(body));
-      }
-      case '/metrics':
-        return contentResponse(metrics.contentType, await metrics.text(await readState()));
-      default:
-        return errorResponse('noSuchPath', NO_SUCH_PATH);
-    }
-  }
-
-  listen(reserved: ReservedAddress): Promise<AddressInfo> {
-    return reserved.handOver(this.#server);
-  }
-
-  async close(): Promise<void> {
-    const closed = new Promise(resolve => this.#server.close(resolve));
-    this.#server.closeAllConnections();
-    await closed;
+    case '/metrics':
+      return contentResponse(metrics.contentType, await metrics.text(await readState()));
+    default:
+      return errorResponse('noSuchPath', NO_SUCH_PATH);
   }
 }
