@@ -101,8 +101,6 @@ function listenAdvice({ address: { host, port }, code, message }: ListenFailed, 
     return `another program uses ${host}:${port}; stop it, or choose another address with ${flag}; a second service needs its own --listen, --ops and --database; \`add\` and \`import\` then need --url`;
   if (code === 'EACCES')
     return `this user has no permission to listen on ${host}:${port}; choose port 1024 or higher with ${flag}`;
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
-    return `${host} is not an address of this machine; choose another address with ${flag}`;
   return `${message}; choose another address with ${flag}`;
 }
 

@@ -113,7 +113,11 @@ const MISUSES: Misuse[] = [
   [1, `${SERVE} --listen ${takenAddress} --ops 127.0.0.1:0`, /another program uses .* with --listen; a/],
   [1, `${SERVE} --listen 127.0.0.1:0 --ops ${takenAddress}`, /another program uses .* with --ops; a second/],
   // RFC 5737 section 3: an address for documentation, which no machine has.
-  [1, `${SERVE} --listen 203.0.113.1:0 --ops 127.0.0.1:0`, /203\.0\.113\.1 is not an address .* --listen$/],
+  [
+    1,
+    `${SERVE} --listen 203.0.113.1:0 --ops 127.0.0.1:0`,
+    /EADDRNOTAVAIL: .*; choose another address with --listen$/,
+  ],
 
   ...wrong(
     'token create',
