@@ -22,10 +22,7 @@ export function loggedRequest(
   const idIndex = headers.indexOf('Plant-Id');
   const { method = 'POST', url = '/plants' } = request?.request ?? {};
   return {
-    ...(request && {
-      method: withoutTokens(method),
-      path: loggedPath(url),
-    }),
+    ...(request && { method: withoutTokens(method), path: loggedPath(url) }),
     status,
     result,
     ...(isErrorName(result) && { error: ERRORS[result].number }),
