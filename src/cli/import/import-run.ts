@@ -10,7 +10,7 @@ import { DamagedGzip, fileRows, plantFileSize } from './plant-file.ts';
 import { type PlantRow, type PlantRows, SAFE_TO_REPEAT } from './plant-row.ts';
 import { Progress } from './progress.ts';
 import { checkRejectsPath, defaultRejectsPath, rejectsFile } from './rejects-file.ts';
-import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './retry-rules.ts';
+import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, retryRules } from './retry-rules.ts';
 
 const ROWS_SENT = `rows before it, if any, were sent, and ${SAFE_TO_REPEAT}`;
 const ROWS_IN_DOUBT = 'rows that were sent can be wrong, so compare them with the new copy';
@@ -73,7 +73,7 @@ async function sendFiles(
   const writeStop = new AbortController();
   const stop = AbortSignal.any([callerStop, writeStop.signal]);
   const onNote = (line: string): void => progress.say(line);
-  const retryRules = new RetryRules(service, onNote);
+  const rules = retryRules(service, onNote);
   using transport = pipelinedTransport(service.url, inFlightMax);
   const store = new PlantStore({
     ...service,
@@ -91,12 +91,12 @@ async function sendFiles(
     };
     const onBytes = (bytes: number): void => progress.read(bytes);
     const plants = plantsOf(fileRows(path, { form, stop, onNote, onBytes }), progress, reject);
-    const onRetry = (error: PlantStoreError): void => retryRules.retried(error);
+    const onRetry = (error: PlantStoreError): void => rules.retried(error);
     const options = { concurrency: inFlightMax, signal: stop, onRetry };
     for await (const { plant, error, input } of store.createPlants(plants, options)) {
-      retryRules.settled();
+      rules.settled();
       if (error === undefined) progress.count(plant.outcome);
-      else reject(input.row, { error: error.error!, message: retryRules.shown(error.message) });
+      else reject(input.row, { error: error.error!, message: rules.shown(error.message) });
     }
   };
   try {
@@ -111,7 +111,7 @@ async function sendFiles(
       }
     }
   } catch (error) {
-    const reason = error instanceof PlantStoreError ? retryRules.failure(error) : error;
+    const reason = error instanceof PlantStoreError ? rules.failure(error) : error;
     result.cause = stop.aborted ? stop.reason : reason;
   } finally {
     store.close();

@@ -19,7 +19,7 @@ const TOKEN_REJECTED =
 const INTERRUPTED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'];
 
 /**
- * The retry rules of `import`. The client sends a failed plant again; this class decides what to
+ * The retry rules of `import`. The client sends a failed plant again; this decides what to
  * print, and when to stop before the client does.
  *
  * | what happened | what import does | until when |
@@ -36,77 +36,68 @@ const INTERRUPTED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE
  * An outage begins with the first failed try; 429 and error 40000 begin none. It is printed once,
  * after OUTAGE_REPORT_DELAY_MS, since a single lost connection needs no message.
  */
-export class RetryRules {
-  readonly #address: ServiceAddress;
-  readonly #say: (line: string) => void;
-  #hasResponded = false;
+export function retryRules({ url, token }: ServiceAddress, say: (line: string) => void) {
+  let hasResponded = false;
   /** Tries fail and no row was settled since then (by `performance.now()`). */
-  #outage: { sinceMs: number; isReported: boolean } | undefined;
-  #isRateLimitReported = false;
-
-  constructor(address: ServiceAddress, say: (line: string) => void) {
-    this.#address = address;
-    this.#say = say;
-  }
-
-  settled(): void {
-    this.#hasResponded = true;
-    if (this.#outage?.isReported) {
-      const seconds = (performance.now() - this.#outage.sinceMs) / 1000;
-      this.#say(`the service is available again after ${seconds.toFixed(1)} s; the import continues`);
-    }
-    this.#outage = undefined;
-  }
-
-  /** A try has failed and the client will repeat it. @throws {Failure} if the address is wrong */
-  retried(error: PlantStoreError): void {
-    const { status, code, message } = error;
-    if (status !== undefined) this.#hasResponded = true;
-    else if (!this.#hasResponded && !INTERRUPTED_CODES.includes(code)) {
-      const noService =
-        `no service responds at ${this.#address.url} (${code}); start one with: npx plant-store serve, ` +
-        'or give its address with --url';
-      throw new Failure(isProtocolError(code) ? message : noService);
-    }
-    if (status === 429) {
-      if (!this.#isRateLimitReported)
-        this.#say('the service limits the request rate of this token; the import continues at that rate');
-      this.#isRateLimitReported = true;
-      return;
-    }
-    if (error.error === ERRORS.badHttp.number) return;
-    const nowMs = performance.now();
-    const sinceMs = nowMs - (code === 'ETIMEDOUT' ? IMPORT_RESPONSE_TIMEOUT_MS : 0);
-    this.#outage ??= { sinceMs, isReported: false };
-    if (this.#outage.isReported || nowMs - this.#outage.sinceMs < OUTAGE_REPORT_DELAY_MS) return;
-    this.#outage.isReported = true;
-    this.#say(`the service ${symptomOf(error)}; retrying for up to ${OUTAGE_MAX_MINUTES} minutes…`);
-  }
-
-  /** The message of an import that stops because the client gave up. */
-  failure(error: PlantStoreError): Failure {
-    const { status, error: number, canRetry } = error;
-    const message = this.shown(error.message);
-    const { url } = this.#address;
-    if (canRetry && number !== ERRORS.badHttp.number)
-      return new Failure(
-        `giving up: no plant could be stored for ${OUTAGE_MAX_MINUTES} minutes, because the service ${symptomOf(error)}; ` +
-          `confirmed plants are stored, and ${SAFE_TO_REPEAT}`,
-      );
-    if (status === undefined) return new Failure(message);
-    if (status === 401) return new Failure(TOKEN_REJECTED);
-    if (number === undefined) return new Failure(`${url}: ${message}`);
-    const question =
-      status === 404 || status === 405
-        ? 'check the address in --url'
-        : 'check whether a proxy between this machine and the service changes requests';
-    return new Failure(`${url} responds with ${status} (${message}); ${question}`);
-  }
-
+  let outage: { sinceMs: number; isReported: boolean } | undefined;
+  let isRateLimitReported = false;
   /** A text of the service or a proxy, without control characters and token. */
-  shown(message: string): string {
-    return visible(withoutToken(message, this.#address.token));
-  }
+  const shown = (message: string): string => visible(withoutToken(message, token));
+  return {
+    shown,
+    settled(): void {
+      hasResponded = true;
+      if (outage?.isReported) {
+        const seconds = (performance.now() - outage.sinceMs) / 1000;
+        say(`the service is available again after ${seconds.toFixed(1)} s; the import continues`);
+      }
+      outage = undefined;
+    },
+    /** A try has failed and the client will repeat it. @throws {Failure} if the address is wrong */
+    retried(error: PlantStoreError): void {
+      const { status, code, message } = error;
+      if (status !== undefined) hasResponded = true;
+      else if (!hasResponded && !INTERRUPTED_CODES.includes(code)) {
+        const noService =
+          `no service responds at ${url} (${code}); start one with: npx plant-store serve, ` +
+          'or give its address with --url';
+        throw new Failure(isProtocolError(code) ? message : noService);
+      }
+      if (status === 429) {
+        if (!isRateLimitReported)
+          say('the service limits the request rate of this token; the import continues at that rate');
+        isRateLimitReported = true;
+        return;
+      }
+      if (error.error === ERRORS.badHttp.number) return;
+      const nowMs = performance.now();
+      outage ??= {
+        sinceMs: nowMs - (code === 'ETIMEDOUT' ? IMPORT_RESPONSE_TIMEOUT_MS : 0),
+        isReported: false,
+      };
+      if (outage.isReported || nowMs - outage.sinceMs < OUTAGE_REPORT_DELAY_MS) return;
+      outage.isReported = true;
+      say(`the service ${symptomOf(error)}; retrying for up to ${OUTAGE_MAX_MINUTES} minutes…`);
+    },
+    /** The message of an import that stops because the client gave up. */
+    failure(error: PlantStoreError): Failure {
+      const { status, error: number, canRetry } = error;
+      const message = shown(error.message);
+      if (canRetry && number !== ERRORS.badHttp.number)
+        return new Failure(
+          `giving up: no plant could be stored for ${OUTAGE_MAX_MINUTES} minutes, because the service ${symptomOf(error)}; ` +
+            `confirmed plants are stored, and ${SAFE_TO_REPEAT}`,
+        );
+      if (status === undefined) return new Failure(message);
+      if (status === 401) return new Failure(TOKEN_REJECTED);
+      if (number === undefined) return new Failure(`${url}: ${message}`);
+      const question =
+        status === 404 || status === 405
+          ? 'check the address in --url'
+          : 'check whether a proxy between this machine and the service changes requests';
+      return new Failure(`${url} responds with ${status} (${message}); ${question}`);
+    },
+  };
 }
 
 /** Continues "the service ...". */
