@@ -19,7 +19,7 @@ import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { applySchemaSteps, checkRights, SERVICE_RIGHTS, schemaFaults, tableCheck } from './schema.ts';
-import { WorkerQueues } from './worker-queues.ts';
+import { workerQueues } from './worker-queues.ts';
 
 interface PostgresSettings {
   address: PostgresAddress;
@@ -63,7 +63,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
       new GroupCommit({ commit, commitsInFlightMax, isSequential: false });
     if (!this.#workers.areUsed) return open(this.#settings.connections);
     // One batch at a time is larger, so its plants cost the worker less.
-    return new WorkerQueues(
+    return workerQueues(
       id => this.#workers.workerOf(id),
       () => open(1),
     );

@@ -4,13 +4,13 @@ import { setImmediate as nextIteration } from 'node:timers/promises';
 import { plantWrite } from '../../../src/store/audit/checksum.ts';
 import { GroupCommit, QUEUE_PLANTS_MAX } from '../../../src/store/group-commit.ts';
 import type { WriteResult } from '../../../src/store/plant-store.ts';
-import { WorkerQueues } from '../../../src/store/postgres/worker-queues.ts';
+import { workerQueues } from '../../../src/store/postgres/worker-queues.ts';
 
 /** Queues whose commits end when the test ends them. The worker of an id changes at any time. */
 class Cluster {
   workerOf = (_id: bigint): string => 'w1';
   readonly batches: { names: string[]; end: () => void }[] = [];
-  readonly queues = new WorkerQueues(
+  readonly queues = workerQueues(
     id => this.workerOf(id),
     () =>
       new GroupCommit({
