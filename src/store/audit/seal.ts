@@ -42,10 +42,8 @@ export class SealDigest {
   readonly #hash = createHash('sha256');
   readonly #newest: NonNullable<Seal['newest']>;
   readonly #isListing: boolean;
+  readonly #summary = { until: 0, plants: 0, revisions: 0 };
   #lines = '';
-  #revisions = 0;
-  #plants = 0;
-  #newestTime = 0;
   #lastId: bigint | undefined;
 
   constructor({ until = Number.POSITIVE_INFINITY, newest, isListing = false }: Coverage = {}) {
@@ -56,10 +54,10 @@ export class SealDigest {
   /** @param each must be intact */
   add({ plant: { id, name, tag }, revision, recordedAt, recordedBy }: PlantRevision): void {
     if (recordedAt > this.#newest.after && !this.#isListed(`${id}:${revision}`)) return;
-    if (id !== this.#lastId) this.#plants++;
+    if (id !== this.#lastId) this.#summary.plants++;
     this.#lastId = id;
-    this.#revisions++;
-    if (recordedAt > this.#newestTime) this.#newestTime = recordedAt;
+    this.#summary.revisions++;
+    if (recordedAt > this.#summary.until) this.#summary.until = recordedAt;
     this.#lines += `${JSON.stringify([String(id), revision, name, tag ?? null, recordedAt, recordedBy])}\n`;
     if (this.#lines.length < CHUNK_LENGTH) return;
     this.#hash.update(this.#lines);
@@ -69,10 +67,9 @@ export class SealDigest {
   seal(): Seal {
     this.#hash.update(this.#lines);
     // The given `until` is not used: it may come from a damaged row that only some reads find.
-    const [until, plants, revisions] = [this.#newestTime, this.#plants, this.#revisions];
     const { size } = this.#newest.keys;
     const newest = this.#isListing && size > 0 && size <= LISTED_MAX ? this.#newest : undefined;
-    return { until, plants, revisions, digest: this.#hash.digest('hex'), newest };
+    return { ...this.#summary, digest: this.#hash.digest('hex'), newest };
   }
 
   #isListed(key: string): boolean {
