@@ -7,7 +7,7 @@ import type { ReservedAddress } from './listen.ts';
 import type { Exchange } from './node-connection.ts';
 import { stopAccepting } from './node-internals.ts';
 import { NodeServer, pathOf } from './node-server.ts';
-import { RequestBody } from './request-body.ts';
+import { readRequestBody } from './request-body.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
 import type { ServerContext } from './server-context.ts';
 import { TickBudget } from './tick-budget.ts';
@@ -112,7 +112,7 @@ export class PlantServer {
     connection.queued = previousQueued.then(() => queued);
     const admitted = await createPlant.admit(request.rawHeaders, exchange);
     if ('status' in admitted) return admitted;
-    const bytes = await new RequestBody(createPlant.bodyBytesMax).read(request, serverResponse);
+    const bytes = await readRequestBody(request, serverResponse, createPlant.bodyBytesMax);
     if (bytes === undefined) return undefined;
     if (bytes === 'tooLarge') return errorResponse('bodyTooLarge', undefined, admitted.fields);
     if (bytes === 'noRoom') return errorResponse('busy', TOO_MANY_LONG_BODIES, admitted.fields);
