@@ -1,7 +1,6 @@
 /**
  * A text without differences of case and accents, for searches. The marks are those of Latin, Greek
- * and Cyrillic letters (Unicode block Combining Diacritical Marks). In other scripts, marks are
- * vowels.
+ * and Cyrillic letters (Unicode block Combining Diacritical Marks). Elsewhere, marks are vowels.
  */
 export function folded(text: string): string {
   return text.normalize('NFD').replace(MARKS, '').toLowerCase();

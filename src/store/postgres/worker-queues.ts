@@ -11,8 +11,7 @@ interface IdInFlight {
  * is away makes no plant of another one `busy`.
  *
  * The shard of an id may move to another worker at any time. While plants of the id are in a queue,
- * further ones follow them there. So the later plant of a connection never becomes the earlier
- * revision.
+ * further ones follow them there, so that they keep their order.
  *
  * @param workerOf the name of the worker that stores an id now
  */

@@ -11,10 +11,7 @@ import type { PlantWrite, WriteResult } from '../plant-store.ts';
  */
 export type Batch = [integers: string, rest: string];
 
-/**
- * The results of a batch, sent as JSON: for each plant an index into {@link RESULTS}, and its
- * revision.
- */
+/** Sent as JSON: for each plant an index into {@link RESULTS}, and its revision. */
 export interface BatchResults {
   outcomes: number[];
   revisions: number[];
