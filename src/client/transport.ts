@@ -16,8 +16,7 @@ export interface HttpResponse {
 
 /**
  * Sends a request, and resolves when the response is complete. It follows no redirect. It rejects
- * with the network error, whose `code` is such as `ECONNREFUSED`, or with an error that has it as
- * its `cause`.
+ * with the network error (its `code` is such as `ECONNREFUSED`), or with an error caused by it.
  */
 export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<HttpResponse>;
 

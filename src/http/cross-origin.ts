@@ -13,8 +13,7 @@ const EXPOSED =
 
 /**
  * Lets pages of other origins send plants (https://fetch.spec.whatwg.org/#http-cors-protocol). Only
- * requests with an Origin get these fields. Other responses need no `Vary`, since no cache may
- * store them.
+ * requests with an Origin get these fields. No cache may store the others, so they need no `Vary`.
  */
 export function crossOriginFields(allowed: AllowedOrigins | undefined, rawHeaders: HeaderFields): string[] {
   const origins = fieldValues(rawHeaders, 'origin');

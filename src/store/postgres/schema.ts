@@ -31,8 +31,7 @@ const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
 
 /**
  * Moves of shards by logical replication, the default of Citus, lost plants. Without a replica
- * identity they end with an error, and the mode `block_writes` still works. Only the owner may
- * change this.
+ * identity they end with an error, and `block_writes` still works. Only the owner may change this.
  */
 const FORBID_LOGICAL_MOVES = `DO $$ BEGIN
   IF EXISTS (SELECT 1 FROM pg_class WHERE oid = 'plant_revision'::regclass AND relreplident <> 'n'
