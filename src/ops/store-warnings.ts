@@ -18,11 +18,8 @@ export function shownFailure(cause: unknown): string {
 }
 
 /**
- * Makes a function that checks whether the store can be used. It logs failures and warnings, once
- * per change.
- *
  * @param check resolves with one sentence per warning; rejects when the store cannot be used
- * @returns a function that checks once, for a limited time, and never throws
+ * @returns a function that checks once, for a limited time, and never throws; it logs each change
  */
 export function storeWarningsOf(
   check: () => Promise<readonly string[]>,
