@@ -9,6 +9,9 @@ import { DAMAGE_WARNING, type KnownDamage } from './known-damage.ts';
 import type { Metrics } from './metrics.ts';
 import { failureLog, type ServiceLog } from './rate-limited-log.ts';
 
+/** On a nearly full disk, some commits fail between others. Operators must see it. */
+const FAILURE_SHOWN_MS = 10_000;
+
 /**
  * Wraps the engine: reports each commit to the metrics and the log, and measures for how long
  * commits fail.
@@ -19,7 +22,7 @@ import { failureLog, type ServiceLog } from './rate-limited-log.ts';
  *
  * @returns the wrapped operations; `assess`, which the caller calls every second, also for the rates
  *   of the metrics, and which never throws; `failingMs`, the time since the first bad second ended, 0
- *   if the last one was not bad; `failure`, the last cause
+ *   if the last one was not bad
  */
 export function monitoredCommits(
   engine: PlantCommits,
@@ -34,8 +37,7 @@ export function monitoredCommits(
   let confirmed = 0;
   let failed = 0;
   let failingSince: number | undefined;
-  /** Why the last commit, or test commit, that failed did so. */
-  let failure: unknown;
+  let lastFailure: { cause: unknown; at: number } | undefined;
   /** Batches, or a test commit. */
   let inFlight = 0;
   return {
@@ -54,7 +56,7 @@ export function monitoredCommits(
         if (cause instanceof StoreDamaged) damage.met('a create');
         if ((cause as StoreUnavailable).isPartial) throw cause;
         failed += writes.length;
-        failure = cause;
+        lastFailure = { cause, at: performance.now() };
         confirmations.failed(cause);
         throw cause;
       } finally {
@@ -76,11 +78,13 @@ export function monitoredCommits(
         const [probe] = await Promise.allSettled([engine.probe()]);
         inFlight--;
         isBad = probe.status === 'rejected';
-        if (probe.status === 'rejected') failure = probe.reason;
+        if (probe.status === 'rejected') lastFailure = { cause: probe.reason, at: performance.now() };
       }
       failingSince = isBad ? (failingSince ?? performance.now()) : undefined;
     },
-    failure: () => failure,
+    /** Why a commit, or a test commit, failed a short time ago; undefined: none did. */
+    failure: (): unknown =>
+      lastFailure && performance.now() - lastFailure.at < FAILURE_SHOWN_MS ? lastFailure.cause : undefined,
     failingMs: (): number => (failingSince === undefined ? 0 : performance.now() - failingSince),
   };
 }

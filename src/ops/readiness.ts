@@ -14,8 +14,6 @@ const DISK_FULL_BYTES = 64e6;
 const REJECTED_PER_SECOND_MAX = 10;
 /** So are these, if they are more than the confirmed plants. */
 const MOSTLY_REJECTED_PER_SECOND = 1;
-/** Fewer, as a mean that still falls, are none. */
-const STORED_PER_SECOND_MIN = 0.1;
 /** A slower mean commit is a fault of the disk or of the database server. */
 const COMMIT_SECONDS_MAX = 0.25;
 
@@ -26,7 +24,7 @@ export interface ServiceState extends CommitStatistics {
   commits: {
     /** For how long most plants were not confirmed; 0 if the last second was not bad. */
     failingMs(): number;
-    /** Why the last commit that failed did so. */
+    /** Why a commit failed a short time ago; undefined: none did. */
     failure(): unknown;
   };
   /** What users of a sandbox must know; undefined: this is none. */
@@ -118,9 +116,10 @@ function checksOf(state: ServiceState): Check[] {
     'start it again if it does not start by itself',
   );
   const { failure = '', warnings = [] } = state.store;
-  const commitsFail = state.commits.failingMs() > 0;
+  const failed = state.commits.failure();
+  const commitsFail = failed !== undefined || state.commits.failingMs() > 0;
   // Other checks may only know that they wait, for example for a lock that made the commits fail.
-  const known = commitsFail ? shownFailure(state.commits.failure()) : undefined;
+  const known = commitsFail ? shownFailure(failed) : undefined;
   checkStore('store', failure !== '', 'the store cannot be used,', known ?? failure, 'the store can be used');
   checkStore(
     'tokens',
@@ -147,7 +146,9 @@ function checksOf(state: ServiceState): Check[] {
     state.commitSeconds > COMMIT_SECONDS_MAX &&
       `commits are slow, and plants wait for them (${state.commitSeconds.toFixed(1)} s on average)`,
     'commits are fast',
-    'check the disk and the programs that use it or lock the store, or the database server and the network to it',
+    walBytes === undefined
+      ? 'check the database server, its disk, locks on its tables, and the network to it'
+      : 'check the disk, and programs that use it much or lock the store',
   );
   check(
     'requests',
@@ -167,6 +168,6 @@ function rejectionFault({ rejected, confirmed, most }: ServiceState['rates']): s
   if (rejected <= REJECTED_PER_SECOND_MAX && !isMost) return false;
   const { number, message } = ERRORS[most];
   const [reason] = message.split(';');
-  const stored = confirmed < STORED_PER_SECOND_MIN ? 'no plant is' : 'plants of others are';
-  return `about ${Number(rejected.toPrecision(1))} requests per second are rejected, most often with the error ${number} (${reason}), and ${stored} stored`;
+  const stored = confirmed < rejected / 4 ? ', and hardly any plant is stored' : '';
+  return `about ${Number(rejected.toPrecision(1))} requests per second are rejected, most often with the error ${number} (${reason})${stored}`;
 }
