@@ -143,7 +143,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       ...{ rates: metrics.rates, commitSeconds: metrics.commitSeconds, notice: settings.sandbox?.notice },
       openConnections: server.openConnections,
       isShuttingDown: closing !== undefined,
-      ...{ spansDropped: tracing?.dropped(), keysFault: accessTokens?.keysFault() },
+      ...{ spansDropped: tracing?.dropped(), accessTokensFault: accessTokens?.fault() },
     });
     const operatorConsole =
       settings.console &&

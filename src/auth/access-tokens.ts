@@ -22,6 +22,11 @@ const REJECTED_MS_MAX = 1_000;
 /** With more tokens in the store, new subjects are rejected: every service holds all in memory. */
 const STORED_TOKENS_MAX = 10_000;
 
+/** The state of the service names a row that could not be stored for this time. */
+const UNSTORED_SHOWN_MS = 10_000;
+const UNSTORED =
+  'access tokens of new subjects get 503 responses, because the service cannot store a row for each';
+
 interface Verification {
   /** The hash of the row of the subject; undefined: the token is rejected. */
   subjectHash: string | undefined | 'unavailable';
@@ -56,6 +61,8 @@ export function openAccessTokens(
   /** By the SHA-256 of the token. */
   const verified = new Map<string, Verification>();
   const pending = new Map<string, Promise<Verification>>();
+  /** When a row could not be stored; ms, on the monotonic clock. */
+  let unstoredAt = Number.NEGATIVE_INFINITY;
   /** Settles when the latest row is stored. */
   let stored: Promise<unknown> = Promise.resolve();
 
@@ -82,7 +89,8 @@ export function openAccessTokens(
       return { subjectHash, validUntil: Math.min(expiresAt, Date.now() + VERIFIED_MS_MAX) };
     } catch (cause) {
       // The errors of jose have the claims, and their messages may quote the token.
-      const failure = isGenuine ? cause : (cause as Error).message.slice(0, 200);
+      const failure = isGenuine ? cause : new Error((cause as Error).message.slice(0, 200));
+      if (isGenuine) unstoredAt = performance.now();
       const subjectHash = isGenuine || cause instanceof KeysUnavailable ? 'unavailable' : undefined;
       return { subjectHash, failure, validUntil: Date.now() + REJECTED_MS_MAX };
     }
@@ -117,9 +125,12 @@ export function openAccessTokens(
     /** Logs the rejection if the row is that of a subject. */
     onRevoked(hash: string, request: TracedRequest): void {
       const { label = '' } = tokens.get(hash) ?? {};
-      if (hashToken(label) === hash) onRejected(`${label} is revoked`, request);
+      if (hashToken(label) === hash) onRejected(new Error(`${label} is revoked`), request);
     },
-    keysFault: keys.fault,
+    /** Why valid tokens get 503 responses, for operators; undefined: they do not. */
+    fault(): string | undefined {
+      return performance.now() - unstoredAt < UNSTORED_SHOWN_MS ? UNSTORED : keys.fault();
+    },
     [Symbol.dispose]: () => keys[Symbol.dispose](),
   };
 }

@@ -37,8 +37,8 @@ export interface ServiceState extends CommitStatistics {
   openConnections: number;
   isShuttingDown: boolean;
   spansDropped: number | undefined;
-  /** Why no access token can be checked; undefined: they can be. */
-  keysFault: string | undefined;
+  /** Why valid access tokens get 503 responses; undefined: they do not. */
+  accessTokensFault: string | undefined;
   /** `isCurrent`: the token table was read in the last 4 s. If not, no token is accepted. */
   tokens: { size: number; isCurrent: boolean; failure: unknown };
   /** Ms since 1970; null: this is the first start on this store. */
@@ -55,7 +55,7 @@ interface Check {
 
 const DISK_ADVICE =
   'free space on this disk or enlarge its file system; never delete -wal, -shm or -serve-lock, which belong to the store';
-const KEYS_ADVICE = 'check --oidc-issuer and --oidc-jwks; the log of the service has the cause';
+const ACCESS_TOKENS_ADVICE = 'the log of the service has the cause; docs/operate/openid.md says what to do';
 
 /** @returns the body of `/readyz`: one verdict, and every check */
 export function readinessOf(state: ServiceState) {
@@ -156,7 +156,7 @@ function checksOf(state: ServiceState): Check[] {
     'few requests are rejected',
     'find the senders on the screen Rejected of the console, or with --log-requests on',
   );
-  if (state.keysFault !== undefined) check('keys', state.keysFault, '', KEYS_ADVICE);
+  if (state.accessTokensFault) check('access tokens', state.accessTokensFault, '', ACCESS_TOKENS_ADVICE);
   for (const warning of warnings.filter(each => each !== DAMAGE_WARNING))
     check('warnings', warning, '', 'fix this soon, since plants may be lost later');
   if (state.notice !== undefined) check('sandbox', state.notice, '', 'use it only to test clients');

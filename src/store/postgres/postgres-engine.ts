@@ -116,10 +116,10 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     try {
       return await this.#pool.use(connection => connection.commit({ text, values }));
     } catch (error) {
-      const { cause } = error as Error;
+      const { cause, message } = error as Error;
       if (sqlStateOf(cause ?? error) !== INSUFFICIENT_PRIVILEGE) throw error;
       throw new StoreRejected(
-        `the store at ${shownPostgresAddress(this.#settings.address)}: this user lacks a right on a table; only the owner of the store may create and revoke tokens, and note runs of commands; name the role of the owner in --database; for a service, grant what docs/postgresql-grants.sql lists`,
+        `the store at ${shownPostgresAddress(this.#settings.address)}: ${message}; only the owner may create and revoke tokens, so name its role in --database of such a command`,
         { cause },
       );
     }

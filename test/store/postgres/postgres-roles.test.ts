@@ -86,7 +86,7 @@ test('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql 
   ]) {
     assertFailed(
       await run(serviceUrl, 'token', ...args),
-      /^plant-store: [^\n]* only the owner .* may create and revoke tokens, .*; name the role .*\n$/,
+      /^plant-store: [^\n]* only the owner may create and revoke tokens, so name its role .*\n$/,
     );
   }
 
