@@ -1,11 +1,11 @@
 // The console of the operator. It has no build step: the service sends these files as they are.
 import { Banner } from './banner.js';
-import { Problem, readForm } from './display.js';
+import { readForm } from './display.js';
 import { Now } from './now.js';
 import { Plants } from './plants.js';
 import { html, render, useEffect, useRef, useState } from './preact.js';
 import { RejectedRequests } from './rejected.js';
-import { connection, request, signIn, signOut, useAction } from './requests.js';
+import { request, session, signIn, signOut, useAction } from './requests.js';
 import { Store } from './store.js';
 import { Tokens } from './tokens.js';
 
@@ -32,11 +32,11 @@ function readRoute() {
  * @param {{ problem: RequestError | undefined }} props why the code of the address was rejected
  */
 function App({ problem }) {
-  const [state, setState] = useState(/** @type {import('./requests.js').Connection} */ ('connected'));
+  const [isSignedIn, setIsSignedIn] = useState(true);
   const [route, setRoute] = useState(readRoute());
   const main = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
-    connection.onChange = setState;
+    session.onChange = setIsSignedIn;
     const onHash = () => {
       // If the page is already open, a link with a code changes only the fragment.
       if (CODE_IN_FRAGMENT.test(location.hash)) location.reload();
@@ -53,35 +53,34 @@ function App({ problem }) {
     // The followed link may have disappeared with the focus. The keyboard continues here.
     if (route !== first.current && document.activeElement === document.body) main.current?.focus();
   }, [route]);
-  if (state === 'signed out')
-    return html`<${SignIn} problem=${problem} onSignedIn=${() => setState('connected')} />`;
+  if (!isSignedIn) return html`<${SignIn} problem=${problem} />`;
   const focusMain = (/** @type {Event} */ event) => {
     event.preventDefault();
     main.current?.focus();
   };
   return html`
     <a class="skip" href="#content" onClick=${focusMain}>Skip to the content</a>
-    <${Header} current=${name} onSignedOut=${() => setState('signed out')} />
+    <${Header} current=${name} />
     <main id="content" tabindex="-1" ref=${main}><h1>${title}</h1><${component} key=${name} id=${route.id} query=${route.query} /></main>`;
 }
 
-/** @param {{ current: string, onSignedOut: () => void }} props */
-function Header({ current, onSignedOut }) {
-  const { error, run } = useAction();
+/** @param {{ current: string }} props */
+function Header({ current }) {
+  const { problem, run } = useAction();
   return html`<header>
     <strong>Plant store</strong>
     <nav aria-label="Screens">${SCREENS.map(
       ({ name, title }) =>
         html`<a key=${name} href=${`#${name}`} aria-current=${name === current ? 'page' : undefined}>${title}</a>`,
     )}</nav>
-    <button type="button" onClick=${() => run(() => signOut().then(onSignedOut))}>Sign out</button>
-    <${Problem} what="Not signed out" error=${error} />
+    <button type="button" onClick=${() => run(signOut)}>Sign out</button>
+    ${problem}
   </header>`;
 }
 
-/** @param {{ problem: RequestError | undefined, onSignedIn: () => void }} props */
-function SignIn({ problem, onSignedIn }) {
-  const { error, run } = useAction(problem);
+/** @param {{ problem: RequestError | undefined }} props */
+function SignIn({ problem: initial }) {
+  const { problem, run } = useAction(initial);
   const [command, setCommand] = useState('npx plant-store console');
   useEffect(() => {
     request('session').then(
@@ -92,7 +91,7 @@ function SignIn({ problem, onSignedIn }) {
   const submit = (/** @type {SubmitEvent} */ event) => {
     const { code = '' } = readForm(event).texts;
     const link = code.trim();
-    void run(() => signIn(link.slice(link.lastIndexOf('#') + 1)).then(onSignedIn));
+    void run(() => signIn(link.slice(link.lastIndexOf('#') + 1)));
   };
   return html`<main id="content">
     <h1>Sign in to the console</h1>
@@ -104,7 +103,7 @@ function SignIn({ problem, onSignedIn }) {
       <div><label for="code">Link or code</label><input id="code" name="code" required autocomplete="off" spellcheck=${false} /></div>
       <button class="main">Sign in</button>
     </form>
-    <${Problem} what="Not signed in" error=${error} />
+    ${problem}
   </main>`;
 }
 

@@ -1,6 +1,6 @@
 // The verdict of the service, as the first line of the page. It needs no session: with a full disk,
 // nobody can sign in.
-import { Time } from './display.js';
+import { time } from './display.js';
 import { html, useEffect, useState } from './preact.js';
 
 const INTERVAL_MS = 1_000;
@@ -45,7 +45,7 @@ export function Banner() {
   const others = warnings.filter(each => !each.startsWith(sentence));
   const restart =
     restartedAt && Date.now() - restartedAt < RESTART_SHOWN_MS
-      ? html` <span>The service was restarted: <${Time} at=${restartedAt} />. The end of its log, or its supervisor, says why.</span>`
+      ? html` <span>The service was restarted: ${time(restartedAt)}. The end of its log, or its supervisor, says why.</span>`
       : null;
   const asSentence = (/** @type {string} */ text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
   return html`<div class="verdict" data-state=${STATES[state]}>

@@ -1,5 +1,5 @@
 // The screen Now: what an operator asks first, and plots of the last 24 hours.
-import { Facts, numberText, Problem, Table, Text } from './display.js';
+import { clientText, Facts, numberText, Table } from './display.js';
 import { Plot, Swatch, timeText } from './plot.js';
 import { html, useMemo, useState } from './preact.js';
 import { request, useLoad } from './requests.js';
@@ -24,6 +24,13 @@ const PANELS = [
   { title: 'Batch size', unit: 'plants', names: ['mean batch'] },
   { title: 'Commit time', unit: 'ms', names: ['mean commit'] },
 ];
+
+/** @type {Record<string, (sender: { label: string, plants: number, errors: number }) => unknown>} */
+const SENDER_COLUMNS = {
+  Token: ({ label }) => clientText(label),
+  'Plants per second': ({ plants }) => numberText(plants),
+  'Errors per second': ({ errors }) => numberText(errors),
+};
 
 /**
  * What the page has and shows. It outlives the screen, a lost connection and the service.
@@ -64,13 +71,13 @@ async function load() {
 export function Now() {
   const [, redraw] = useState(0);
   const [cursor, setCursor] = useState(/** @type {number | undefined} */ (undefined));
-  const { content, error } = useLoad(load, INTERVAL_MS);
+  const { content, problem } = useLoad(load, INTERVAL_MS);
   const end = newest - (newest % (reducedMotion.matches ? REDUCED_MOTION_SECONDS : 1));
   const [from, to] = view.zoom ?? [end - view.span, end];
   const interval = from >= newest - SECONDS_MAX ? 1 : 10;
   const [first, last] = [Math.ceil(from / interval), Math.floor(to / interval)];
   const axis = useMemo(() => readAxis(first, last, interval), [first, last, interval]);
-  if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
+  if (content === undefined) return problem;
   const change = (/** @type {Partial<typeof view>} */ part) => {
     Object.assign(view, part);
     redraw(previous => previous + 1);
@@ -87,7 +94,7 @@ export function Now() {
   const time = timeText(axis.seconds[index] ?? end);
   return html`
     <${Facts} rows=${content.facts} />
-    <${Problem} what="Not updated" error=${error} />
+    ${problem}
     <div class="links" role="group" aria-label="Time shown">${Object.entries(RANGES).map(([label, span]) => {
       const isOn = view.zoom === undefined && view.span === span;
       return html`<button type="button" class=${isOn ? 'main' : ''} aria-pressed=${isOn} onClick=${() => change({ span, zoom: undefined })}>${label}</button>`;
@@ -95,12 +102,7 @@ export function Now() {
     <p class="note">Values of the ${interval === 1 ? 'second' : '10 seconds'} until ${time}. ${axis.marks.map(([at, text]) => `Mark: ${text} at ${timeText(at)}. `)}To see a part, drag over a plot; to go back, double-click it.</p>
     <div class="panels">${PANELS.map(({ names, ...panel }) => html`<${Panel} key=${panel.title} ...${{ ...panel, ...axis, lines: names?.map((name, look) => ({ name, look })) ?? axis.errorLines, time, index, isHeld: cursor !== undefined, onCursor: setCursor, onZoom, onToggle }} />`)}</div>
     <h2>Busiest tokens of the last minute</h2>
-    ${content.busiest.length === 0 ? html`<p class="note">No token was used.</p>` : html`<${Table} caption="Busiest tokens" columns=${['Token', 'Plants per second', 'Errors per second']} rows=${content.busiest.map(senderRow)} />`}`;
-}
-
-/** @param {{ label: string, plants: number, errors: number }} sender */
-function senderRow({ label, plants, errors }) {
-  return { key: label, cells: [html`<${Text} text=${label} />`, numberText(plants), numberText(errors)] };
+    ${content.busiest.length === 0 ? html`<p class="note">No token was used.</p>` : html`<${Table} name="Busiest tokens" columns=${SENDER_COLUMNS} rows=${content.busiest} />`}`;
 }
 
 /**
