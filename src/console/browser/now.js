@@ -9,20 +9,17 @@ const RANGES = { '5 min': 300, '15 min': 900, '1 h': 3_600, '6 h': 21_600, '24 h
 /** The page has samples of one second for this time. */
 const SECONDS_MAX = 920;
 const ZOOM_SAMPLES_MIN = 10;
-/** The look of the first error. The looks before it are for lines with fixed names. */
+/** The looks before it are for lines with fixed names. */
 const FIRST_ERROR_LOOK = 3;
-/** For users who prefer reduced motion: the plots do not move every second. */
-const REDUCED_MOTION_SECONDS = 15;
-const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 
 /** A name is that of a column in the responses. Without names: all errors that occurred. */
 const PANELS = [
   { title: 'Plants per second', unit: 'per second', height: 280, names: ['created', 'revised', 'unchanged'] },
-  { title: 'Errors per second', unit: 'per second' },
-  { title: 'Response time', unit: 'ms', names: ['p50', 'p99'] },
-  { title: 'Plants in flight', unit: 'plants', names: ['in flight'] },
-  { title: 'Batch size', unit: 'plants', names: ['mean batch'] },
-  { title: 'Commit time', unit: 'ms', names: ['mean commit'] },
+  { title: 'Errors per second', unit: 'per second', height: 150 },
+  { title: 'Response time', unit: 'ms', height: 150, names: ['p50', 'p99'] },
+  { title: 'Plants in flight', unit: 'plants', height: 150, names: ['in flight'] },
+  { title: 'Batch size', unit: 'plants', height: 150, names: ['mean batch'] },
+  { title: 'Commit time', unit: 'ms', height: 150, names: ['mean commit'] },
 ];
 
 /** @type {Record<string, (sender: { label: string, plants: number, errors: number }) => unknown>} */
@@ -35,7 +32,7 @@ const SENDER_COLUMNS = {
 /**
  * What the page has and shows. It outlives the screen, a lost connection and the service.
  *
- * @typedef {(name: string) => number | null} Sample null: not measured
+ * @typedef {import('./plot.js').Sample} Sample
  */
 const rings = /** @type {Record<number, Map<number, Sample>>} by interval and second */ ({
   1: new Map(),
@@ -72,8 +69,7 @@ export function Now() {
   const [, redraw] = useState(0);
   const [cursor, setCursor] = useState(/** @type {number | undefined} */ (undefined));
   const { content, problem } = useLoad(load, INTERVAL_MS);
-  const end = newest - (newest % (reducedMotion.matches ? REDUCED_MOTION_SECONDS : 1));
-  const [from, to] = view.zoom ?? [end - view.span, end];
+  const [from, to] = view.zoom ?? [newest - view.span, newest];
   const interval = from >= newest - SECONDS_MAX ? 1 : 10;
   const [first, last] = [Math.ceil(from / interval), Math.floor(to / interval)];
   const axis = useMemo(() => readAxis(first, last, interval), [first, last, interval]);
@@ -90,8 +86,8 @@ export function Now() {
     change({});
   };
   // A cursor that leaves the axis stays at its beginning.
-  const index = Math.max(0, Math.min(Math.round((cursor ?? end) / interval), last) - first);
-  const time = timeText(axis.seconds[index] ?? end);
+  const index = Math.max(0, Math.min(Math.round((cursor ?? newest) / interval), last) - first);
+  const time = timeText(axis.seconds[index] ?? newest);
   return html`
     <${Facts} rows=${content.facts} />
     ${problem}
@@ -122,27 +118,17 @@ function readAxis(first, last, interval) {
   return { seconds, samples, errorLines, marks: [...marks].filter(([at]) => isShown(at)) };
 }
 
-/**
- * @param {Parameters<typeof Plot>[0] & { samples: (Sample | undefined)[], time: string,
- *   onToggle: (name: string) => void }} props
- */
-function Panel({ height = 150, lines, samples, time, onToggle, ...props }) {
+/** @param {import('./plot.js').PlotProps & { time: string, onToggle: (name: string) => void }} props */
+function Panel({ lines, time, onToggle, ...props }) {
   const visible = lines.filter(({ name }) => !hidden.has(name));
-  const key = visible.map(({ name }) => name).join();
-  const values = useMemo(
-    () => visible.map(({ name }) => samples.map(sample => sample?.(name) ?? null)),
-    [samples, key],
-  );
-  const valueText = (/** @type {string} */ name) => numberText(samples[props.index]?.(name));
+  const valueText = (/** @type {string} */ name) => numberText(props.samples[props.index]?.(name));
   const text = `${time}: ${visible.map(({ name }) => `${name} ${valueText(name)}`).join(', ')} ${props.unit}`;
   return html`<section class="panel">
     <h2>${props.title}</h2>
-    <div class="values">${lines.length === 0 ? html`<p class="note">none in this time</p>` : null}${lines.map(
-      ({ name, look }) => html`<div key=${name}>
-        <button type="button" class="legend" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}><${Swatch} look=${look} />${name}</button>
-        <div><strong>${valueText(name)}</strong> <span class="note">${props.unit}</span></div>
-      </div>`,
+    <div class="values">${lines.length === 0 && html`<p class="note">none in this time</p>`}${lines.map(
+      ({ name, look }) =>
+        html`<div key=${name}><button type="button" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}><${Swatch} look=${look} /> ${name}</button> <strong>${valueText(name)}</strong> <span class="note">${props.unit}</span></div>`,
     )}</div>
-    <${Plot} key=${key} ...${{ ...props, height, lines: visible, values, text }} />
+    <${Plot} key=${visible.map(({ name }) => name).join()} ...${{ ...props, lines: visible, text }} />
   </section>`;
 }

@@ -21,32 +21,26 @@ export function timeText(second) {
   return SECOND.format(second * 1000);
 }
 
-/** @param {number} look */
-function dashOf(look) {
-  return DASHES[(look + Math.floor(look / COLORS.length)) % DASHES.length] ?? [];
-}
-
 /** A piece of a line, as in the plot. @param {{ look: number }} props */
 export function Swatch({ look }) {
   const style = { color: `var(--${COLORS[look % COLORS.length]})` };
-  return html`<svg class=${`swatch look${look}`} style=${style} width="32" height="4" aria-hidden="true"><path d="M0 2H32" stroke="currentColor" stroke-width="3" stroke-dasharray=${dashOf(look).join(' ')} /></svg>`;
+  return html`<svg class=${`look${look}`} style=${style} width="32" height="8" aria-hidden="true"><path d="M0 3H32" stroke="currentColor" stroke-width="3" stroke-dasharray=${DASHES[look % DASHES.length]} /></svg>`;
 }
 
 /**
  * @typedef {import('./uplot.js').default} UPlot
- * @typedef {{ name: string, look: number }} Line
+ * @typedef {(name: string) => number | null} Sample null: not measured
+ * @typedef {{ title: string, unit: string, seconds: number[], samples: (Sample | undefined)[],
+ *   lines: readonly { name: string, look: number }[], height: number, index: number,
+ *   marks: [second: number, text: string][], isHeld: boolean, text: string,
+ *   onCursor: (second: number | undefined) => void,
+ *   onZoom: (zoom?: [from: number, to: number]) => void }} PlotProps `text` describes the values at
+ *   the index, and `isHeld` tells whether the user chose it
  */
 
-/**
- * @param {{ title: string, unit: string, seconds: number[], lines: readonly Line[],
- *   values: readonly (number | null)[][], height: number, marks: [second: number, text: string][],
- *   index: number, isHeld: boolean, text: string, onCursor: (second: number | undefined) => void,
- *   onZoom: (zoom?: [from: number, to: number]) => void }} props a value is null if nothing was
- *   measured; `text` describes the values at the index, and `isHeld` tells whether the user chose it.
- *   For other lines, give the component another key
- */
+/** @param {PlotProps} props for other lines, give the component another key */
 export function Plot(props) {
-  const { title, seconds, values, height, index, isHeld, text, onCursor, onZoom } = props;
+  const { title, seconds, samples, lines, height, index, isHeld, text, onCursor, onZoom } = props;
   const shown = useRef(props);
   shown.current = props;
   const place = useRef(/** @type {HTMLDivElement | null} */ (null));
@@ -64,8 +58,9 @@ export function Plot(props) {
     };
   }, []);
   useEffect(() => {
-    plotter.current?.setData(/** @type {import('./uplot.js').default.AlignedData} */ ([seconds, ...values]));
-  }, [seconds]);
+    const values = lines.map(({ name }) => samples.map(sample => sample?.(name) ?? null));
+    plotter.current?.setData([seconds, ...values]);
+  }, [samples]);
   useEffect(() => plotter.current && moveCursor(plotter.current, props), [index, isHeld]);
   const last = seconds.length - 1;
   const onKey = (/** @type {KeyboardEvent} */ event) => {
@@ -87,7 +82,7 @@ export function Plot(props) {
 
 /**
  * @param {UPlot} plot
- * @param {Parameters<typeof Plot>[0]} shown
+ * @param {PlotProps} shown
  */
 function moveCursor(plot, { seconds, index, isHeld }) {
   plot.setCursor({ left: isHeld ? plot.valToPos(seconds[index] ?? 0, 'x') : -10, top: 0 });
@@ -106,7 +101,7 @@ function color(element, property) {
 
 /**
  * @param {HTMLElement} root
- * @param {{ current: Parameters<typeof Plot>[0] }} shown
+ * @param {{ current: PlotProps }} shown
  * @returns {import('./uplot.js').default.Options}
  */
 function plotOptions(root, shown) {
@@ -134,7 +129,6 @@ function plotOptions(root, shown) {
     axes: [
       {
         ...{ ...axis, grid: { show: false }, size: 30, space: 70 },
-        incrs: [5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200],
         values: (_plot, splits, _axis, _space, seconds) =>
           splits.map(second => (seconds < 60 ? SECOND : MINUTE).format(second * 1000)),
       },
@@ -148,7 +142,7 @@ function plotOptions(root, shown) {
       ...lines.map(({ look }) => {
         const stroke = color(root.parentElement?.querySelector(`.look${look}`), 'color');
         const points = { show: false, size: 5, fill: stroke, filter: lonePoints };
-        return { stroke, width: 2, points, dash: dashOf(look) };
+        return { stroke, width: 2, points, dash: DASHES[look % DASHES.length] ?? [] };
       }),
     ],
   };
@@ -181,7 +175,7 @@ function drawMarks({ ctx, bbox, valToPos }, marks, style) {
  * @param {number} series
  */
 function lonePoints(plot, series) {
-  const values = plot.data[series] ?? [];
-  const isEmpty = (/** @type {number} */ index) => (values[index] ?? null) === null;
-  return [...values.keys()].filter(index => !isEmpty(index) && isEmpty(index - 1) && isEmpty(index + 1));
+  const isEmpty = (/** @type {number} */ index) => (plot.data[series]?.[index] ?? null) === null;
+  const indices = [...plot.data[0].keys()];
+  return indices.filter(index => !isEmpty(index) && isEmpty(index - 1) && isEmpty(index + 1));
 }
