@@ -13,6 +13,7 @@ import type { StorageEngine } from '../store/open-store.ts';
 import { searchAll } from '../store/plant-search.ts';
 import {
   type CommandRun,
+  type PlantFilter,
   type PlantRevision,
   type PlantSearch,
   StoreDamaged,
@@ -45,8 +46,6 @@ const PAGE_PLANTS = 50;
 const SHOWN_REVISIONS_MAX = 500;
 /** A page that is not full ends soon after this time, within a second. */
 const SEARCH_TIME_MS = 400;
-/** Characters in one write of a download. One write for each line would be far slower. */
-const DOWNLOAD_CHUNK_LENGTH = 64 * 1024;
 /** Shortest measurement of the rate at which the disk fills. */
 const DISK_RATE_MS_MIN = 6 * 3_600_000;
 const DAY_MS = 86_400_000;
@@ -288,19 +287,26 @@ export class OperatorConsole implements OpsPage {
     return json({ token }, 201);
   }
 
-  /** Sends all plants of a filter as CSV, no faster than the client reads. */
   async #download({ query, response }: Call): Promise<undefined> {
-    const { search } = this.#parts;
-    const filter = filterOf(query);
-    const labelOf = await this.#labels();
+    const rows = this.#csvOf(filterOf(query), await this.#labels());
     const type = ['Content-Type', 'text/csv; charset=utf-8'];
     const name = ['Content-Disposition', 'attachment; filename="plants.csv"'];
     response.writeHead(200, [...type, ...name, ...COMMON_FIELDS]);
-    const page: PlantSearch['page'] = async (...args) => {
-      // Ends the search after the client has closed the connection.
-      return response.destroyed ? { plants: [], next: undefined, searched: 0 } : await search.page(...args);
-    };
-    await pipeline(csvOf(searchAll({ page }, filter), labelOf), response);
+    // No faster than the client reads.
+    await pipeline(rows, response);
+  }
+
+  /** Leaves out damaged revisions. Then it fails at the end, so that no download seems complete. */
+  async *#csvOf(filter: PlantFilter, labelOf: LabelOf): AsyncIterable<string> {
+    yield REVISION_CSV_HEADER;
+    let damaged = 0;
+    for await (const plants of searchAll(this.#parts.search, filter)) {
+      const intact = plants.filter(isIntact);
+      damaged += plants.length - intact.length;
+      yield intact.map(each => revisionCsv(each, labelOf(each.recordedBy))).join('');
+    }
+    if (damaged > 0)
+      throw new StoreDamaged(`${damaged} damaged revisions; npx plant-store export names them`);
   }
 
   /** A copied revision may contain the id of a token that this store lacks. */
@@ -332,25 +338,4 @@ function ageText(at: number): string {
   const hours = Math.floor((Date.now() - at) / 3_600_000);
   if (hours < 1) return 'less than an hour ago';
   return hours < 48 ? `${hours} h ago` : `${Math.floor(hours / 24)} days ago`;
-}
-
-/** Leaves out damaged revisions. Then it fails at the end, so that no download seems complete. */
-async function* csvOf(revisions: AsyncIterable<PlantRevision>, labelOf: LabelOf): AsyncIterable<string> {
-  yield REVISION_CSV_HEADER;
-  let chunk = '';
-  let damaged = 0;
-  for await (const revision of revisions) {
-    if (!isIntact(revision)) {
-      damaged++;
-      continue;
-    }
-    chunk += revisionCsv(revision, labelOf(revision.recordedBy));
-    if (chunk.length < DOWNLOAD_CHUNK_LENGTH) continue;
-    yield chunk;
-    chunk = '';
-  }
-  yield chunk;
-  if (damaged > 0) {
-    throw new StoreDamaged(`${damaged} damaged revisions; npx plant-store export names them`);
-  }
 }
