@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { hashToken, makeToken } from '../auth/token.ts';
 import { SUBJECT_LABEL_LENGTH_MAX, TOKEN_EXPIRY_MS_MAX, TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
@@ -20,6 +19,7 @@ import {
   StoreRejected,
 } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
+import type { Activity } from './activity.ts';
 import {
   type Call,
   failure,
@@ -33,11 +33,9 @@ import {
   secretOf,
   sessionCookie,
 } from './calls.ts';
-import type { NewestPlants } from './newest-plants.ts';
 import { pageFile } from './page-files.ts';
 import type { LabelOf, RejectedRequests } from './rejected-requests.ts';
 import type { Samples } from './samples.ts';
-import type { Senders } from './senders.ts';
 import { Sessions } from './sessions.ts';
 
 /** Plants of a page, as in browser/plants.js. */
@@ -60,8 +58,7 @@ export interface ConsoleParts {
   samples: Samples;
   damage: KnownDamage;
   rejected: RejectedRequests;
-  newest: NewestPlants;
-  senders: Senders;
+  activity: Activity;
   /** The labels of the tokens that this instance knows, so of all that were used here. */
   labels: () => ReadonlyMap<number, string>;
   /** The address of `/docs`, for a console at this host; undefined if it is not served. */
@@ -105,12 +102,7 @@ export class OperatorConsole implements OpsPage {
     });
   }
 
-  async respond(
-    path: string,
-    query: string,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<HttpResponse<string | Uint8Array> | undefined> {
+  async respond(...[path, query, request, response]: Parameters<OpsPage['respond']>) {
     const { method = '' } = request;
     if (!path.startsWith('api/')) {
       const file = ['GET', 'HEAD'].includes(method) ? pageFile(path) : undefined;
@@ -142,11 +134,8 @@ export class OperatorConsole implements OpsPage {
   readonly #handlers: Record<string, Handler> = {
     'POST api/session': async ({ body, request }) => {
       const secret = await this.#sessions.signIn(typeof body.code === 'string' ? body.code : '');
-      if (secret === undefined)
-        return failure(
-          403,
-          `this link was used, has expired or is of another store; run ${this.#signInCommand()} for a new one`,
-        );
+      const problem = 'this link was used, has expired or is of another store';
+      if (secret === undefined) return failure(403, `${problem}; run ${this.#signInCommand()} for a new one`);
       this.#parts.log.info('an operator signed in to the console');
       const [cookie = '', header] = secret.split(' ');
       return json({ secret: header }, 200, sessionCookie(request, cookie));
@@ -157,8 +146,8 @@ export class OperatorConsole implements OpsPage {
       return noContent(sessionCookie(request, '', '; Max-Age=0'));
     },
     'GET api/now': async ({ query }) => {
-      const { samples, senders } = this.#parts;
-      const busiest = senders.busiest(this.#usedLabels());
+      const { samples, activity } = this.#parts;
+      const busiest = activity.busiest(this.#usedLabels());
       return json({ ...samples.after(Number(query.get('after'))), facts: await this.#facts(), busiest });
     },
     'GET api/plants': async ({ query }) => {
@@ -171,7 +160,7 @@ export class OperatorConsole implements OpsPage {
       });
     },
     'GET api/plants/count': async () => json({ revisions: (await this.#parts.search.revisions()) ?? null }),
-    'GET api/newest': () => json({ plants: this.#parts.newest.list(this.#usedLabels()) }),
+    'GET api/newest': () => json({ plants: this.#parts.activity.newest(this.#usedLabels()) }),
     'GET api/revisions': async ({ query, request }) => {
       const { id } = filterOf(query);
       const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id, SHOWN_REVISIONS_MAX);
@@ -192,11 +181,11 @@ export class OperatorConsole implements OpsPage {
       return noContent();
     },
     'GET api/tokens': async () => {
-      const { engine, senders } = this.#parts;
+      const { engine, activity } = this.#parts;
       const tokens = await engine.tokens();
       // Without the hash.
       const shown = tokens.map(({ id, label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
-        const lastUsedAt = senders.lastUses.get(id) ?? null;
+        const lastUsedAt = activity.lastUses.get(id) ?? null;
         return { label, createdAt, expiresAt, revokedAt, lastUsedDay, lastUsedAt };
       });
       return json({ tokens: shown.sort((a, b) => a.createdAt - b.createdAt) });
@@ -222,9 +211,8 @@ export class OperatorConsole implements OpsPage {
         ['Size', bytesText(bytes)],
         ['Write-ahead log', bytesText(walBytes)],
         ['Connections to PostgreSQL', connections?.toString()],
-        ...(await this.#facts()),
       ];
-      return json({ rows: rows.filter(([, text]) => text !== undefined), settings });
+      return json({ rows: [...rows, ...(await this.#facts())], settings });
     },
   };
 
@@ -232,32 +220,33 @@ export class OperatorConsole implements OpsPage {
   async #facts(): Promise<FactRow[]> {
     const { engine, damage, version, restartedAt } = this.#parts;
     const { diskFreeBytes, diskBytes, walBytes } = await engine.statistics();
-    const free =
-      diskFreeBytes === undefined ? undefined : `${bytesText(diskFreeBytes)} of ${bytesText(diskBytes)}`;
     const start = restartedAt === null ? 'the first start on this store' : 'a restart';
     const run = (label: string, command: CommandRun['command'], otherwise?: string): FactRow => {
       const last = damage.lastRuns.find(each => each.command === command);
       return last ? [label, `${ageText(last.endedAt)}: ${last.result}`, last.endedAt] : [label, otherwise];
     };
-    const rows: FactRow[] = [
+    return [
       ['Up since', `${start}, version ${version}`, this.#start.at],
-      ['Free on the disk', free && `${free}${this.#diskFullIn(diskFreeBytes)}`],
+      ['Free on the disk', this.#freeText(diskFreeBytes, diskBytes)],
       // PostgreSQL has backup programs of its own.
       run(
         'Last backup',
         'backup',
-        walBytes === undefined ? undefined : 'none yet; npx plant-store backup FILE makes one',
+        walBytes === undefined ? walBytes : 'none yet; npx plant-store backup FILE makes one',
       ),
       run('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
       run('Last damage', 'damage'),
     ];
-    return rows.filter(([, text]) => text !== undefined);
   }
 
   #shown(stored: PlantRevision, labelOf: LabelOf) {
-    const { plant, revision, recordedAt, recordedBy } = stored;
-    if (isIntact(stored))
-      return { revision, name: plant.name, tag: plant.tag, recordedAt, recordedBy: labelOf(recordedBy) };
+    const {
+      plant: { name, tag },
+      revision,
+      recordedAt,
+      recordedBy,
+    } = stored;
+    if (isIntact(stored)) return { revision, name, tag, recordedAt, recordedBy: labelOf(recordedBy) };
     this.#parts.damage.met('a search');
     return { revision, isDamaged: true };
   }
@@ -288,12 +277,11 @@ export class OperatorConsole implements OpsPage {
   }
 
   async #download({ query, response }: Call): Promise<undefined> {
-    const rows = this.#csvOf(filterOf(query), await this.#labels());
-    const type = ['Content-Type', 'text/csv; charset=utf-8'];
+    const lines = this.#csvOf(filterOf(query), await this.#labels());
     const name = ['Content-Disposition', 'attachment; filename="plants.csv"'];
-    response.writeHead(200, [...type, ...name, ...COMMON_FIELDS]);
+    response.writeHead(200, ['Content-Type', 'text/csv; charset=utf-8', ...name, ...COMMON_FIELDS]);
     // No faster than the client reads.
-    await pipeline(rows, response);
+    await pipeline(lines, response);
   }
 
   /** Leaves out damaged revisions. Then it fails at the end, so that no download seems complete. */
@@ -319,14 +307,15 @@ export class OperatorConsole implements OpsPage {
     return labelIn(this.#parts.labels());
   }
 
-  /** @returns empty if the disk does not fill, or too little time has passed */
-  #diskFullIn(freeBytes = 0): string {
-    const { at, diskFreeBytes = 0 } = this.#start;
-    const elapsedMs = Date.now() - at;
-    const usedBytes = diskFreeBytes - freeBytes;
-    if (elapsedMs < DISK_RATE_MS_MIN || usedBytes <= 0) return '';
+  /** With the days until the disk is full, if it fills and enough time has passed. */
+  #freeText(freeBytes: number | undefined, bytes: number | undefined): string | undefined {
+    if (freeBytes === undefined) return undefined;
+    const text = `${bytesText(freeBytes)} of ${bytesText(bytes)}`;
+    const elapsedMs = Date.now() - this.#start.at;
+    const usedBytes = (this.#start.diskFreeBytes ?? 0) - freeBytes;
+    if (elapsedMs < DISK_RATE_MS_MIN || usedBytes <= 0) return text;
     const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / DAY_MS);
-    return `; full in ${days < 2 ? 'less than 2 days' : `${days} days`} at the rate of all programs since the start`;
+    return `${text}; full in ${days < 2 ? 'less than 2 days' : `${days} days`} at the rate of all programs since the start`;
   }
 }
 

@@ -15,18 +15,13 @@ const LOOKUP_INTERVAL_MS = 200;
 const CODE = /^[A-Za-z0-9_-]{43}$/;
 const SECRET = /^[A-Za-z0-9_-]{43} [A-Za-z0-9_-]{43}$/;
 
-type Store = Pick<
-  OperatorTables,
-  'createConsoleCode' | 'takeConsoleCodes' | 'consoleSessions' | 'extendConsoleSession'
->;
-
 /**
  * The sessions of signed-in operators. The store has the hash of each secret, so that a session
  * survives a restart. A session that this process knows stays valid while the store fails: that is
  * when an operator needs the console.
  */
 export class Sessions {
-  readonly #store: Store;
+  readonly #store: OperatorTables;
   /** By key: when it ends, ms since 1970, and when the store was last asked, monotonic clock. */
   readonly #active = new Map<string, { expiresAt: number; checkedAt: number }>();
   /** Keys of sessions that ended here. No lookup that began earlier may bring them back. */
@@ -34,7 +29,7 @@ export class Sessions {
   readonly #takeCodes: (hash: string) => Promise<Map<string, number>>;
   readonly #readSessions: (key: string) => Promise<Map<string, number>>;
 
-  constructor(store: Store) {
+  constructor(store: OperatorTables) {
     this.#store = store;
     this.#takeCodes = inBatches(async hashes => {
       return new Map((await store.takeConsoleCodes(hashes, Date.now())).map(hash => [hash, 0]));

@@ -9,28 +9,21 @@ import { request, session, signIn, signOut, useAction } from './requests.js';
 import { Store } from './store.js';
 import { Tokens } from './tokens.js';
 
-const NOW = { name: 'now', title: 'Now', component: Now };
-const SCREENS = [
-  NOW,
-  { name: 'plants', title: 'Plants', component: Plants },
-  { name: 'rejected', title: 'Rejected', component: RejectedRequests },
-  { name: 'tokens', title: 'Tokens', component: Tokens },
-  { name: 'store', title: 'Store', component: Store },
-];
-
+/** By title. In the address, the name of a screen is in lower case. @type {Record<string, unknown>} */
+const SCREENS = { Now, Plants, Rejected: RejectedRequests, Tokens, Store };
 const CODE_IN_FRAGMENT = /^#([A-Za-z0-9_-]{43})$/;
+
+/** @typedef {import('./requests.js').RequestError} RequestError */
 
 /** The screen that the fragment of the address names, such as `#plants/7` or `#plants?tag=tree`. */
 function readRoute() {
   const [path = '', query = ''] = location.hash.slice(1).split('?', 2);
   const [name, id] = path.split('/', 2);
-  return { screen: SCREENS.find(each => each.name === name) ?? NOW, id, query };
+  const title = Object.keys(SCREENS).find(each => each.toLowerCase() === name) ?? 'Now';
+  return { title, id, query };
 }
 
-/**
- * @typedef {import('./requests.js').RequestError} RequestError
- * @param {{ problem: RequestError | undefined }} props why the code of the address was rejected
- */
+/** @param {{ problem: RequestError | undefined }} props why the code of the address was rejected */
 function App({ problem }) {
   const [isSignedIn, setIsSignedIn] = useState(true);
   const [route, setRoute] = useState(readRoute());
@@ -46,22 +39,18 @@ function App({ problem }) {
     addEventListener('hashchange', onHash);
     return () => removeEventListener('hashchange', onHash);
   }, []);
-  const { name, title, component } = route.screen;
-  const first = useRef(route);
+  const { title, id, query } = route;
+  const isFirst = useRef(true);
   useEffect(() => {
     document.title = `${title} - Plant store console`;
-    // The followed link may have disappeared with the focus. The keyboard continues here.
-    if (route !== first.current && document.activeElement === document.body) main.current?.focus();
-  }, [route]);
+    // The followed link or the form may have disappeared with the focus. The keyboard continues here.
+    if (!isFirst.current && document.activeElement === document.body) main.current?.focus();
+    isFirst.current = false;
+  }, [route, isSignedIn]);
   if (!isSignedIn) return html`<${SignIn} problem=${problem} />`;
-  const focusMain = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    main.current?.focus();
-  };
   return html`
-    <a class="skip" href="#content" onClick=${focusMain}>Skip to the content</a>
-    <${Header} current=${name} />
-    <main id="content" tabindex="-1" ref=${main}><h1>${title}</h1><${component} key=${name} id=${route.id} query=${route.query} /></main>`;
+    <${Header} current=${title} />
+    <main tabindex="-1" ref=${main}><h1>${title}</h1><${SCREENS[title]} key=${title} id=${id} query=${query} /></main>`;
 }
 
 /** @param {{ current: string }} props */
@@ -69,10 +58,7 @@ function Header({ current }) {
   const { problem, run } = useAction();
   return html`<header>
     <strong>Plant store</strong>
-    <nav aria-label="Screens">${SCREENS.map(
-      ({ name, title }) =>
-        html`<a key=${name} href=${`#${name}`} aria-current=${name === current ? 'page' : undefined}>${title}</a>`,
-    )}</nav>
+    <nav aria-label="Screens">${Object.keys(SCREENS).map(title => html`<a href=${`#${title.toLowerCase()}`} aria-current=${title === current ? 'page' : undefined}>${title}</a>`)}</nav>
     <button type="button" onClick=${() => run(signOut)}>Sign out</button>
     ${problem}
   </header>`;
@@ -93,7 +79,7 @@ function SignIn({ problem: initial }) {
     const link = code.trim();
     void run(() => signIn(link.slice(link.lastIndexOf('#') + 1)));
   };
-  return html`<main id="content">
+  return html`<main>
     <h1>Sign in to the console</h1>
     <p>You are not signed in, or your session ended. On the machine of the service, run this command and open the link that it prints:</p>
     <pre>${command}</pre>

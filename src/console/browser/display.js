@@ -64,9 +64,9 @@ export function Table({ name, rows, columns }) {
   </table>`;
 }
 
-/** @param {{ rows: [label: string, text: string, at?: number][] }} props with a time before the text */
+/** @param {{ rows: [label: string, text?: string, at?: number][] }} props with a time before the text */
 export function Facts({ rows }) {
-  return html`<dl class="rows">${rows.map(([label, text, at]) => html`<div><dt>${label}</dt><dd>${at === undefined ? null : html`${time(at)}, `}${clientText(text)}</dd></div>`)}</dl>`;
+  return html`<dl>${rows.map(([label, text, at]) => text && html`<dt>${label}</dt><dd>${at === undefined ? null : html`${time(at)}, `}${clientText(text)}</dd>`)}</dl>`;
 }
 
 /** @param {SubmitEvent} event of a form, which the browser then does not send */

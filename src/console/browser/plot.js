@@ -75,7 +75,7 @@ export function Plot(props) {
   };
   const leave = () => onCursor(undefined);
   // The page does not move when the plot appears.
-  return html`<div ref=${place} class="plot" style=${{ minHeight: `${height}px` }} tabindex="0" role="slider"
+  return html`<div ref=${place} class="note" style=${{ minHeight: `${height}px` }} tabindex="0" role="slider"
     aria-label=${`Time of ${title}`} aria-valuemin="0" aria-valuemax=${last} aria-valuenow=${index} aria-valuetext=${text}
     onKeyDown=${onKey} onBlur=${leave} onMouseMove=${onMove} onMouseLeave=${leave} onDblClick=${() => onZoom()}></div>`;
 }
@@ -89,14 +89,12 @@ function moveCursor(plot, { seconds, index, isHeld }) {
 }
 
 /**
- * Gets a color of the style sheet. uPlot calls it for each drawing, because the user may change
- * between light and dark.
+ * A color of the style sheet. uPlot gets it for each drawing: the user may change light and dark.
  *
  * @param {Element | null | undefined} element
- * @param {'color' | 'borderTopColor'} property
  */
-function color(element, property) {
-  return () => (element ? getComputedStyle(element)[property] : '');
+function color(element) {
+  return () => (element ? getComputedStyle(element).color : '');
 }
 
 /**
@@ -106,8 +104,7 @@ function color(element, property) {
  */
 function plotOptions(root, shown) {
   const { lines, unit, height } = shown.current;
-  const axis = { stroke: color(root, 'color'), font: FONT, ticks: { show: false } };
-  const grid = { stroke: color(root, 'borderTopColor'), width: 1 };
+  const axis = { stroke: color(root), font: FONT, ticks: { show: false } };
   /** @param {UPlot} plot */
   const onSelect = plot => {
     const { left, width } = plot.select;
@@ -133,14 +130,15 @@ function plotOptions(root, shown) {
           splits.map(second => (seconds < 60 ? SECOND : MINUTE).format(second * 1000)),
       },
       {
-        ...{ ...axis, grid, size: 56, space: 26, label: unit, labelFont: FONT, labelSize: 18 },
+        ...{ ...axis, grid: { stroke: axis.stroke, width: 0.25 }, size: 56, space: 26 },
+        ...{ label: unit, labelFont: FONT, labelSize: 18 },
         values: (_plot, splits) => splits.map(numberText),
       },
     ],
     series: [
       {},
       ...lines.map(({ look }) => {
-        const stroke = color(root.parentElement?.querySelector(`.look${look}`), 'color');
+        const stroke = color(root.parentElement?.querySelector(`.look${look}`));
         const points = { show: false, size: 5, fill: stroke, filter: lonePoints };
         return { stroke, width: 2, points, dash: DASHES[look % DASHES.length] ?? [] };
       }),

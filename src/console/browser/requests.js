@@ -31,15 +31,6 @@ function requestError(status, message) {
   return Object.assign(new Error(message), { status });
 }
 
-/** Reads it each time, as another tab may have signed in or out. */
-function storedSecret() {
-  try {
-    return localStorage.getItem(SECRET_KEY) ?? '';
-  } catch {
-    throw requestError(403, 'this browser lets the page store nothing; allow its cookies and site data');
-  }
-}
-
 /**
  * Sends a request. Its address is relative to the page, because a proxy may add a path before it.
  *
@@ -51,10 +42,11 @@ function storedSecret() {
  * @throws {RequestError}
  */
 export async function request(path, method = 'GET', body = undefined, timeoutMs = RESPONSE_TIMEOUT_MS) {
-  const secret = storedSecret();
   let response;
   let content;
   try {
+    // Another tab may have signed in or out.
+    const secret = localStorage.getItem(SECRET_KEY) ?? '';
     response = await fetch(`api/${path}`, {
       method,
       headers: { 'Content-Type': 'application/json', 'Plant-Store-Console': secret },
@@ -64,7 +56,9 @@ export async function request(path, method = 'GET', body = undefined, timeoutMs 
     });
     if (response.headers.has('Content-Disposition')) content = await response.blob();
     else if (response.status !== 204) content = await response.json();
-  } catch {
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'SecurityError')
+      throw requestError(403, 'this browser lets the page store nothing; allow its cookies and site data');
     // A proxy without a running service may send a page of its own, which is not JSON.
     const advice = method === 'GET' ? 'try again' : 'it may or may not have done this';
     throw requestError(0, `no response from the service; ${advice}`);
