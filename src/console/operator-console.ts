@@ -59,7 +59,7 @@ export interface ConsoleParts {
   damage: KnownDamage;
   rejected: RejectedRequests;
   activity: Activity;
-  /** The labels of the tokens that this instance knows, so of all that were used here. */
+  /** Labels of the tokens that were used here. It reads no store, which may not respond. */
   labels: () => ReadonlyMap<number, string>;
   /** The address of `/docs`, for a console at this host; undefined if it is not served. */
   docsUrl: ((consoleHost: string) => string) | undefined;
@@ -147,7 +147,7 @@ export class OperatorConsole implements OpsPage {
     },
     'GET api/now': async ({ query }) => {
       const { samples, activity } = this.#parts;
-      const busiest = activity.busiest(this.#usedLabels());
+      const busiest = activity.busiest(labelIn(this.#parts.labels()));
       return json({ ...samples.after(Number(query.get('after'))), facts: await this.#facts(), busiest });
     },
     'GET api/plants': async ({ query }) => {
@@ -160,7 +160,7 @@ export class OperatorConsole implements OpsPage {
       });
     },
     'GET api/plants/count': async () => json({ revisions: (await this.#parts.search.revisions()) ?? null }),
-    'GET api/newest': () => json({ plants: this.#parts.activity.newest(this.#usedLabels()) }),
+    'GET api/newest': () => json({ plants: this.#parts.activity.newest(labelIn(this.#parts.labels())) }),
     'GET api/revisions': async ({ query, request }) => {
       const { id } = filterOf(query);
       const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id, SHOWN_REVISIONS_MAX);
@@ -173,7 +173,7 @@ export class OperatorConsole implements OpsPage {
       });
     },
     'GET api/plants.csv': call => this.#download(call),
-    'GET api/rejected': () => json(this.#parts.rejected.list(this.#usedLabels())),
+    'GET api/rejected': () => json(this.#parts.rejected.list(labelIn(this.#parts.labels()))),
     'GET api/rejected/examples': ({ query }) =>
       json({ examples: this.#parts.rejected.examples(query.get('key') ?? '') }),
     'POST api/rejected': ({ body: { isOn } }) => {
@@ -300,11 +300,6 @@ export class OperatorConsole implements OpsPage {
   /** A copied revision may contain the id of a token that this store lacks. */
   async #labels(): Promise<LabelOf> {
     return labelIn(new Map((await this.#parts.engine.tokens()).map(({ id, label }) => [id, label])));
-  }
-
-  /** Reads no store: the page asks every second, also while the store does not respond. */
-  #usedLabels(): LabelOf {
-    return labelIn(this.#parts.labels());
   }
 
   /** With the days until the disk is full, if it fills and enough time has passed. */

@@ -15,6 +15,8 @@ const LOOKUP_INTERVAL_MS = 200;
 const CODE = /^[A-Za-z0-9_-]{43}$/;
 const SECRET = /^[A-Za-z0-9_-]{43} [A-Za-z0-9_-]{43}$/;
 
+type Lookup = (key: string) => Promise<Map<string, number>>;
+
 /**
  * The sessions of signed-in operators. The store has the hash of each secret, so that a session
  * survives a restart. A session that this process knows stays valid while the store fails: that is
@@ -26,8 +28,8 @@ export class Sessions {
   readonly #active = new Map<string, { expiresAt: number; checkedAt: number }>();
   /** Keys of sessions that ended here. No lookup that began earlier may bring them back. */
   readonly #signedOut = new Set<string>();
-  readonly #takeCodes: (hash: string) => Promise<Map<string, number>>;
-  readonly #readSessions: (key: string) => Promise<Map<string, number>>;
+  readonly #takeCodes: Lookup;
+  readonly #readSessions: Lookup;
 
   constructor(store: OperatorTables) {
     this.#store = store;
@@ -100,14 +102,12 @@ function keyOf(secret: string): string {
 }
 
 /** One lookup for all keys of an interval: a flood of wrong ones does not load the store. */
-function inBatches(
-  run: (keys: string[]) => Promise<Map<string, number>>,
-): (key: string) => Promise<Map<string, number>> {
+function inBatches(run: (keys: string[]) => ReturnType<Lookup>): Lookup {
   const keys: string[] = [];
-  let lookup: Promise<Map<string, number>> | undefined;
+  let lookup: ReturnType<Lookup> | undefined;
   /** Settles when the next lookup may begin. */
   let pause: Promise<unknown> | undefined;
-  const next = async (): Promise<Map<string, number>> => {
+  const next = async () => {
     await pause;
     lookup = undefined;
     const found = run(keys.splice(0));

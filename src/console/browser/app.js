@@ -5,15 +5,13 @@ import { Now } from './now.js';
 import { Plants } from './plants.js';
 import { html, render, useEffect, useRef, useState } from './preact.js';
 import { RejectedRequests } from './rejected.js';
-import { request, session, signIn, signOut, useAction } from './requests.js';
+import { request, session, signIn, signOut, useAction, useLoad } from './requests.js';
 import { Store } from './store.js';
 import { Tokens } from './tokens.js';
 
 /** By title. In the address, the name of a screen is in lower case. @type {Record<string, unknown>} */
 const SCREENS = { Now, Plants, Rejected: RejectedRequests, Tokens, Store };
 const CODE_IN_FRAGMENT = /^#([A-Za-z0-9_-]{43})$/;
-
-/** @typedef {import('./requests.js').RequestError} RequestError */
 
 /** The screen that the fragment of the address names, such as `#plants/7` or `#plants?tag=tree`. */
 function readRoute() {
@@ -23,7 +21,7 @@ function readRoute() {
   return { title, id, query };
 }
 
-/** @param {{ problem: RequestError | undefined }} props why the code of the address was rejected */
+/** @param {{ problem: import('./requests.js').RequestError | undefined }} props why the code of the address was rejected */
 function App({ problem }) {
   const [isSignedIn, setIsSignedIn] = useState(true);
   const [route, setRoute] = useState(readRoute());
@@ -64,16 +62,10 @@ function Header({ current }) {
   </header>`;
 }
 
-/** @param {{ problem: RequestError | undefined }} props */
+/** @param {{ problem: import('./requests.js').RequestError | undefined }} props */
 function SignIn({ problem: initial }) {
   const { problem, run } = useAction(initial);
-  const [command, setCommand] = useState('npx plant-store console');
-  useEffect(() => {
-    request('session').then(
-      content => setCommand(content.command),
-      () => {},
-    );
-  }, []);
+  const { content } = useLoad(() => request('session'));
   const submit = (/** @type {SubmitEvent} */ event) => {
     const { code = '' } = readForm(event).texts;
     const link = code.trim();
@@ -82,7 +74,7 @@ function SignIn({ problem: initial }) {
   return html`<main>
     <h1>Sign in to the console</h1>
     <p>You are not signed in, or your session ended. On the machine of the service, run this command and open the link that it prints:</p>
-    <pre>${command}</pre>
+    <pre>${content?.command ?? 'npx plant-store console'}</pre>
     <p class="note">If the service has its own <code>--database</code>, give the same one.</p>
     <p>Or paste the link here. It is valid for 5 minutes and only once.</p>
     <form class="fields" onSubmit=${submit}>

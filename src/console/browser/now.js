@@ -29,15 +29,10 @@ const SENDER_COLUMNS = {
   'Errors per second': ({ errors }) => numberText(errors),
 };
 
-/**
- * What the page has and shows. It outlives the screen, a lost connection and the service.
- *
- * @typedef {import('./plot.js').Sample} Sample
- */
-const rings = /** @type {Record<number, Map<number, Sample>>} by interval and second */ ({
-  1: new Map(),
-  10: new Map(),
-});
+// What the page has and shows. It outlives the screen, a lost connection and the service.
+
+/** By interval and second. @type {Record<number, Map<number, import('./plot.js').Sample>>} */
+const rings = { 1: new Map(), 10: new Map() };
 const marks = /** @type {Map<number, string>} by second */ (new Map());
 /** Errors by number and name. Each has the same color while the page is open. */
 const errors = /** @type {Set<string>} */ (new Set());

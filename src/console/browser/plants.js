@@ -98,16 +98,14 @@ const NOTHING = { plants: [], next: null, isSearching: true, searched: 0, total:
 /**
  * Requests pages of the service until this page is full.
  *
- * @param {URLSearchParams} filter
+ * @param {Record<string, string>} filter
  * @param {(found: Found) => boolean} onFound returns whether the search goes on
  */
 async function search(filter, onFound) {
-  const { revisions: total } = filter.get('id') ? { revisions: null } : await request('plants/count');
-  let found = { ...NOTHING, next: filter.get('from'), searched: Number(filter.get('searched')), total };
+  const { revisions: total } = filter.id ? { revisions: null } : await request('plants/count');
+  let found = { ...NOTHING, next: filter.from ?? null, searched: Number(filter.searched ?? 0), total };
   while (onFound(found) && found.isSearching) {
-    const page = await request(
-      `plants?${new URLSearchParams({ ...Object.fromEntries(filter), from: found.next ?? '' })}`,
-    );
+    const page = await request(`plants?${new URLSearchParams({ ...filter, from: found.next ?? '' })}`);
     const plants = [...found.plants, ...page.plants];
     const textLength = plants.reduce((sum, { name = '', tag = '' }) => sum + name.length + tag.length, 0);
     const isFull = plants.length >= PAGE_PLANTS || textLength >= PAGE_TEXT_LENGTH;
@@ -118,7 +116,7 @@ async function search(filter, onFound) {
 
 /** @param {{ query: string }} props */
 function Results({ query }) {
-  const filter = new URLSearchParams(query);
+  const filter = Object.fromEntries(new URLSearchParams(query));
   const [found, setFound] = useState(NOTHING);
   const isStopped = useRef(false);
   const { problem } = useLoad(() =>
@@ -135,15 +133,11 @@ function Results({ query }) {
   const { problem: failure, isRunning, run } = useAction();
   const { plants, next, isSearching, searched } = found;
   const hasNext = next !== null && !isSearching;
-  const nextPage = new URLSearchParams({
-    ...Object.fromEntries(filter),
-    from: next ?? '',
-    searched: `${searched}`,
-  });
+  const nextPage = new URLSearchParams({ ...filter, from: next ?? '', searched: `${searched}` });
   if (hasNext) previousPages.set(`${nextPage}`, query);
   const previousPage = previousPages.get(query);
   return html`${problem}
-    <p role="status">${problem ? '' : isSearching ? 'Searching …' : resultText(found, filter.get('from'))}</p>
+    <p role="status">${problem ? '' : isSearching ? 'Searching …' : resultText(found, filter.from)}</p>
     ${isSearching && !problem && html`<p class="links"><span>${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button></p>`}
     ${plants.length > 0 && html`<${Table} name="Plants, by id" columns=${PLANT_COLUMNS} rows=${plants} />`}
     <p class="links">
@@ -154,13 +148,9 @@ function Results({ query }) {
     ${failure}`;
 }
 
-/**
- * A link cannot send the header of the session.
- *
- * @param {URLSearchParams} filter
- */
+/** A link cannot send the header of the session. @param {Record<string, string>} filter */
 async function download(filter) {
-  const all = new URLSearchParams({ ...Object.fromEntries(filter), from: '' });
+  const all = new URLSearchParams({ ...filter, from: '' });
   const href = URL.createObjectURL(await request(`plants.csv?${all}`, 'GET', undefined, DOWNLOAD_TIMEOUT_MS));
   Object.assign(document.createElement('a'), { href, download: 'plants.csv' }).click();
   // Not at once: some browsers read it later.
@@ -179,7 +169,7 @@ function progressText({ plants: { length }, searched, total }) {
 
 /**
  * @param {Found} found
- * @param {string | null} from
+ * @param {string} [from]
  */
 function resultText(found, from) {
   const { length } = found.plants;

@@ -5,7 +5,6 @@ import Plotter from './uplot.js';
 
 const SECOND = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const MINUTE = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
-const SMALLEST_Y_MAX = 1;
 const FONT_PX = 12;
 const FONT = `${FONT_PX}px system-ui, sans-serif`;
 /** Lines differ in color and in pattern, also on paper. */
@@ -122,7 +121,7 @@ function plotOptions(root, shown) {
       // The cursor stays at its time, not below the pointer: its values stay.
       setScale: [plot => moveCursor(plot, shown.current)],
     },
-    scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, SMALLEST_Y_MAX)] } },
+    scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] } },
     axes: [
       {
         ...{ ...axis, grid: { show: false }, size: 30, space: 70 },
@@ -169,11 +168,10 @@ function drawMarks({ ctx, bbox, valToPos }, marks, style) {
 /**
  * A value between two empty seconds has no line, so it is drawn as a point.
  *
- * @param {UPlot} plot
- * @param {number} series
+ * @type {import('./uplot.js').default.Series.Points.Filter}
  */
-function lonePoints(plot, series) {
-  const isEmpty = (/** @type {number} */ index) => (plot.data[series]?.[index] ?? null) === null;
-  const indices = [...plot.data[0].keys()];
+const lonePoints = ({ data }, series) => {
+  const isEmpty = (/** @type {number} */ index) => (data[series]?.[index] ?? null) === null;
+  const indices = [...data[0].keys()];
   return indices.filter(index => !isEmpty(index) && isEmpty(index - 1) && isEmpty(index + 1));
-}
+};

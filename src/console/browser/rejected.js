@@ -70,10 +70,7 @@ function Examples({ group }) {
   )}`;
 }
 
-/**
- * @param {string} body
- * @param {number} faultAt
- */
+/** @param {string} body @param {number} faultAt */
 function markedBody(body, faultAt) {
   const [fault = ''] = body.slice(faultAt);
   const place = fault === '' ? 'the end' : `character ${faultAt + 1}`;

@@ -76,7 +76,7 @@ export async function request(path, method = 'GET', body = undefined, timeoutMs 
  */
 function problemOf(what, error) {
   return (
-    error && html`<p class="verdict" data-state="fault" role="alert">${`${what}: ${error.message}.`}</p>`
+    error && html`<p class="verdict" data-state="not ready" role="alert">${`${what}: ${error.message}.`}</p>`
   );
 }
 

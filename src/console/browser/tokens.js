@@ -41,11 +41,6 @@ export function Tokens() {
     ${revoking && html`<${RevokeDialog} label=${revoking} onRevoked=${repeat} onClose=${() => setRevoking(undefined)} />`}`;
 }
 
-/** After a click, the focus continues here, because the button has disappeared. */
-function focusAllTokens() {
-  document.getElementById('all-tokens')?.focus();
-}
-
 /** @param {{ onCreated: () => void }} props */
 function CreateToken({ onCreated }) {
   const [created, setCreated] = useState(/** @type {{ label: string, token: string }[]} */ ([]));
@@ -69,7 +64,8 @@ function CreateToken({ onCreated }) {
   };
   const hide = (/** @type {string} */ token) => {
     setCreated(all => all.filter(each => each.token !== token));
-    focusAllTokens();
+    // The button that has the focus disappears.
+    document.getElementById('all-tokens')?.focus();
   };
   return html`<h2>Create a token</h2>
     <form class="fields" onSubmit=${create}>
@@ -110,7 +106,7 @@ function RevokeDialog({ label, onRevoked, onClose }) {
     await request('tokens/revoke', 'POST', { label });
     onRevoked();
     dialog.current?.close();
-    focusAllTokens();
+    document.getElementById('all-tokens')?.focus();
   };
   return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="revoke-title">
     <h2 id="revoke-title">Revoke the token <q>${clientText(label)}</q>?</h2>
