@@ -25,7 +25,7 @@ function readRoute() {
 function App({ problem }) {
   const [isSignedIn, setIsSignedIn] = useState(true);
   const [route, setRoute] = useState(readRoute());
-  const main = useRef(/** @type {HTMLElement | null} */ (null));
+  const heading = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
     session.onChange = setIsSignedIn;
     const onHash = () => {
@@ -42,13 +42,13 @@ function App({ problem }) {
   useEffect(() => {
     document.title = `${title} - Plant store console`;
     // The followed link or the form may have disappeared with the focus. The keyboard continues here.
-    if (!isFirst.current && document.activeElement === document.body) main.current?.focus();
+    if (!isFirst.current && document.activeElement === document.body) heading.current?.focus();
     isFirst.current = false;
   }, [route, isSignedIn]);
   if (!isSignedIn) return html`<${SignIn} problem=${problem} />`;
   return html`
     <${Header} current=${title} />
-    <main tabindex="-1" ref=${main}><h1>${title}</h1><${SCREENS[title]} key=${title} id=${id} query=${query} /></main>`;
+    <main><h1 tabindex="-1" ref=${heading}>${title}</h1><${SCREENS[title]} key=${title} id=${id} query=${query} /></main>`;
 }
 
 /** @param {{ current: string }} props */
