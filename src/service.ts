@@ -4,11 +4,10 @@ import type { OpenIdSettings } from './auth/open-id-settings.ts';
 import { RateLimit, type RateLimitPolicy } from './auth/rate-limit.ts';
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenCache } from './auth/token-cache.ts';
-import { NewestPlants } from './console/newest-plants.ts';
+import { Activity } from './console/activity.ts';
 import { type ConsoleParts, OperatorConsole, type ShownSetting } from './console/operator-console.ts';
 import { RejectedRequests } from './console/rejected-requests.ts';
 import { Samples } from './console/samples.ts';
-import { Senders } from './console/senders.ts';
 import { traceContextOf } from './contract/trace-context.ts';
 import { documentationOf } from './docs-page/docs-page.ts';
 import { clientAddress, trustedProxiesOf } from './http/client-address.ts';
@@ -131,7 +130,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // The first check runs before the first plant, so the log begins with the warnings.
     const { warnings = [] } = await storeWarnings();
     opened.use(setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS));
-    const observed = { rejected: new RejectedRequests(), newest: new NewestPlants(), senders: new Senders() };
+    const observed = { rejected: new RejectedRequests(), activity: new Activity() };
     const accessTokens = opened.use(await openAccessTokens(settings, tokens, engine));
     const server = plantServer(settings, { tokens, accessTokens }, queue, metrics, { ...observed, tracing });
     const readState = async (): Promise<ServiceState> => ({
@@ -206,14 +205,14 @@ async function openAccessTokens({ openId, log }: ServiceSettings, tokens: TokenC
 }
 
 /** What sees each response. */
-type Observers = Pick<ConsoleParts, 'rejected' | 'newest' | 'senders'> & { tracing: Tracing | undefined };
+type Observers = Pick<ConsoleParts, 'rejected' | 'activity'> & { tracing: Tracing | undefined };
 
 function plantServer(
   settings: ServiceSettings,
   credentials: Credentials,
   queue: PlantQueue,
   metrics: Metrics,
-  { rejected, newest, senders, tracing }: Observers,
+  { rejected, activity, tracing }: Observers,
 ): PlantServer {
   const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log, logRequest, sandbox } = settings;
   const Operation = sandbox?.operation ?? CreatePlant;
@@ -242,8 +241,7 @@ function plantServer(
       // Most responses need it nowhere.
       const addressOf = () => clientAddress(socket.remoteAddress, request?.forwardedFor, trustedProxies);
       rejected.observe(response, request, addressOf);
-      newest.observe(response, request);
-      senders.observe(response, request);
+      activity.observe(response, request);
       tracing?.responded(response, request, addressOf());
       logRequest?.(loggedRequest(response, request, addressOf()));
     },

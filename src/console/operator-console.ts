@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { hashToken, makeToken } from '../auth/token.ts';
 import { SUBJECT_LABEL_LENGTH_MAX, TOKEN_EXPIRY_MS_MAX, TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
@@ -13,12 +12,14 @@ import type { StorageEngine } from '../store/open-store.ts';
 import { searchAll } from '../store/plant-search.ts';
 import {
   type CommandRun,
+  type PlantFilter,
   type PlantRevision,
   type PlantSearch,
   StoreDamaged,
   StoreRejected,
 } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
+import type { Activity } from './activity.ts';
 import {
   type Call,
   failure,
@@ -32,11 +33,9 @@ import {
   secretOf,
   sessionCookie,
 } from './calls.ts';
-import type { NewestPlants } from './newest-plants.ts';
 import { pageFile } from './page-files.ts';
 import type { LabelOf, RejectedRequests } from './rejected-requests.ts';
 import type { Samples } from './samples.ts';
-import type { Senders } from './senders.ts';
 import { Sessions } from './sessions.ts';
 
 /** Plants of a page, as in browser/plants.js. */
@@ -45,8 +44,6 @@ const PAGE_PLANTS = 50;
 const SHOWN_REVISIONS_MAX = 500;
 /** A page that is not full ends soon after this time, within a second. */
 const SEARCH_TIME_MS = 400;
-/** Characters in one write of a download. One write for each line would be far slower. */
-const DOWNLOAD_CHUNK_LENGTH = 64 * 1024;
 /** Shortest measurement of the rate at which the disk fills. */
 const DISK_RATE_MS_MIN = 6 * 3_600_000;
 const DAY_MS = 86_400_000;
@@ -61,9 +58,8 @@ export interface ConsoleParts {
   samples: Samples;
   damage: KnownDamage;
   rejected: RejectedRequests;
-  newest: NewestPlants;
-  senders: Senders;
-  /** The labels of the tokens that this instance knows, so of all that were used here. */
+  activity: Activity;
+  /** Labels of the tokens that were used here. It reads no store, which may not respond. */
   labels: () => ReadonlyMap<number, string>;
   /** The address of `/docs`, for a console at this host; undefined if it is not served. */
   docsUrl: ((consoleHost: string) => string) | undefined;
@@ -106,12 +102,7 @@ export class OperatorConsole implements OpsPage {
     });
   }
 
-  async respond(
-    path: string,
-    query: string,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<HttpResponse<string | Uint8Array> | undefined> {
+  async respond(...[path, query, request, response]: Parameters<OpsPage['respond']>) {
     const { method = '' } = request;
     if (!path.startsWith('api/')) {
       const file = ['GET', 'HEAD'].includes(method) ? pageFile(path) : undefined;
@@ -143,11 +134,8 @@ export class OperatorConsole implements OpsPage {
   readonly #handlers: Record<string, Handler> = {
     'POST api/session': async ({ body, request }) => {
       const secret = await this.#sessions.signIn(typeof body.code === 'string' ? body.code : '');
-      if (secret === undefined)
-        return failure(
-          403,
-          `this link was used, has expired or is of another store; run ${this.#signInCommand()} for a new one`,
-        );
+      const problem = 'this link was used, has expired or is of another store';
+      if (secret === undefined) return failure(403, `${problem}; run ${this.#signInCommand()} for a new one`);
       this.#parts.log.info('an operator signed in to the console');
       const [cookie = '', header] = secret.split(' ');
       return json({ secret: header }, 200, sessionCookie(request, cookie));
@@ -158,8 +146,8 @@ export class OperatorConsole implements OpsPage {
       return noContent(sessionCookie(request, '', '; Max-Age=0'));
     },
     'GET api/now': async ({ query }) => {
-      const { samples, senders } = this.#parts;
-      const busiest = senders.busiest(this.#usedLabels());
+      const { samples, activity } = this.#parts;
+      const busiest = activity.busiest(labelIn(this.#parts.labels()));
       return json({ ...samples.after(Number(query.get('after'))), facts: await this.#facts(), busiest });
     },
     'GET api/plants': async ({ query }) => {
@@ -172,7 +160,7 @@ export class OperatorConsole implements OpsPage {
       });
     },
     'GET api/plants/count': async () => json({ revisions: (await this.#parts.search.revisions()) ?? null }),
-    'GET api/newest': () => json({ plants: this.#parts.newest.list(this.#usedLabels()) }),
+    'GET api/newest': () => json({ plants: this.#parts.activity.newest(labelIn(this.#parts.labels())) }),
     'GET api/revisions': async ({ query, request }) => {
       const { id } = filterOf(query);
       const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id, SHOWN_REVISIONS_MAX);
@@ -185,7 +173,7 @@ export class OperatorConsole implements OpsPage {
       });
     },
     'GET api/plants.csv': call => this.#download(call),
-    'GET api/rejected': () => json(this.#parts.rejected.list(this.#usedLabels())),
+    'GET api/rejected': () => json(this.#parts.rejected.list(labelIn(this.#parts.labels()))),
     'GET api/rejected/examples': ({ query }) =>
       json({ examples: this.#parts.rejected.examples(query.get('key') ?? '') }),
     'POST api/rejected': ({ body: { isOn } }) => {
@@ -193,11 +181,11 @@ export class OperatorConsole implements OpsPage {
       return noContent();
     },
     'GET api/tokens': async () => {
-      const { engine, senders } = this.#parts;
+      const { engine, activity } = this.#parts;
       const tokens = await engine.tokens();
       // Without the hash.
       const shown = tokens.map(({ id, label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
-        const lastUsedAt = senders.lastUses.get(id) ?? null;
+        const lastUsedAt = activity.lastUses.get(id) ?? null;
         return { label, createdAt, expiresAt, revokedAt, lastUsedDay, lastUsedAt };
       });
       return json({ tokens: shown.sort((a, b) => a.createdAt - b.createdAt) });
@@ -223,9 +211,8 @@ export class OperatorConsole implements OpsPage {
         ['Size', bytesText(bytes)],
         ['Write-ahead log', bytesText(walBytes)],
         ['Connections to PostgreSQL', connections?.toString()],
-        ...(await this.#facts()),
       ];
-      return json({ rows: rows.filter(([, text]) => text !== undefined), settings });
+      return json({ rows: [...rows, ...(await this.#facts())], settings });
     },
   };
 
@@ -233,32 +220,33 @@ export class OperatorConsole implements OpsPage {
   async #facts(): Promise<FactRow[]> {
     const { engine, damage, version, restartedAt } = this.#parts;
     const { diskFreeBytes, diskBytes, walBytes } = await engine.statistics();
-    const free =
-      diskFreeBytes === undefined ? undefined : `${bytesText(diskFreeBytes)} of ${bytesText(diskBytes)}`;
     const start = restartedAt === null ? 'the first start on this store' : 'a restart';
     const run = (label: string, command: CommandRun['command'], otherwise?: string): FactRow => {
       const last = damage.lastRuns.find(each => each.command === command);
       return last ? [label, `${ageText(last.endedAt)}: ${last.result}`, last.endedAt] : [label, otherwise];
     };
-    const rows: FactRow[] = [
+    return [
       ['Up since', `${start}, version ${version}`, this.#start.at],
-      ['Free on the disk', free && `${free}${this.#diskFullIn(diskFreeBytes)}`],
+      ['Free on the disk', this.#freeText(diskFreeBytes, diskBytes)],
       // PostgreSQL has backup programs of its own.
       run(
         'Last backup',
         'backup',
-        walBytes === undefined ? undefined : 'none yet; npx plant-store backup FILE makes one',
+        walBytes === undefined ? walBytes : 'none yet; npx plant-store backup FILE makes one',
       ),
       run('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
       run('Last damage', 'damage'),
     ];
-    return rows.filter(([, text]) => text !== undefined);
   }
 
   #shown(stored: PlantRevision, labelOf: LabelOf) {
-    const { plant, revision, recordedAt, recordedBy } = stored;
-    if (isIntact(stored))
-      return { revision, name: plant.name, tag: plant.tag, recordedAt, recordedBy: labelOf(recordedBy) };
+    const {
+      plant: { name, tag },
+      revision,
+      recordedAt,
+      recordedBy,
+    } = stored;
+    if (isIntact(stored)) return { revision, name, tag, recordedAt, recordedBy: labelOf(recordedBy) };
     this.#parts.damage.met('a search');
     return { revision, isDamaged: true };
   }
@@ -288,19 +276,25 @@ export class OperatorConsole implements OpsPage {
     return json({ token }, 201);
   }
 
-  /** Sends all plants of a filter as CSV, no faster than the client reads. */
   async #download({ query, response }: Call): Promise<undefined> {
-    const { search } = this.#parts;
-    const filter = filterOf(query);
-    const labelOf = await this.#labels();
-    const type = ['Content-Type', 'text/csv; charset=utf-8'];
+    const lines = this.#csvOf(filterOf(query), await this.#labels());
     const name = ['Content-Disposition', 'attachment; filename="plants.csv"'];
-    response.writeHead(200, [...type, ...name, ...COMMON_FIELDS]);
-    const page: PlantSearch['page'] = async (...args) => {
-      // Ends the search after the client has closed the connection.
-      return response.destroyed ? { plants: [], next: undefined, searched: 0 } : await search.page(...args);
-    };
-    await pipeline(csvOf(searchAll({ page }, filter), labelOf), response);
+    response.writeHead(200, ['Content-Type', 'text/csv; charset=utf-8', ...name, ...COMMON_FIELDS]);
+    // No faster than the client reads.
+    await pipeline(lines, response);
+  }
+
+  /** Leaves out damaged revisions. Then it fails at the end, so that no download seems complete. */
+  async *#csvOf(filter: PlantFilter, labelOf: LabelOf): AsyncIterable<string> {
+    yield REVISION_CSV_HEADER;
+    let damaged = 0;
+    for await (const plants of searchAll(this.#parts.search, filter)) {
+      const intact = plants.filter(isIntact);
+      damaged += plants.length - intact.length;
+      yield intact.map(each => revisionCsv(each, labelOf(each.recordedBy))).join('');
+    }
+    if (damaged > 0)
+      throw new StoreDamaged(`${damaged} damaged revisions; npx plant-store export names them`);
   }
 
   /** A copied revision may contain the id of a token that this store lacks. */
@@ -308,19 +302,15 @@ export class OperatorConsole implements OpsPage {
     return labelIn(new Map((await this.#parts.engine.tokens()).map(({ id, label }) => [id, label])));
   }
 
-  /** Reads no store: the page asks every second, also while the store does not respond. */
-  #usedLabels(): LabelOf {
-    return labelIn(this.#parts.labels());
-  }
-
-  /** @returns empty if the disk does not fill, or too little time has passed */
-  #diskFullIn(freeBytes = 0): string {
-    const { at, diskFreeBytes = 0 } = this.#start;
-    const elapsedMs = Date.now() - at;
-    const usedBytes = diskFreeBytes - freeBytes;
-    if (elapsedMs < DISK_RATE_MS_MIN || usedBytes <= 0) return '';
+  /** With the days until the disk is full, if it fills and enough time has passed. */
+  #freeText(freeBytes: number | undefined, bytes: number | undefined): string | undefined {
+    if (freeBytes === undefined) return undefined;
+    const text = `${bytesText(freeBytes)} of ${bytesText(bytes)}`;
+    const elapsedMs = Date.now() - this.#start.at;
+    const usedBytes = (this.#start.diskFreeBytes ?? 0) - freeBytes;
+    if (elapsedMs < DISK_RATE_MS_MIN || usedBytes <= 0) return text;
     const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / DAY_MS);
-    return `; full in ${days < 2 ? 'less than 2 days' : `${days} days`} at the rate of all programs since the start`;
+    return `${text}; full in ${days < 2 ? 'less than 2 days' : `${days} days`} at the rate of all programs since the start`;
   }
 }
 
@@ -332,25 +322,4 @@ function ageText(at: number): string {
   const hours = Math.floor((Date.now() - at) / 3_600_000);
   if (hours < 1) return 'less than an hour ago';
   return hours < 48 ? `${hours} h ago` : `${Math.floor(hours / 24)} days ago`;
-}
-
-/** Leaves out damaged revisions. Then it fails at the end, so that no download seems complete. */
-async function* csvOf(revisions: AsyncIterable<PlantRevision>, labelOf: LabelOf): AsyncIterable<string> {
-  yield REVISION_CSV_HEADER;
-  let chunk = '';
-  let damaged = 0;
-  for await (const revision of revisions) {
-    if (!isIntact(revision)) {
-      damaged++;
-      continue;
-    }
-    chunk += revisionCsv(revision, labelOf(revision.recordedBy));
-    if (chunk.length < DOWNLOAD_CHUNK_LENGTH) continue;
-    yield chunk;
-    chunk = '';
-  }
-  yield chunk;
-  if (damaged > 0) {
-    throw new StoreDamaged(`${damaged} damaged revisions; npx plant-store export names them`);
-  }
 }

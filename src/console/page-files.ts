@@ -40,7 +40,7 @@ const TEXTS: Record<string, () => string> = {
 ${readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.iife.min.js')), 'utf8')}
 export { uPlot as default };`,
 };
-const TYPES: Record<string, string> = { css: 'text/css', js: 'text/javascript' };
+const TYPES: Record<string, string> = { '': 'text/html', css: 'text/css', js: 'text/javascript' };
 
 /** Responses that are ready to be sent again. */
 const cache = new Map<string, HttpResponse<Uint8Array>>();
@@ -48,7 +48,7 @@ const cache = new Map<string, HttpResponse<Uint8Array>>();
 /** @returns undefined if the page has no such file */
 export function pageFile(path: string): HttpResponse<Uint8Array> | undefined {
   if (!cache.has(path) && Object.hasOwn(TEXTS, path)) {
-    const type = TYPES[path.split('.')[1] ?? ''] ?? 'text/html';
+    const type = TYPES[path.split('.')[1] ?? ''];
     const body = gzipSync(TEXTS[path]!(), { level: 9 });
     cache.set(path, contentResponse(`${type}; charset=utf-8`, body, FIELDS));
   }

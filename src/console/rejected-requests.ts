@@ -15,33 +15,10 @@ const BODY_BYTES_MAX = 2_000;
 /** Stored characters of a field. */
 const TEXT_LENGTH_MAX = 200;
 
-interface Example {
-  /** Milliseconds since 1970. */
-  at: number;
-  message: string;
-  /** Method and target; undefined if no whole request arrived. */
-  requestLine: string | undefined;
-  contentType: string | undefined;
-  /** The first bytes of the body; undefined if they were not recorded. */
-  body: Uint8Array | undefined;
-  bodyBytes: number;
-}
+type Example = ReturnType<typeof exampleOf>;
 
-/** Rejections with the same error, token and address. */
-interface Group {
-  error: number;
-  status: number;
-  name: ErrorName;
-  tokenId: number | undefined;
-  /** Undefined: groups with this error that made room for others. */
-  address: string | undefined;
-  count: number;
-  /** Milliseconds since 1970. */
-  firstAt: number;
-  lastAt: number;
-  /** The newest first. */
-  examples: Example[];
-}
+/** Rejections with the same error, token and address. The newest example is first. */
+type Group = ReturnType<typeof newGroup>;
 
 export type LabelOf = (tokenId: number) => string;
 
@@ -70,14 +47,10 @@ export class RejectedRequests {
     if (!isErrorName(result)) return;
     this.#count++;
     const group = this.#groupOf(result, received?.tokenId, addressOf() ?? 'unknown');
-    const at = Date.now();
     group.count++;
-    group.lastAt = at;
-    group.examples.unshift({
-      at,
-      message: (JSON.parse(String(body)) as ErrorBody).message,
-      ...exampleOf(received, at < this.#bodiesUntil),
-    });
+    group.lastAt = Date.now();
+    const { message } = JSON.parse(String(body)) as ErrorBody;
+    group.examples.unshift(exampleOf(message, received, group.lastAt < this.#bodiesUntil));
     group.examples.splice(EXAMPLES_MAX);
   }
 
@@ -116,21 +89,22 @@ export class RejectedRequests {
   }
 }
 
-function newGroup(name: ErrorName, tokenId?: number, address?: string): Group {
+/** @param address undefined: for groups with this error that made room for others */
+function newGroup(name: ErrorName, tokenId?: number, address?: string) {
   const { number: error, status } = ERRORS[name];
   const key = { error, status, name, tokenId, address: address && storedText(address) };
-  return { ...key, count: 0, firstAt: Date.now(), lastAt: 0, examples: [] };
+  return { ...key, count: 0, firstAt: Date.now(), lastAt: 0, examples: [] as Example[] };
 }
 
 /** Copies texts and bytes, so that the rest of the request can be freed. */
-function exampleOf(received: ReceivedRequest | undefined, withBody: boolean) {
+function exampleOf(message: string, received: ReceivedRequest | undefined, withBody: boolean) {
   const { request, contentType, body, bodyBytes = 0 } = received ?? {};
   const { method = 'POST', url = '/plants' } = request ?? {};
   return {
+    ...{ at: Date.now(), message, bodyBytes, contentType: contentType && storedText(contentType) },
+    // Without it, no whole request arrived.
     requestLine: received && storedText(`${method} ${url}`),
-    contentType: contentType && storedText(contentType),
-    body: withBody ? body && Uint8Array.from(body.subarray(0, BODY_BYTES_MAX)) : undefined,
-    bodyBytes,
+    body: withBody && body ? Uint8Array.from(body.subarray(0, BODY_BYTES_MAX)) : undefined,
   };
 }
 

@@ -1,35 +1,43 @@
 import { createHistogram } from 'node:perf_hooks';
 import { ERRORS } from '../contract/errors.ts';
-import { isErrorName, type Result } from '../http/response.ts';
+import { isErrorName } from '../http/response.ts';
 import type { Counts, Metrics } from '../ops/metrics.ts';
 import type { StorageEngine } from '../store/open-store.ts';
 import type { CommandRun, PlantQueue } from '../store/plant-store.ts';
 
-/** Both together take at most 3 MB. */
+/** Both together take about 3 MB. */
 const SHORT = { intervalSeconds: 1, length: 15 * 60 };
 const LONG = { intervalSeconds: 10, length: 24 * 60 * 6 };
 
 /** Samples of the last 24 hours, from the counters of the metrics, and times that the page marks. */
 export class Samples implements Disposable {
-  readonly #metrics: Metrics;
-  readonly #queue: PlantQueue;
   readonly #engine: StorageEngine;
-  readonly #short: SampleRing;
-  readonly #long: SampleRing;
+  readonly #short: ReturnType<typeof ringOf>;
+  readonly #long: ReturnType<typeof ringOf>;
   readonly #startedAt = Date.now();
   #runs: CommandRun[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor(metrics: Metrics, queue: PlantQueue, engine: StorageEngine) {
-    this.#metrics = metrics;
-    this.#queue = queue;
     this.#engine = engine;
-    const counts = metrics.counts();
-    this.#short = new SampleRing(SHORT, counts);
-    this.#long = new SampleRing(LONG, counts);
+    this.#short = ringOf(SHORT, metrics.counts());
+    this.#long = ringOf(LONG, metrics.counts());
     metrics.createMicroseconds = this.#short.createMicroseconds;
     void this.#readRuns();
-    this.#wait();
+    const sample = (): void => {
+      const counts = metrics.counts();
+      const { plantsInFlight } = queue.statistics;
+      // Percentiles of ten seconds come from all their durations, not from other percentiles.
+      this.#long.createMicroseconds.add(this.#short.createMicroseconds);
+      this.#short.add(counts, plantsInFlight);
+      if (this.#long.add(counts, plantsInFlight)) void this.#readRuns();
+      wait();
+    };
+    // Each timer is for the next full second: equal intervals would drift, and skip a second.
+    const wait = (): void => {
+      this.#timer = setTimeout(sample, 1_000 - (Date.now() % 1_000));
+    };
+    wait();
   }
 
   [Symbol.dispose](): void {
@@ -38,24 +46,9 @@ export class Samples implements Disposable {
 
   /** @param second 0: all samples, as for one that is in the future */
   after(second: number) {
-    const { newest } = this.#short;
+    const newest = this.#short.newest();
     const rings = [this.#short, this.#long].map(ring => ring.after(second > newest ? 0 : second));
     return { newest, rings, startedAt: this.#startedAt, runs: this.#runs };
-  }
-
-  /** Each timer is for the next full second: equal intervals would drift, and skip a second. */
-  #wait(): void {
-    this.#timer = setTimeout(() => this.#sample(), 1_000 - (Date.now() % 1_000));
-  }
-
-  #sample(): void {
-    const counts = this.#metrics.counts();
-    const { plantsInFlight } = this.#queue.statistics;
-    // Percentiles of ten seconds come from all their durations, not from other percentiles.
-    this.#long.createMicroseconds.add(this.#short.createMicroseconds);
-    this.#short.add(counts, plantsInFlight);
-    if (this.#long.add(counts, plantsInFlight)) void this.#readRuns();
-    this.#wait();
   }
 
   /** The store watch reports a store that does not respond. */
@@ -65,86 +58,73 @@ export class Samples implements Disposable {
 }
 
 /** The newest samples of one interval. The time of a sample is its end. */
-class SampleRing {
+function ringOf({ intervalSeconds, length }: typeof SHORT, before: Counts) {
   /** Durations since the last sample. */
-  readonly createMicroseconds = createHistogram();
-  readonly #intervalSeconds: number;
-  readonly #length: number;
-  /** By the names of lines in browser/now.js. NaN: not measured. Most errors have no column. */
-  readonly #columns = new Map<string, Float64Array>();
-  /** The newest sample, in intervals since 1970. */
-  #newest: number;
-  #count = 0;
-  #before: Counts;
-  /** The second of #before. */
-  #since = thisSecond();
+  const createMicroseconds = createHistogram();
+  /** By time, in intervals since 1970, without values that are 0. NaN: not measured. */
+  const samples = new Map<number, Record<string, number>>();
+  /** The names of lines in browser/now.js that had a value. */
+  const names = new Set<string>();
+  /** The second of `before`. */
+  let since = thisSecond();
+  let newest = Math.floor(since / intervalSeconds);
+  let first = newest + 1;
 
-  constructor({ intervalSeconds, length }: typeof SHORT, counts: Counts) {
-    this.#intervalSeconds = intervalSeconds;
-    this.#length = length;
-    this.#newest = Math.floor(this.#since / intervalSeconds);
-    this.#before = counts;
-  }
-
-  /** The second of the newest sample. */
-  get newest(): number {
-    return this.#newest * this.#intervalSeconds;
-  }
-
-  /** Adds a sample if its interval has ended. @returns whether it has */
-  add(counts: Counts, plantsInFlight: number): boolean {
-    const second = thisSecond();
-    const newest = Math.floor(second / this.#intervalSeconds);
-    const steps = newest - this.#newest;
-    if (steps === 0) return false;
-    // If the clock was set back, steps is negative: the samples after the new time are gone.
-    this.#count = Math.max(0, Math.min(this.#count + steps, this.#length));
-    // After a late timer, nothing was measured before.
-    for (let missing = 1; missing < Math.min(steps, this.#length); missing++)
-      for (const column of this.#columns.values()) column[(newest - missing) % this.#length] = Number.NaN;
-    this.#newest = newest;
-    const seconds = Math.max(1, second - this.#since);
-    const before = this.#before;
-    for (const [result, count] of counts.responses)
-      this.#set(nameOf(result), (count - before.responses.get(result)!) / seconds);
-    const created = this.createMicroseconds;
-    for (const percentile of [50, 99])
-      this.#set(`p${percentile}`, created.count === 0 ? Number.NaN : created.percentile(percentile) / 1000);
-    this.#set('in flight', plantsInFlight);
-    // Means. Without a batch, 0 / 0 is NaN.
+  function sampleOf(counts: Counts, plantsInFlight: number, seconds: number): Record<string, number> {
     const batches = counts.batches - before.batches;
-    this.#set('mean batch', (counts.batchPlants - before.batchPlants) / batches);
-    this.#set('mean commit', ((counts.commitSeconds - before.commitSeconds) * 1000) / batches);
-    created.reset();
-    this.#before = counts;
-    this.#since = second;
-    return true;
-  }
-
-  #set(name: string, value: number): void {
-    if (value === 0 && !this.#columns.has(name)) return;
-    const column = this.#columns.getOrInsertComputed(name, () => new Float64Array(this.#length));
-    column[this.#newest % this.#length] = Math.round(value * 1000) / 1000;
-  }
-
-  /** @returns samples by name, oldest first, without names that are always 0; as JSON, NaN is null */
-  after(second: number) {
-    const count = Math.min(this.#count, this.#newest - Math.floor(second / this.#intervalSeconds));
-    const first = this.#newest - count + 1;
-    const columns = [...this.#columns].map(([name, column]): [name: string, values: number[]] => [
-      name,
-      Array.from({ length: count }, (_, index) => column[(first + index) % this.#length]!),
+    const durationMs = (percentile: number): number =>
+      createMicroseconds.count === 0 ? Number.NaN : createMicroseconds.percentile(percentile) / 1000;
+    const rates = [...counts.responses].map(([result, count]): [name: string, value: number] => [
+      isErrorName(result) ? `${ERRORS[result].number} ${result}` : result,
+      (count - before.responses.get(result)!) / seconds,
     ]);
-    return {
-      ...{ interval: this.#intervalSeconds, from: first * this.#intervalSeconds, count },
-      columns: Object.fromEntries(columns.filter(([, values]) => values.some(value => value !== 0))),
-    };
+    const values = Object.entries({
+      ...Object.fromEntries(rates),
+      ...{ p50: durationMs(50), p99: durationMs(99), 'in flight': plantsInFlight },
+      // Means. Without a batch, 0 / 0 is NaN.
+      'mean batch': (counts.batchPlants - before.batchPlants) / batches,
+      'mean commit': ((counts.commitSeconds - before.commitSeconds) * 1000) / batches,
+    });
+    const shown = values.filter(([, value]) => value !== 0);
+    return Object.fromEntries(shown.map(([name, value]) => [name, Math.round(value * 1000) / 1000]));
   }
-}
 
-/** The name of a line: an outcome, or the number and the name of an error. */
-function nameOf(result: Result): string {
-  return isErrorName(result) ? `${ERRORS[result].number} ${result}` : result;
+  return {
+    createMicroseconds,
+    /** The second of the newest sample. */
+    newest: () => newest * intervalSeconds,
+    /** Adds a sample if its interval has ended. @returns whether it has */
+    add(counts: Counts, plantsInFlight: number): boolean {
+      const second = thisSecond();
+      if (Math.floor(second / intervalSeconds) === newest) return false;
+      newest = Math.floor(second / intervalSeconds);
+      // The clock may have been set back: the samples after the new time are gone.
+      for (const time of samples.keys()) if (time <= newest - length || time >= newest) samples.delete(time);
+      first = Math.min(first, newest);
+      const sample = sampleOf(counts, plantsInFlight, Math.max(1, second - since));
+      samples.set(newest, sample);
+      for (const name of Object.keys(sample)) names.add(name);
+      createMicroseconds.reset();
+      [before, since] = [counts, second];
+      return true;
+    },
+    /** @returns samples by name, oldest first, without names that are always 0; as JSON, NaN is null */
+    after(second: number) {
+      const from = Math.max(first, newest - length + 1, Math.floor(second / intervalSeconds) + 1);
+      const found = Array.from({ length: Math.max(0, newest - from + 1) }, (_, index) =>
+        samples.get(from + index),
+      );
+      // After a late timer, nothing was measured.
+      const columns = [...names].map((name): [name: string, values: number[]] => [
+        name,
+        found.map(sample => (sample === undefined ? Number.NaN : (sample[name] ?? 0))),
+      ]);
+      return {
+        ...{ interval: intervalSeconds, from: from * intervalSeconds, count: found.length },
+        columns: Object.fromEntries(columns.filter(([, values]) => values.some(value => value !== 0))),
+      };
+    },
+  };
 }
 
 function thisSecond(): number {

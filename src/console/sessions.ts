@@ -15,10 +15,7 @@ const LOOKUP_INTERVAL_MS = 200;
 const CODE = /^[A-Za-z0-9_-]{43}$/;
 const SECRET = /^[A-Za-z0-9_-]{43} [A-Za-z0-9_-]{43}$/;
 
-type Store = Pick<
-  OperatorTables,
-  'createConsoleCode' | 'takeConsoleCodes' | 'consoleSessions' | 'extendConsoleSession'
->;
+type Lookup = (key: string) => Promise<Map<string, number>>;
 
 /**
  * The sessions of signed-in operators. The store has the hash of each secret, so that a session
@@ -26,15 +23,15 @@ type Store = Pick<
  * when an operator needs the console.
  */
 export class Sessions {
-  readonly #store: Store;
+  readonly #store: OperatorTables;
   /** By key: when it ends, ms since 1970, and when the store was last asked, monotonic clock. */
   readonly #active = new Map<string, { expiresAt: number; checkedAt: number }>();
   /** Keys of sessions that ended here. No lookup that began earlier may bring them back. */
   readonly #signedOut = new Set<string>();
-  readonly #takeCodes: (hash: string) => Promise<Map<string, number>>;
-  readonly #readSessions: (key: string) => Promise<Map<string, number>>;
+  readonly #takeCodes: Lookup;
+  readonly #readSessions: Lookup;
 
-  constructor(store: Store) {
+  constructor(store: OperatorTables) {
     this.#store = store;
     this.#takeCodes = inBatches(async hashes => {
       return new Map((await store.takeConsoleCodes(hashes, Date.now())).map(hash => [hash, 0]));
@@ -105,14 +102,12 @@ function keyOf(secret: string): string {
 }
 
 /** One lookup for all keys of an interval: a flood of wrong ones does not load the store. */
-function inBatches(
-  run: (keys: string[]) => Promise<Map<string, number>>,
-): (key: string) => Promise<Map<string, number>> {
+function inBatches(run: (keys: string[]) => ReturnType<Lookup>): Lookup {
   const keys: string[] = [];
-  let lookup: Promise<Map<string, number>> | undefined;
+  let lookup: ReturnType<Lookup> | undefined;
   /** Settles when the next lookup may begin. */
   let pause: Promise<unknown> | undefined;
-  const next = async (): Promise<Map<string, number>> => {
+  const next = async () => {
     await pause;
     lookup = undefined;
     const found = run(keys.splice(0));

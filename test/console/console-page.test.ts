@@ -113,10 +113,11 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
   }
   await page.getByLabel('Exact id').fill('9223372036854775808');
   await page.getByRole('button', { name: 'Search' }).click();
-  await page.getByRole('alert').getByText('Not searched: id must be an integer from').waitFor();
+  await page.getByRole('alert').getByText('Not loaded: id must be an integer from').waitFor();
   await page.goto(`${service.opsUrl}/console/#plants/9223372036854775807`);
   await page.getByRole('heading', { name: 'Revision 3 (latest)' }).waitFor();
-  const timeline = ((await page.locator('.timeline').textContent()) ?? '').replaceAll(/\s+/g, ' ');
+  const revisions = await page.locator('section.entry').allTextContents();
+  const timeline = revisions.join(' ').replaceAll(/\s+/g, ' ');
   assert.match(timeline, /Name changed from <\/script><img src=x onerror=alert\(1\)> to Ölweide/);
   assert.match(timeline, /^Revision 3 \(latest\).*by token first ?Tag changed from tree to none/);
 
@@ -142,6 +143,7 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
     assert.equal(await sendText(service, body), error);
   await entries.getByText('2 from').waitFor();
   await entries.first().locator('summary').click();
+  await entries.locator('mark').first().waitFor();
   assert.deepEqual(await entries.locator('mark').allTextContents(), ['\\u0001', '}']);
   assert.equal(await entries.locator('pre').last().textContent(), hostile);
   assert.equal(await page.title(), 'Rejected - Plant store console');

@@ -1,42 +1,33 @@
 // The console of the operator. It has no build step: the service sends these files as they are.
 import { Banner } from './banner.js';
-import { Problem, readForm } from './display.js';
+import { readForm } from './display.js';
 import { Now } from './now.js';
 import { Plants } from './plants.js';
 import { html, render, useEffect, useRef, useState } from './preact.js';
 import { RejectedRequests } from './rejected.js';
-import { connection, request, signIn, signOut, useAction } from './requests.js';
+import { request, session, signIn, signOut, useAction, useLoad } from './requests.js';
 import { Store } from './store.js';
 import { Tokens } from './tokens.js';
 
-const NOW = { name: 'now', title: 'Now', component: Now };
-const SCREENS = [
-  NOW,
-  { name: 'plants', title: 'Plants', component: Plants },
-  { name: 'rejected', title: 'Rejected', component: RejectedRequests },
-  { name: 'tokens', title: 'Tokens', component: Tokens },
-  { name: 'store', title: 'Store', component: Store },
-];
-
+/** By title. In the address, the name of a screen is in lower case. @type {Record<string, unknown>} */
+const SCREENS = { Now, Plants, Rejected: RejectedRequests, Tokens, Store };
 const CODE_IN_FRAGMENT = /^#([A-Za-z0-9_-]{43})$/;
 
 /** The screen that the fragment of the address names, such as `#plants/7` or `#plants?tag=tree`. */
 function readRoute() {
   const [path = '', query = ''] = location.hash.slice(1).split('?', 2);
   const [name, id] = path.split('/', 2);
-  return { screen: SCREENS.find(each => each.name === name) ?? NOW, id, query };
+  const title = Object.keys(SCREENS).find(each => each.toLowerCase() === name) ?? 'Now';
+  return { title, id, query };
 }
 
-/**
- * @typedef {import('./requests.js').RequestError} RequestError
- * @param {{ problem: RequestError | undefined }} props why the code of the address was rejected
- */
+/** @param {{ problem: import('./requests.js').RequestError | undefined }} props why the code of the address was rejected */
 function App({ problem }) {
-  const [state, setState] = useState(/** @type {import('./requests.js').Connection} */ ('connected'));
+  const [isSignedIn, setIsSignedIn] = useState(true);
   const [route, setRoute] = useState(readRoute());
-  const main = useRef(/** @type {HTMLElement | null} */ (null));
+  const heading = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
-    connection.onChange = setState;
+    session.onChange = setIsSignedIn;
     const onHash = () => {
       // If the page is already open, a link with a code changes only the fragment.
       if (CODE_IN_FRAGMENT.test(location.hash)) location.reload();
@@ -46,65 +37,51 @@ function App({ problem }) {
     addEventListener('hashchange', onHash);
     return () => removeEventListener('hashchange', onHash);
   }, []);
-  const { name, title, component } = route.screen;
-  const first = useRef(route);
+  const { title, id, query } = route;
+  const isFirst = useRef(true);
   useEffect(() => {
     document.title = `${title} - Plant store console`;
-    // The followed link may have disappeared with the focus. The keyboard continues here.
-    if (route !== first.current && document.activeElement === document.body) main.current?.focus();
-  }, [route]);
-  if (state === 'signed out')
-    return html`<${SignIn} problem=${problem} onSignedIn=${() => setState('connected')} />`;
-  const focusMain = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    main.current?.focus();
-  };
+    // The followed link or the form may have disappeared with the focus. The keyboard continues here.
+    if (!isFirst.current && document.activeElement === document.body) heading.current?.focus();
+    isFirst.current = false;
+  }, [route, isSignedIn]);
+  if (!isSignedIn) return html`<${SignIn} problem=${problem} />`;
   return html`
-    <a class="skip" href="#content" onClick=${focusMain}>Skip to the content</a>
-    <${Header} current=${name} onSignedOut=${() => setState('signed out')} />
-    <main id="content" tabindex="-1" ref=${main}><h1>${title}</h1><${component} key=${name} id=${route.id} query=${route.query} /></main>`;
+    <${Header} current=${title} />
+    <main><h1 tabindex="-1" ref=${heading}>${title}</h1><${SCREENS[title]} key=${title} id=${id} query=${query} /></main>`;
 }
 
-/** @param {{ current: string, onSignedOut: () => void }} props */
-function Header({ current, onSignedOut }) {
-  const { error, run } = useAction();
+/** @param {{ current: string }} props */
+function Header({ current }) {
+  const { problem, run } = useAction();
   return html`<header>
     <strong>Plant store</strong>
-    <nav aria-label="Screens">${SCREENS.map(
-      ({ name, title }) =>
-        html`<a key=${name} href=${`#${name}`} aria-current=${name === current ? 'page' : undefined}>${title}</a>`,
-    )}</nav>
-    <button type="button" onClick=${() => run(() => signOut().then(onSignedOut))}>Sign out</button>
-    <${Problem} what="Not signed out" error=${error} />
+    <nav aria-label="Screens">${Object.keys(SCREENS).map(title => html`<a href=${`#${title.toLowerCase()}`} aria-current=${title === current ? 'page' : undefined}>${title}</a>`)}</nav>
+    <button type="button" onClick=${() => run(signOut)}>Sign out</button>
+    ${problem}
   </header>`;
 }
 
-/** @param {{ problem: RequestError | undefined, onSignedIn: () => void }} props */
-function SignIn({ problem, onSignedIn }) {
-  const { error, run } = useAction(problem);
-  const [command, setCommand] = useState('npx plant-store console');
-  useEffect(() => {
-    request('session').then(
-      content => setCommand(content.command),
-      () => {},
-    );
-  }, []);
+/** @param {{ problem: import('./requests.js').RequestError | undefined }} props */
+function SignIn({ problem: initial }) {
+  const { problem, run } = useAction(initial);
+  const { content } = useLoad(() => request('session'));
   const submit = (/** @type {SubmitEvent} */ event) => {
     const { code = '' } = readForm(event).texts;
     const link = code.trim();
-    void run(() => signIn(link.slice(link.lastIndexOf('#') + 1)).then(onSignedIn));
+    void run(() => signIn(link.slice(link.lastIndexOf('#') + 1)));
   };
-  return html`<main id="content">
+  return html`<main>
     <h1>Sign in to the console</h1>
     <p>You are not signed in, or your session ended. On the machine of the service, run this command and open the link that it prints:</p>
-    <pre>${command}</pre>
+    <pre>${content?.command ?? 'npx plant-store console'}</pre>
     <p class="note">If the service has its own <code>--database</code>, give the same one.</p>
     <p>Or paste the link here. It is valid for 5 minutes and only once.</p>
     <form class="fields" onSubmit=${submit}>
       <div><label for="code">Link or code</label><input id="code" name="code" required autocomplete="off" spellcheck=${false} /></div>
       <button class="main">Sign in</button>
     </form>
-    <${Problem} what="Not signed in" error=${error} />
+    ${problem}
   </main>`;
 }
 

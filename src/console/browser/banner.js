@@ -1,6 +1,6 @@
 // The verdict of the service, as the first line of the page. It needs no session: with a full disk,
 // nobody can sign in.
-import { Time } from './display.js';
+import { time } from './display.js';
 import { html, useEffect, useState } from './preact.js';
 
 const INTERVAL_MS = 1_000;
@@ -9,46 +9,38 @@ const RESPONSE_TIMEOUT_MS = 3_500;
 /** For so long, the page says that the service was restarted. */
 const RESTART_SHOWN_MS = 10 * 60_000;
 
-/** @type {Record<string, string>} */
-const STATES = { well: 'good', warning: 'warning', damaged: 'fault', 'not ready': 'fault' };
+const NO_RESPONSE = {
+  state: 'not ready',
+  sentence: 'the service does not respond',
+  advice:
+    'start it if it does not run, and read the end of its log; if a proxy is before it, let it pass on /readyz, too; what you see below may be old',
+};
 
-/**
- * @typedef {{ verdict: { state: string, sentence: string, advice: string },
- *   warnings?: string[], restartedAt?: number | null }} Readiness
- * @returns {Promise<Readiness>}
- */
+/** @returns {Promise<any>} without a verdict, it is the response of a proxy */
 async function readReadiness() {
-  try {
-    const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
-    const readiness = await (await fetch('../readyz', { cache: 'no-store', signal })).json();
-    if (readiness.verdict) return readiness;
-  } catch {
-    // No response, or one of a proxy.
-  }
-  const advice =
-    'start it if it does not run, and read the end of its log; if a proxy is before it, let it pass on /readyz, too; what you see below may be old';
-  return { verdict: { state: 'not ready', sentence: 'the service does not respond', advice } };
+  const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
+  return await (await fetch('../readyz', { cache: 'no-store', signal })).json();
 }
 
 export function Banner() {
-  const [readiness, setReadiness] = useState(/** @type {Readiness | undefined} */ (undefined));
+  const [readiness, setReadiness] = useState(/** @type {any} */ (undefined));
   useEffect(() => {
     const run = async () => {
-      if (!document.hidden) setReadiness(await readReadiness());
+      if (!document.hidden) setReadiness(await readReadiness().catch(() => ({})));
       setTimeout(run, INTERVAL_MS);
     };
     void run();
   }, []);
   if (readiness === undefined) return html`<p class="verdict">Asking the service for its state …</p>`;
-  const { verdict, warnings = [], restartedAt } = readiness;
+  const { verdict = NO_RESPONSE, warnings = [], restartedAt } = readiness;
   const { state, sentence, advice } = verdict;
-  const others = warnings.filter(each => !each.startsWith(sentence));
+  const others = warnings.filter((/** @type {string} */ each) => !each.startsWith(sentence));
   const restart =
     restartedAt && Date.now() - restartedAt < RESTART_SHOWN_MS
-      ? html` <span>The service was restarted: <${Time} at=${restartedAt} />. The end of its log, or its supervisor, says why.</span>`
+      ? html` <span>The service was restarted: ${time(restartedAt)}. The end of its log, or its supervisor, says why.</span>`
       : null;
   const asSentence = (/** @type {string} */ text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
-  return html`<div class="verdict" data-state=${STATES[state]}>
+  return html`<div class="verdict" data-state=${state}>
     <p><strong>${asSentence(sentence)}</strong>${state === 'well' ? restart : null}</p>
     ${[advice, ...others].map(each => each && html`<p key=${each}>${asSentence(each)}</p>`)}
     ${state === 'well' ? null : restart}

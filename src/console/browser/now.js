@@ -1,5 +1,5 @@
 // The screen Now: what an operator asks first, and plots of the last 24 hours.
-import { Facts, numberText, Problem, Table, Text } from './display.js';
+import { clientText, Facts, numberText, Table } from './display.js';
 import { Plot, Swatch, timeText } from './plot.js';
 import { html, useMemo, useState } from './preact.js';
 import { request, useLoad } from './requests.js';
@@ -9,31 +9,30 @@ const RANGES = { '5 min': 300, '15 min': 900, '1 h': 3_600, '6 h': 21_600, '24 h
 /** The page has samples of one second for this time. */
 const SECONDS_MAX = 920;
 const ZOOM_SAMPLES_MIN = 10;
-/** The look of the first error. The looks before it are for lines with fixed names. */
+/** The looks before it are for lines with fixed names. */
 const FIRST_ERROR_LOOK = 3;
-/** For users who prefer reduced motion: the plots do not move every second. */
-const REDUCED_MOTION_SECONDS = 15;
-const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 
 /** A name is that of a column in the responses. Without names: all errors that occurred. */
 const PANELS = [
   { title: 'Plants per second', unit: 'per second', height: 280, names: ['created', 'revised', 'unchanged'] },
-  { title: 'Errors per second', unit: 'per second' },
-  { title: 'Response time', unit: 'ms', names: ['p50', 'p99'] },
-  { title: 'Plants in flight', unit: 'plants', names: ['in flight'] },
-  { title: 'Batch size', unit: 'plants', names: ['mean batch'] },
-  { title: 'Commit time', unit: 'ms', names: ['mean commit'] },
+  { title: 'Errors per second', unit: 'per second', height: 150 },
+  { title: 'Response time', unit: 'ms', height: 150, names: ['p50', 'p99'] },
+  { title: 'Plants in flight', unit: 'plants', height: 150, names: ['in flight'] },
+  { title: 'Batch size', unit: 'plants', height: 150, names: ['mean batch'] },
+  { title: 'Commit time', unit: 'ms', height: 150, names: ['mean commit'] },
 ];
 
-/**
- * What the page has and shows. It outlives the screen, a lost connection and the service.
- *
- * @typedef {(name: string) => number | null} Sample null: not measured
- */
-const rings = /** @type {Record<number, Map<number, Sample>>} by interval and second */ ({
-  1: new Map(),
-  10: new Map(),
-});
+/** @type {Record<string, (sender: { label: string, plants: number, errors: number }) => unknown>} */
+const SENDER_COLUMNS = {
+  Token: ({ label }) => clientText(label),
+  'Plants per second': ({ plants }) => numberText(plants),
+  'Errors per second': ({ errors }) => numberText(errors),
+};
+
+// What the page has and shows. It outlives the screen, a lost connection and the service.
+
+/** By interval and second. @type {Record<number, Map<number, import('./plot.js').Sample>>} */
+const rings = { 1: new Map(), 10: new Map() };
 const marks = /** @type {Map<number, string>} by second */ (new Map());
 /** Errors by number and name. Each has the same color while the page is open. */
 const errors = /** @type {Set<string>} */ (new Set());
@@ -64,13 +63,12 @@ async function load() {
 export function Now() {
   const [, redraw] = useState(0);
   const [cursor, setCursor] = useState(/** @type {number | undefined} */ (undefined));
-  const { content, error } = useLoad(load, INTERVAL_MS);
-  const end = newest - (newest % (reducedMotion.matches ? REDUCED_MOTION_SECONDS : 1));
-  const [from, to] = view.zoom ?? [end - view.span, end];
+  const { content, problem } = useLoad(load, INTERVAL_MS);
+  const [from, to] = view.zoom ?? [newest - view.span, newest];
   const interval = from >= newest - SECONDS_MAX ? 1 : 10;
   const [first, last] = [Math.ceil(from / interval), Math.floor(to / interval)];
   const axis = useMemo(() => readAxis(first, last, interval), [first, last, interval]);
-  if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
+  if (content === undefined) return problem;
   const change = (/** @type {Partial<typeof view>} */ part) => {
     Object.assign(view, part);
     redraw(previous => previous + 1);
@@ -83,11 +81,11 @@ export function Now() {
     change({});
   };
   // A cursor that leaves the axis stays at its beginning.
-  const index = Math.max(0, Math.min(Math.round((cursor ?? end) / interval), last) - first);
-  const time = timeText(axis.seconds[index] ?? end);
+  const index = Math.max(0, Math.min(Math.round((cursor ?? newest) / interval), last) - first);
+  const time = timeText(axis.seconds[index] ?? newest);
   return html`
     <${Facts} rows=${content.facts} />
-    <${Problem} what="Not updated" error=${error} />
+    ${problem}
     <div class="links" role="group" aria-label="Time shown">${Object.entries(RANGES).map(([label, span]) => {
       const isOn = view.zoom === undefined && view.span === span;
       return html`<button type="button" class=${isOn ? 'main' : ''} aria-pressed=${isOn} onClick=${() => change({ span, zoom: undefined })}>${label}</button>`;
@@ -95,12 +93,7 @@ export function Now() {
     <p class="note">Values of the ${interval === 1 ? 'second' : '10 seconds'} until ${time}. ${axis.marks.map(([at, text]) => `Mark: ${text} at ${timeText(at)}. `)}To see a part, drag over a plot; to go back, double-click it.</p>
     <div class="panels">${PANELS.map(({ names, ...panel }) => html`<${Panel} key=${panel.title} ...${{ ...panel, ...axis, lines: names?.map((name, look) => ({ name, look })) ?? axis.errorLines, time, index, isHeld: cursor !== undefined, onCursor: setCursor, onZoom, onToggle }} />`)}</div>
     <h2>Busiest tokens of the last minute</h2>
-    ${content.busiest.length === 0 ? html`<p class="note">No token was used.</p>` : html`<${Table} caption="Busiest tokens" columns=${['Token', 'Plants per second', 'Errors per second']} rows=${content.busiest.map(senderRow)} />`}`;
-}
-
-/** @param {{ label: string, plants: number, errors: number }} sender */
-function senderRow({ label, plants, errors }) {
-  return { key: label, cells: [html`<${Text} text=${label} />`, numberText(plants), numberText(errors)] };
+    ${content.busiest.length === 0 ? html`<p class="note">No token was used.</p>` : html`<${Table} name="Busiest tokens" columns=${SENDER_COLUMNS} rows=${content.busiest} />`}`;
 }
 
 /**
@@ -120,27 +113,17 @@ function readAxis(first, last, interval) {
   return { seconds, samples, errorLines, marks: [...marks].filter(([at]) => isShown(at)) };
 }
 
-/**
- * @param {Parameters<typeof Plot>[0] & { samples: (Sample | undefined)[], time: string,
- *   onToggle: (name: string) => void }} props
- */
-function Panel({ height = 150, lines, samples, time, onToggle, ...props }) {
+/** @param {import('./plot.js').PlotProps & { time: string, onToggle: (name: string) => void }} props */
+function Panel({ lines, time, onToggle, ...props }) {
   const visible = lines.filter(({ name }) => !hidden.has(name));
-  const key = visible.map(({ name }) => name).join();
-  const values = useMemo(
-    () => visible.map(({ name }) => samples.map(sample => sample?.(name) ?? null)),
-    [samples, key],
-  );
-  const valueText = (/** @type {string} */ name) => numberText(samples[props.index]?.(name));
+  const valueText = (/** @type {string} */ name) => numberText(props.samples[props.index]?.(name));
   const text = `${time}: ${visible.map(({ name }) => `${name} ${valueText(name)}`).join(', ')} ${props.unit}`;
   return html`<section class="panel">
     <h2>${props.title}</h2>
-    <div class="values">${lines.length === 0 ? html`<p class="note">none in this time</p>` : null}${lines.map(
-      ({ name, look }) => html`<div key=${name}>
-        <button type="button" class="legend" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}><${Swatch} look=${look} />${name}</button>
-        <div><strong>${valueText(name)}</strong> <span class="note">${props.unit}</span></div>
-      </div>`,
+    <div class="values">${lines.length === 0 && html`<p class="note">none in this time</p>`}${lines.map(
+      ({ name, look }) =>
+        html`<div key=${name}><button type="button" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}><${Swatch} look=${look} /> ${name}</button> <strong>${valueText(name)}</strong> <span class="note">${props.unit}</span></div>`,
     )}</div>
-    <${Plot} key=${key} ...${{ ...props, height, lines: visible, values, text }} />
+    <${Plot} key=${visible.map(({ name }) => name).join()} ...${{ ...props, lines: visible, text }} />
   </section>`;
 }

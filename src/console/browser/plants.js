@@ -1,40 +1,50 @@
 // The screen Plants. The address contains the search, so that pages are links and Back works. Ids
 // are strings, because a JavaScript number would round them.
-import { Problem, readForm, Table, Text, Time } from './display.js';
+import { clientText, readForm, Table, time } from './display.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
-
-/**
- * @typedef {{ id: string, revision: number, name: string, tag?: string, recordedAt: number,
- *   recordedBy: string, isDamaged?: true }} Plant a damaged one has only a number
- * @param {{ id: string | undefined, query: string }} props
- */
-export function Plants({ id, query }) {
-  return id
-    ? html`<${Timeline} key=${id} id=${id} />`
-    : html`<${Search} key=${`?${query}`} query=${query} />`;
-}
-
-/** @type {[name: string, label: string][]} */
-const FIELDS = [
-  ['id', 'Exact id'],
-  ['name', 'Name contains'],
-  ['tag', 'Exact tag'],
-];
 
 /** Plants of a page, as in operator-console.ts of the service. */
 const PAGE_PLANTS = 50;
 /** Characters. A name may have a million. */
 const PAGE_TEXT_LENGTH = 1_000_000;
 const DOWNLOAD_TIMEOUT_MS = 24 * 3_600_000;
+/** Characters. Browsers limit the length of an address. */
+const CORRECTED_LENGTH_MAX = 50_000;
+const FIELDS = { id: 'Exact id', name: 'Name contains', tag: 'Exact tag' };
+const COUNT = new Intl.NumberFormat();
+const DAMAGED = html`<strong>damaged</strong>`;
 
 /**
- * What was found so far. The service ends a page when it is full or has taken too long, so `next`
- * does not mean that there are more plants.
- *
+ * @typedef {{ id: string, revision: number, name: string, tag?: string, recordedAt: number,
+ *   recordedBy: string, isDamaged?: true }} Plant a damaged one has only a number
  * @typedef {{ plants: Plant[], next: string | null, isSearching: boolean, searched: number,
- *   total: number | null }} Found `searched` revisions of `total`, from the first page on
+ *   total: number | null }} Found so far: the service ends a page when it is full or has taken too
+ *   long, so `next` does not mean that there are more plants. `searched` revisions of `total`
  */
+
+/** @type {Record<string, (plant: Plant) => unknown>} */
+const PLANT_COLUMNS = {
+  Id: ({ id }) => idLink(id),
+  Name: ({ name, isDamaged }) => (isDamaged ? DAMAGED : clientText(name)),
+  Tag: ({ tag, isDamaged }) => isDamaged || clientText(tag),
+  Revision: ({ revision }) => revision,
+  Recorded: ({ recordedAt, isDamaged }) => isDamaged || time(recordedAt),
+  'By token': ({ recordedBy, isDamaged }) => isDamaged || clientText(recordedBy),
+};
+
+/** @type {Record<string, (plant: { at: number, id: string, outcome: string, label: string }) => unknown>} */
+const NEWEST_COLUMNS = {
+  Id: ({ id }) => idLink(id),
+  Outcome: ({ outcome }) => outcome,
+  When: ({ at }) => time(at),
+  'By token': ({ label }) => clientText(label),
+};
+
+/** @param {string} id */
+function idLink(id) {
+  return html`<a class="id" href=${`#plants/${id}`}>${id}</a>`;
+}
 
 /** The query of the last search, to go back to it. */
 let lastQuery = '';
@@ -42,109 +52,110 @@ let lastQuery = '';
 /** By the query of a page: that of the page before it. @type {Map<string, string>} */
 const previousPages = new Map();
 
-/**
- * Requests pages of the service until this page is full.
- *
- * @param {string} query
- */
-function useSearch(query) {
-  const [found, setFound] = useState(/** @type {Found | undefined} */ (undefined));
-  // The filter of the search that runs. A search ends when this changes.
-  const running = useRef(/** @type {URLSearchParams | undefined} */ (undefined));
-  const stop = () => {
-    running.current = undefined;
-    setFound(last => last && { ...last, isSearching: false });
-  };
-  useEffect(() => stop, []);
-  const { error, repeat } = useLoad(async () => {
-    if (query === '') return;
-    const filter = new URLSearchParams(query);
-    running.current = filter;
-    setFound(undefined);
-    let textLength = 0;
-    const { revisions: total } = filter.get('id') ? { revisions: null } : await request('plants/count');
-    /** @type {Found} */
-    let result = {
-      plants: [],
-      next: null,
-      isSearching: true,
-      searched: Number(filter.get('searched')),
-      total,
-    };
-    while (result.isSearching && running.current === filter) {
-      const { plants, next, searched } = await request(`plants?${filter}`);
-      const all = [...result.plants, ...plants];
-      for (const { name = '', tag = '' } of plants) textLength += name.length + tag.length;
-      const isFull = all.length >= PAGE_PLANTS || textLength >= PAGE_TEXT_LENGTH;
-      result = { ...result, plants: all, next, isSearching: next !== null && !isFull };
-      result.searched += searched;
-      filter.set('from', next);
-      if (running.current === filter) setFound(result);
-    }
-  });
-  return { found, error, repeat, stop };
+/** @param {{ id: string | undefined, query: string }} props */
+export function Plants({ id, query }) {
+  if (id) return html`<${Timeline} key=${id} id=${id} />`;
+  return html`<${Search} key=${`?${query}`} query=${query} />`;
 }
 
 /** @param {{ query: string }} props */
 function Search({ query }) {
-  const filter = new URLSearchParams(query);
-  const searching = useSearch(query);
-  const { repeat } = searching;
+  const [round, setRound] = useState(0);
   lastQuery = query;
+  const filter = new URLSearchParams(query);
   const search = (/** @type {SubmitEvent} */ event) => {
-    const { texts } = readForm(event);
-    const next = new URLSearchParams();
-    for (const [name, text] of Object.entries(texts)) {
-      // Blanks are part of a name or a tag, but not of an id.
-      const value = name === 'id' ? text.trim() : text;
-      if (value !== '') next.set(name, value);
-    }
+    const { id = '', ...texts } = readForm(event).texts;
+    // Blanks are part of a name or a tag, but not of an id.
+    const fields = Object.entries({ id: id.trim(), ...texts }).filter(([, text]) => text !== '');
     // Without a field, the search finds all plants. The screen itself shows the newest.
-    const text = `${next}` || 'from=';
-    if (text === query) repeat();
-    else location.hash = `plants?${text}`;
+    const next = new URLSearchParams(fields).toString() || 'from=';
+    if (next === query) setRound(round + 1);
+    location.hash = `plants?${next}`;
   };
   return html`
     <form class="fields" role="search" aria-describedby="search-note" onSubmit=${search}>
-      ${FIELDS.map(([name, label]) => html`<div key=${name}><label for=${name}>${label}</label><input id=${name} name=${name} defaultValue=${filter.get(name) ?? ''} autocomplete="off" spellcheck=${false} /></div>`)}
+      ${Object.entries(FIELDS).map(([name, label]) => html`<div><label for=${name}>${label}</label><input id=${name} name=${name} defaultValue=${filter.get(name) ?? ''} autocomplete="off" spellcheck=${false} /></div>`)}
       <button class="main">Search</button>
     </form>
     <p id="search-note" class="note">An empty field does not limit the search, so plants without a tag cannot be searched for. In names, case and accents do not matter; in tags, they do.</p>
-    ${query === '' ? html`<${Newest} />` : html`<${SearchResults} query=${query} state=${searching} />`}`;
-}
-
-/** @param {{ query: string, state: ReturnType<typeof useSearch> }} props */
-function SearchResults({ query, state: { found, error, stop } }) {
-  const filter = new URLSearchParams(query);
-  return html`
-    <${Problem} what="Not searched" error=${error} />
-    <p role="status">${found && !found.isSearching ? resultText(found, filter.get('from')) : error === undefined ? 'Searching …' : ''}</p>
-    ${found?.isSearching ? html`<p class="links"><span>${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button></p>` : null}
-    ${found && html`<${Results} filter=${filter} found=${found} />`}`;
+    ${query === '' ? html`<${Newest} />` : html`<${Results} key=${round} query=${query} />`}`;
 }
 
 /** The plants that this instance stored last. It changes only on request, so that no row moves. */
 function Newest() {
-  const { content, error, repeat } = useLoad(() => request('newest'));
-  /** @type {{ at: number, id: string, outcome: string, label: string }[] | undefined} */
-  const plants = content?.plants;
+  const { content, problem, repeat } = useLoad(() => request('newest'));
+  const count = content?.plants.length ?? 0;
   return html`
     <h2>Newest</h2>
-    <${Problem} what="Not loaded" error=${error} />
-    ${plants && html`<p class="links"><span>${plants.length === 0 ? 'Since its start, this instance has stored no plant.' : `The last ${plants.length} that this instance confirmed since its start.`}</span><button type="button" onClick=${repeat}>Refresh</button></p>`}
-    ${plants?.length ? html`<${Table} caption="Newest plants" columns=${['Id', 'Outcome', 'When', 'By token']} rows=${plants.map(newestRow)} />` : null}`;
+    ${problem}
+    ${content && html`<p class="links"><span>${count === 0 ? 'Since its start, this instance has stored no plant.' : `The last ${count} that this instance confirmed since its start.`}</span><button type="button" onClick=${repeat}>Refresh</button></p>`}
+    ${count > 0 && html`<${Table} name="Newest plants" columns=${NEWEST_COLUMNS} rows=${content.plants} />`}`;
 }
+
+/** @type {Found} */
+const NOTHING = { plants: [], next: null, isSearching: true, searched: 0, total: null };
 
 /**
- * @param {{ at: number, id: string, outcome: string, label: string }} plant
- * @param {number} index
+ * Requests pages of the service until this page is full.
+ *
+ * @param {Record<string, string>} filter
+ * @param {(found: Found) => boolean} onFound returns whether the search goes on
  */
-function newestRow({ at, id, outcome, label }, index) {
-  const cells = [idLink(id), outcome, html`<${Time} at=${at} />`, html`<${Text} text=${label} />`];
-  return { key: String(index), cells };
+async function search(filter, onFound) {
+  const { revisions: total } = filter.id ? { revisions: null } : await request('plants/count');
+  let found = { ...NOTHING, next: filter.from ?? null, searched: Number(filter.searched ?? 0), total };
+  while (onFound(found) && found.isSearching) {
+    const page = await request(`plants?${new URLSearchParams({ ...filter, from: found.next ?? '' })}`);
+    const plants = [...found.plants, ...page.plants];
+    const textLength = plants.reduce((sum, { name = '', tag = '' }) => sum + name.length + tag.length, 0);
+    const isFull = plants.length >= PAGE_PLANTS || textLength >= PAGE_TEXT_LENGTH;
+    const isSearching = page.next !== null && !isFull;
+    found = { plants, next: page.next, isSearching, searched: found.searched + page.searched, total };
+  }
 }
 
-const COUNT = new Intl.NumberFormat();
+/** @param {{ query: string }} props */
+function Results({ query }) {
+  const filter = Object.fromEntries(new URLSearchParams(query));
+  const [found, setFound] = useState(NOTHING);
+  const isStopped = useRef(false);
+  const { problem } = useLoad(() =>
+    search(filter, next => {
+      if (!isStopped.current) setFound(next);
+      return !isStopped.current;
+    }),
+  );
+  const stop = () => {
+    isStopped.current = true;
+    setFound(last => ({ ...last, isSearching: false }));
+  };
+  useEffect(() => stop, []);
+  const { problem: failure, isRunning, run } = useAction();
+  const { plants, next, isSearching, searched } = found;
+  const hasNext = next !== null && !isSearching;
+  const nextPage = new URLSearchParams({ ...filter, from: next ?? '', searched: `${searched}` });
+  if (hasNext) previousPages.set(`${nextPage}`, query);
+  const previousPage = previousPages.get(query);
+  return html`${problem}
+    <p role="status">${problem ? '' : isSearching ? 'Searching …' : resultText(found, filter.from)}</p>
+    ${isSearching && !problem && html`<p class="links"><span>${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button></p>`}
+    ${plants.length > 0 && html`<${Table} name="Plants, by id" columns=${PLANT_COLUMNS} rows=${plants} />`}
+    <p class="links">
+      ${previousPage !== undefined && html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
+      ${hasNext && html`<a href=${`#plants?${nextPage}`}>${plants.length < PAGE_PLANTS ? 'Go on' : 'Next page'}</a>`}
+      ${plants.length > 0 && html`<button type="button" disabled=${isRunning} onClick=${() => run(() => download(filter))}>${isRunning ? 'Downloading …' : 'Download all that match as CSV'}</button>`}
+    </p>
+    ${failure}`;
+}
+
+/** A link cannot send the header of the session. @param {Record<string, string>} filter */
+async function download(filter) {
+  const all = new URLSearchParams({ ...filter, from: '' });
+  const href = URL.createObjectURL(await request(`plants.csv?${all}`, 'GET', undefined, DOWNLOAD_TIMEOUT_MS));
+  Object.assign(document.createElement('a'), { href, download: 'plants.csv' }).click();
+  // Not at once: some browsers read it later.
+  setTimeout(() => URL.revokeObjectURL(href), 60_000);
+}
 
 /**
  * Counted or estimated: plants arrive during a search, so 100 % is only the end.
@@ -152,14 +163,13 @@ const COUNT = new Intl.NumberFormat();
  * @param {Found} found
  */
 function progressText({ plants: { length }, searched, total }) {
-  const share =
-    total === null ? COUNT.format(searched) : `${Math.min(99, Math.floor((searched / total) * 100))} %`;
-  return `${length} found, ${share} read${total === null ? ' revisions' : ''}.`;
+  if (total === null) return `${length} found, ${COUNT.format(searched)} revisions read.`;
+  return `${length} found, ${Math.min(99, Math.floor((searched / total) * 100))} % read.`;
 }
 
 /**
  * @param {Found} found
- * @param {string | null} from
+ * @param {string} [from]
  */
 function resultText(found, from) {
   const { length } = found.plants;
@@ -170,110 +180,52 @@ function resultText(found, from) {
     : `${count} on this page${begin}. So far: ${progressText(found)}`;
 }
 
-/** @param {{ filter: URLSearchParams, found: Found }} props */
-function Results({ filter, found: { plants, next, isSearching, searched } }) {
-  const previousPage = previousPages.get(`${filter}`);
-  const nextPage = new URLSearchParams({
-    ...Object.fromEntries(filter),
-    ...{ from: next ?? '', searched: `${searched}` },
-  });
-  if (next !== null && !isSearching) previousPages.set(`${nextPage}`, `${filter}`);
-  const csv = new URLSearchParams(filter);
-  csv.delete('from');
-  const { error, isRunning, run } = useAction();
-  // A link cannot send the header of the session.
-  const download = async () => {
-    const file = await request(`plants.csv?${csv}`, 'GET', undefined, DOWNLOAD_TIMEOUT_MS);
-    const href = URL.createObjectURL(file);
-    Object.assign(document.createElement('a'), { href, download: 'plants.csv' }).click();
-    // Not at once: some browsers read it later.
-    setTimeout(() => URL.revokeObjectURL(href), 60_000);
-  };
-  return html`
-    ${plants.length === 0 ? null : html`<${Table} caption="Plants, by id" columns=${['Id', 'Name', 'Tag', 'Revision', 'Recorded', 'By token']} rows=${plants.map(plantRow)} />`}
-    <p class="links">
-      ${previousPage === undefined ? null : html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
-      ${next === null || isSearching ? null : html`<a href=${`#plants?${nextPage}`}>${plants.length < PAGE_PLANTS ? 'Go on' : 'Next page'}</a>`}
-      ${plants.length === 0 ? null : html`<button type="button" disabled=${isRunning} onClick=${() => run(download)}>${isRunning ? 'Downloading …' : 'Download all that match as CSV'}</button>`}
-    </p>
-    <${Problem} what="Not downloaded" error=${error} />`;
-}
-
-const DAMAGED = html`<strong>damaged</strong>`;
-
-/** @param {string} id */
-function idLink(id) {
-  return html`<a class="id" href=${`#plants/${id}`}>${id}</a>`;
-}
-
-/** @param {Plant} plant */
-function plantRow({ id, revision, name, tag, recordedAt, recordedBy, isDamaged }) {
-  if (isDamaged) return { key: id, cells: [idLink(id), DAMAGED, '', revision, '', ''] };
-  return {
-    key: id,
-    cells: [
-      idLink(id),
-      html`<${Text} text=${name} />`,
-      html`<${Text} text=${tag} />`,
-      revision,
-      html`<${Time} at=${recordedAt} />`,
-      html`<${Text} text=${recordedBy} />`,
-    ],
-  };
-}
-
 /** @param {{ id: string }} props */
 function Timeline({ id }) {
-  const { content, error } = useLoad(() => request(`revisions?${new URLSearchParams({ id })}`));
+  const { content, problem } = useLoad(() => request(`revisions?${new URLSearchParams({ id })}`));
   /** @type {Plant[]} the latest first */
   const revisions = (content?.revisions ?? []).toReversed();
+  const [latest] = revisions;
   return html`
     <p><a href=${`#plants${lastQuery && `?${lastQuery}`}`}>${lastQuery ? 'Back to the search' : 'Search plants'}</a></p>
     <h2>Plant <span class="id">${id}</span></h2>
-    <${Problem} what="Not shown" error=${error} />
-    ${revisions[0] && html`<p><${Content} ...${revisions[0]} /></p><${Correct} docs=${content.docs} id=${id} plant=${revisions[0]} />`}
-    <ol class="timeline">${revisions.map(
-      (each, index) => html`<li key=${each.revision}>
+    ${problem}
+    ${latest && html`<p>${contentOf(latest)}</p>${correctLink(content.docs, { ...latest, id })}`}
+    ${revisions.map(
+      (each, index) => html`<section class="entry">
         <h3>Revision ${each.revision}${index === 0 ? ' (latest)' : ''}</h3>
-        ${each.isDamaged ? null : html`<p class="note"><${Time} at=${each.recordedAt} /> by token <${Text} text=${each.recordedBy} /></p>`}
-        <${Changes} before=${revisions[index + 1]} after=${each} />
-      </li>`,
-    )}</ol>
-    ${(revisions.at(-1)?.revision ?? 1) > 1 ? html`<p>Older revisions are not shown here. To print all: <code>npx plant-store show ${id}</code></p>` : null}`;
+        ${each.isDamaged || html`<p class="note">${time(each.recordedAt)} by token ${clientText(each.recordedBy)}</p>`}
+        ${changesOf(each, revisions[index + 1])}
+      </section>`,
+    )}
+    ${(revisions.at(-1)?.revision ?? 1) > 1 && html`<p>Older revisions are not shown here. To print all: <code>npx plant-store show ${id}</code></p>`}`;
 }
-
-/** Characters. Browsers limit the length of an address. */
-const CORRECTED_LENGTH_MAX = 50_000;
 
 /**
  * A link to the documentation page with the plant in its form. The fragment is not sent.
  *
- * @param {{ docs: string | null, id: string, plant: Plant }} props
+ * @param {string | null} docs
+ * @param {Plant} plant
  */
-function Correct({ docs, id, plant: { name, tag, isDamaged } }) {
+function correctLink(docs, { id, name, tag, isDamaged }) {
   const plant = encodeURIComponent(JSON.stringify({ id, name, tag }));
   if (docs === null || isDamaged || plant.length > CORRECTED_LENGTH_MAX) return null;
   return html`<p><a href=${`${docs}#plant=${plant}`} target="_blank" rel="noreferrer">Correct this plant</a> <span class="note">opens the form of the documentation; sending it needs a token</span></p>`;
 }
 
 /** @param {Plant} plant */
-function Content({ name, tag, isDamaged }) {
-  if (isDamaged) return DAMAGED;
-  return html`Name: <${Text} text=${name} />, tag: <${Text} text=${tag} />`;
+function contentOf({ name, tag, isDamaged }) {
+  return isDamaged ? DAMAGED : html`Name: ${clientText(name)}, tag: ${clientText(tag)}`;
 }
 
-/** @param {{ before: Plant | undefined, after: Plant }} props without `before`: the first shown */
-function Changes({ before, after }) {
-  if (before === undefined || before.isDamaged || after.isDamaged)
-    return html`<p><${Content} ...${after} /></p>`;
-  const fields = [
-    { what: 'Name', from: before.name, to: after.name },
-    { what: 'Tag', from: before.tag, to: after.tag },
-  ];
-  return fields
-    .filter(({ from, to }) => from !== to)
-    .map(
-      ({ what, from, to }) =>
-        html`<p key=${what}>${what} changed from <del><${Text} text=${from} /></del> to <ins><${Text} text=${to} /></ins></p>`,
-    );
+/**
+ * @param {Plant} after
+ * @param {Plant} [before] undefined: `after` is the first that is shown
+ */
+function changesOf(after, before) {
+  if (before === undefined || before.isDamaged || after.isDamaged) return html`<p>${contentOf(after)}</p>`;
+  const change = (/** @type {string} */ what, /** @type {'name' | 'tag'} */ field) =>
+    before[field] !== after[field] &&
+    html`<p>${what} changed from <del>${clientText(before[field])}</del> to <ins>${clientText(after[field])}</ins></p>`;
+  return [change('Name', 'name'), change('Tag', 'tag')];
 }

@@ -5,7 +5,6 @@ import Plotter from './uplot.js';
 
 const SECOND = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const MINUTE = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
-const SMALLEST_Y_MAX = 1;
 const FONT_PX = 12;
 const FONT = `${FONT_PX}px system-ui, sans-serif`;
 /** Lines differ in color and in pattern, also on paper. */
@@ -21,32 +20,26 @@ export function timeText(second) {
   return SECOND.format(second * 1000);
 }
 
-/** @param {number} look */
-function dashOf(look) {
-  return DASHES[(look + Math.floor(look / COLORS.length)) % DASHES.length] ?? [];
-}
-
 /** A piece of a line, as in the plot. @param {{ look: number }} props */
 export function Swatch({ look }) {
   const style = { color: `var(--${COLORS[look % COLORS.length]})` };
-  return html`<svg class=${`swatch look${look}`} style=${style} width="32" height="4" aria-hidden="true"><path d="M0 2H32" stroke="currentColor" stroke-width="3" stroke-dasharray=${dashOf(look).join(' ')} /></svg>`;
+  return html`<svg class=${`look${look}`} style=${style} width="32" height="8" aria-hidden="true"><path d="M0 3H32" stroke="currentColor" stroke-width="3" stroke-dasharray=${DASHES[look % DASHES.length]} /></svg>`;
 }
 
 /**
  * @typedef {import('./uplot.js').default} UPlot
- * @typedef {{ name: string, look: number }} Line
+ * @typedef {(name: string) => number | null} Sample null: not measured
+ * @typedef {{ title: string, unit: string, seconds: number[], samples: (Sample | undefined)[],
+ *   lines: readonly { name: string, look: number }[], height: number, index: number,
+ *   marks: [second: number, text: string][], isHeld: boolean, text: string,
+ *   onCursor: (second: number | undefined) => void,
+ *   onZoom: (zoom?: [from: number, to: number]) => void }} PlotProps `text` describes the values at
+ *   the index, and `isHeld` tells whether the user chose it
  */
 
-/**
- * @param {{ title: string, unit: string, seconds: number[], lines: readonly Line[],
- *   values: readonly (number | null)[][], height: number, marks: [second: number, text: string][],
- *   index: number, isHeld: boolean, text: string, onCursor: (second: number | undefined) => void,
- *   onZoom: (zoom?: [from: number, to: number]) => void }} props a value is null if nothing was
- *   measured; `text` describes the values at the index, and `isHeld` tells whether the user chose it.
- *   For other lines, give the component another key
- */
+/** @param {PlotProps} props for other lines, give the component another key */
 export function Plot(props) {
-  const { title, seconds, values, height, index, isHeld, text, onCursor, onZoom } = props;
+  const { title, seconds, samples, lines, height, index, isHeld, text, onCursor, onZoom } = props;
   const shown = useRef(props);
   shown.current = props;
   const place = useRef(/** @type {HTMLDivElement | null} */ (null));
@@ -64,8 +57,9 @@ export function Plot(props) {
     };
   }, []);
   useEffect(() => {
-    plotter.current?.setData(/** @type {import('./uplot.js').default.AlignedData} */ ([seconds, ...values]));
-  }, [seconds]);
+    const values = lines.map(({ name }) => samples.map(sample => sample?.(name) ?? null));
+    plotter.current?.setData([seconds, ...values]);
+  }, [samples]);
   useEffect(() => plotter.current && moveCursor(plotter.current, props), [index, isHeld]);
   const last = seconds.length - 1;
   const onKey = (/** @type {KeyboardEvent} */ event) => {
@@ -80,39 +74,36 @@ export function Plot(props) {
   };
   const leave = () => onCursor(undefined);
   // The page does not move when the plot appears.
-  return html`<div ref=${place} class="plot" style=${{ minHeight: `${height}px` }} tabindex="0" role="slider"
+  return html`<div ref=${place} class="note" style=${{ minHeight: `${height}px` }} tabindex="0" role="slider"
     aria-label=${`Time of ${title}`} aria-valuemin="0" aria-valuemax=${last} aria-valuenow=${index} aria-valuetext=${text}
     onKeyDown=${onKey} onBlur=${leave} onMouseMove=${onMove} onMouseLeave=${leave} onDblClick=${() => onZoom()}></div>`;
 }
 
 /**
  * @param {UPlot} plot
- * @param {Parameters<typeof Plot>[0]} shown
+ * @param {PlotProps} shown
  */
 function moveCursor(plot, { seconds, index, isHeld }) {
   plot.setCursor({ left: isHeld ? plot.valToPos(seconds[index] ?? 0, 'x') : -10, top: 0 });
 }
 
 /**
- * Gets a color of the style sheet. uPlot calls it for each drawing, because the user may change
- * between light and dark.
+ * A color of the style sheet. uPlot gets it for each drawing: the user may change light and dark.
  *
  * @param {Element | null | undefined} element
- * @param {'color' | 'borderTopColor'} property
  */
-function color(element, property) {
-  return () => (element ? getComputedStyle(element)[property] : '');
+function color(element) {
+  return () => (element ? getComputedStyle(element).color : '');
 }
 
 /**
  * @param {HTMLElement} root
- * @param {{ current: Parameters<typeof Plot>[0] }} shown
+ * @param {{ current: PlotProps }} shown
  * @returns {import('./uplot.js').default.Options}
  */
 function plotOptions(root, shown) {
   const { lines, unit, height } = shown.current;
-  const axis = { stroke: color(root, 'color'), font: FONT, ticks: { show: false } };
-  const grid = { stroke: color(root, 'borderTopColor'), width: 1 };
+  const axis = { stroke: color(root), font: FONT, ticks: { show: false } };
   /** @param {UPlot} plot */
   const onSelect = plot => {
     const { left, width } = plot.select;
@@ -130,25 +121,25 @@ function plotOptions(root, shown) {
       // The cursor stays at its time, not below the pointer: its values stay.
       setScale: [plot => moveCursor(plot, shown.current)],
     },
-    scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, SMALLEST_Y_MAX)] } },
+    scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] } },
     axes: [
       {
         ...{ ...axis, grid: { show: false }, size: 30, space: 70 },
-        incrs: [5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200],
         values: (_plot, splits, _axis, _space, seconds) =>
           splits.map(second => (seconds < 60 ? SECOND : MINUTE).format(second * 1000)),
       },
       {
-        ...{ ...axis, grid, size: 56, space: 26, label: unit, labelFont: FONT, labelSize: 18 },
+        ...{ ...axis, grid: { stroke: axis.stroke, width: 0.25 }, size: 56, space: 26 },
+        ...{ label: unit, labelFont: FONT, labelSize: 18 },
         values: (_plot, splits) => splits.map(numberText),
       },
     ],
     series: [
       {},
       ...lines.map(({ look }) => {
-        const stroke = color(root.parentElement?.querySelector(`.look${look}`), 'color');
+        const stroke = color(root.parentElement?.querySelector(`.look${look}`));
         const points = { show: false, size: 5, fill: stroke, filter: lonePoints };
-        return { stroke, width: 2, points, dash: dashOf(look) };
+        return { stroke, width: 2, points, dash: DASHES[look % DASHES.length] ?? [] };
       }),
     ],
   };
@@ -177,11 +168,10 @@ function drawMarks({ ctx, bbox, valToPos }, marks, style) {
 /**
  * A value between two empty seconds has no line, so it is drawn as a point.
  *
- * @param {UPlot} plot
- * @param {number} series
+ * @type {import('./uplot.js').default.Series.Points.Filter}
  */
-function lonePoints(plot, series) {
-  const values = plot.data[series] ?? [];
-  const isEmpty = (/** @type {number} */ index) => (values[index] ?? null) === null;
-  return [...values.keys()].filter(index => !isEmpty(index) && isEmpty(index - 1) && isEmpty(index + 1));
-}
+const lonePoints = ({ data }, series) => {
+  const isEmpty = (/** @type {number} */ index) => (data[series]?.[index] ?? null) === null;
+  const indices = [...data[0].keys()];
+  return indices.filter(index => !isEmpty(index) && isEmpty(index - 1) && isEmpty(index + 1));
+};

@@ -1,5 +1,5 @@
 // The screen Rejected. It shows texts of clients only as text: templates never insert markup.
-import { escaped, numberText, Problem, Text, Time } from './display.js';
+import { clientText, escaped, numberText, time } from './display.js';
 import { html, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
 
@@ -13,83 +13,65 @@ const INTERVAL_MS = 2_000;
  */
 
 export function RejectedRequests() {
-  const { content, error, repeat } = useLoad(() => request('rejected'), INTERVAL_MS);
+  const { content, problem, repeat } = useLoad(() => request('rejected'), INTERVAL_MS);
   // Nothing moves while the user reads: what is new is shown on request.
   const [shown, setShown] = useState(/** @type {typeof content} */ (undefined));
   const [filter, setFilter] = useState('');
-  const { error: problem, run } = useAction();
-  if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
+  const { problem: failure, run } = useAction();
+  if (content === undefined) return problem;
   // A service that was restarted begins at 0.
   const current = shown && shown.count > 0 && shown.count <= content.count ? shown : content;
   if (current !== shown) setShown(current);
-  const { count, groups } = current;
-  const added = content.count - count;
+  const added = content.count - current.count;
   const isOn = content.bodiesUntil !== null;
   const toggle = () => run(() => request('rejected', 'POST', { isOn: !isOn }).then(repeat));
-  const found = groups.filter((/** @type {Group} */ each) => isFound(each, filter.toLowerCase()));
+  const found = current.groups.filter((/** @type {Group} */ { error, name, label, address }) =>
+    [error, name, label, address].join(' ').toLowerCase().includes(filter.toLowerCase()),
+  );
   return html`
     <p>All requests that were rejected since the start, in groups of the same error, token and address. In memory only.</p>
     <div class="links">
-      <span role="status">${isOn ? html`Bodies are recorded until <${Time} at=${content.bodiesUntil} />` : 'Bodies are not recorded'}</span>
+      <span role="status">${isOn ? html`Bodies are recorded until ${time(content.bodiesUntil)}` : 'Bodies are not recorded'}</span>
       <button type="button" onClick=${toggle}>${isOn ? 'Stop and forget them' : 'Record bodies for an hour'}</button>
     </div>
-    <${Problem} what="Not changed" error=${problem} />
-    <${Problem} what="Not updated" error=${error} />
+    ${failure}${problem}
     <div class="fields">
       <div><label for="filter">Filter by error, token or address</label><input id="filter" value=${filter} onInput=${(/** @type {{ currentTarget: HTMLInputElement }} */ event) => setFilter(event.currentTarget.value)} autocomplete="off" spellcheck=${false} /></div>
       <button type="button" class=${added === 0 ? '' : 'main'} onClick=${() => setShown(content)}>${added === 0 ? 'Nothing new' : `Show ${added} new`}</button>
     </div>
-    <h2 class="hidden">Groups, the newest first</h2>
-    ${found.length > 0 ? null : html`<p class="note">${count === 0 ? 'No request was rejected.' : 'No group matches the filter.'}</p>`}
-    ${found.map((/** @type {Group} */ each) => html`<${GroupEntry} key=${each.key} group=${each} />`)}`;
+    <h2>Groups, the newest first</h2>
+    ${found.length > 0 ? null : html`<p class="note">${current.count === 0 ? 'No request was rejected.' : 'No group matches the filter.'}</p>`}
+    ${found.map((/** @type {Group} */ each) => html`<${GroupEntry} key=${each.key} ...${{ ...each, group: each.key }} />`)}`;
 }
 
-/**
- * @param {Group} group
- * @param {string} text in lower case
- */
-function isFound({ error, name, label, address = '' }, text) {
-  return `${error} ${name} ${label ?? ''} ${address}`.toLowerCase().includes(text);
-}
-
-/** @param {{ group: Group }} props */
-function GroupEntry({ group: { key, error, status, name, label, address, count, firstAt, lastAt } }) {
+/** @param {Omit<Group, 'key'> & { group: string }} props */
+function GroupEntry({ group, error, status, name, label, address, count, firstAt, lastAt }) {
   const [isOpen, setIsOpen] = useState(false);
-  const token =
-    label === null
-      ? 'no known token'
-      : html`${status === 401 ? 'expired or revoked token' : 'token'} <${Text} text=${label} />`;
+  const kind = status === 401 ? 'expired or revoked token' : 'token';
   return html`<details class="entry" onToggle=${(/** @type {{ currentTarget: HTMLDetailsElement }} */ event) => setIsOpen(event.currentTarget.open)}>
-    <summary><strong>${error} ${name}</strong>, ${token}, ${address === undefined ? 'other senders' : html`from <code>${address}</code>`}: <strong>${numberText(count)}</strong> <span class="note">${count === 1 ? html`at <${Time} at=${lastAt} />` : html`from <${Time} at=${firstAt} /> to <${Time} at=${lastAt} />`}</span></summary>
-    ${isOpen ? html`<${Examples} group=${key} />` : null}
+    <summary><strong>${error} ${name}</strong>, ${label === null ? 'no known token' : html`${kind} ${clientText(label)}`}, ${address === undefined ? 'other senders' : html`from <code>${address}</code>`}: <strong>${numberText(count)}</strong> <span class="note">${count === 1 ? 'at' : html`from ${time(firstAt)} to`} ${time(lastAt)}</span></summary>
+    ${isOpen && html`<${Examples} group=${group} />`}
   </details>`;
 }
 
 /** @param {{ group: string }} props */
 function Examples({ group }) {
-  const { content, error } = useLoad(() =>
+  const { content, problem } = useLoad(() =>
     request(`rejected/examples?${new URLSearchParams({ key: group })}`),
   );
   /** @type {Example[] | undefined} */
   const examples = content?.examples;
-  return html`<${Problem} what="Not loaded" error=${error} />
-    ${examples?.length === 0 ? html`<p class="note">The service no longer has an example.</p>` : null}
-    ${examples?.map((each, index) => html`<${ExampleEntry} key=${index} example=${each} />`)}`;
+  if (examples?.length === 0) return html`<p class="note">The service no longer has an example.</p>`;
+  return html`${problem}${examples?.map(
+    ({ at, message, requestLine, contentType, body, bodyBytes, isCut, faultAt }) => html`
+    <p>${time(at)}: <span class="text">${message}</span></p>
+    <p class="note">Request ${clientText(requestLine)}, Content-Type ${clientText(contentType)}, body of ${numberText(bodyBytes)} bytes${body === null ? '' : isCut ? '; its beginning:' : ':'}</p>
+    ${body !== null && (faultAt === null ? html`<pre>${escaped(body)}</pre>` : markedBody(body, faultAt))}`,
+  )}`;
 }
 
-/** @param {{ example: Example }} props */
-function ExampleEntry({
-  example: { at, message, requestLine, contentType, body, bodyBytes, isCut, faultAt },
-}) {
-  const note = body === null ? '' : isCut ? '; its beginning:' : ':';
-  return html`<p><${Time} at=${at} />: <span class="text">${message}</span></p>
-    <p class="note">Request <${Text} text=${requestLine} />, Content-Type <${Text} text=${contentType} />, body of ${numberText(bodyBytes)} bytes${note}</p>
-    ${body === null ? null : html`<${Body} body=${body} faultAt=${faultAt} />`}`;
-}
-
-/** @param {{ body: string, faultAt: number | null }} props */
-function Body({ body, faultAt }) {
-  if (faultAt === null) return html`<pre>${escaped(body)}</pre>`;
+/** @param {string} body @param {number} faultAt */
+function markedBody(body, faultAt) {
   const [fault = ''] = body.slice(faultAt);
   const place = fault === '' ? 'the end' : `character ${faultAt + 1}`;
   return html`<pre>${escaped(body.slice(0, faultAt))}<mark>${escaped(fault) || '(end)'}</mark>${escaped(body.slice(faultAt + fault.length))}</pre><p>The fault is marked: ${place} of the text.</p>`;

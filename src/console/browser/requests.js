@@ -1,16 +1,11 @@
 // Requests to the service, and what the page does when they fail.
-import { useEffect, useState } from './preact.js';
+import { html, useEffect, useState } from './preact.js';
 
 const RESPONSE_TIMEOUT_MS = 20_000;
 const RETRY_INTERVAL_MS = 2_000;
 
-/**
- * The app sets this listener. Only `useLoad` reports a lost connection, because it tries again.
- *
- * @typedef {'connected' | 'lost' | 'signed out'} Connection
- * @type {{ onChange: (connection: Connection) => void }}
- */
-export const connection = { onChange: () => {} };
+/** The app sets this listener. */
+export const session = { onChange: (/** @type {boolean} */ _isSignedIn) => {} };
 
 /** Of the half of the secret that is in no cookie. A proxy may serve several consoles, by path. */
 const SECRET_KEY = `plant_store_console ${location.pathname}`;
@@ -19,32 +14,21 @@ const SECRET_KEY = `plant_store_console ${location.pathname}`;
 export async function signIn(code) {
   const { secret } = await request('session', 'POST', { code });
   localStorage.setItem(SECRET_KEY, secret);
+  session.onChange(true);
 }
 
 export async function signOut() {
   await request('session', 'DELETE');
   localStorage.removeItem(SECRET_KEY);
+  session.onChange(false);
 }
 
-/** A response with an error, or no response (status 0). The message is for the user. */
-export class RequestError extends Error {
-  /**
-   * @param {number} status
-   * @param {string} message
-   */
-  constructor(status, message) {
-    super(message);
-    this.status = status;
-  }
-}
-
-/** Reads it each time, as another tab may have signed in or out. */
-function storedSecret() {
-  try {
-    return localStorage.getItem(SECRET_KEY) ?? '';
-  } catch {
-    throw new RequestError(403, 'this browser lets the page store nothing; allow its cookies and site data');
-  }
+/**
+ * @param {number} status 0: no response
+ * @param {string} message for the user
+ */
+function requestError(status, message) {
+  return Object.assign(new Error(message), { status });
 }
 
 /**
@@ -58,10 +42,11 @@ function storedSecret() {
  * @throws {RequestError}
  */
 export async function request(path, method = 'GET', body = undefined, timeoutMs = RESPONSE_TIMEOUT_MS) {
-  const secret = storedSecret();
   let response;
   let content;
   try {
+    // Another tab may have signed in or out.
+    const secret = localStorage.getItem(SECRET_KEY) ?? '';
     response = await fetch(`api/${path}`, {
       method,
       headers: { 'Content-Type': 'application/json', 'Plant-Store-Console': secret },
@@ -71,26 +56,41 @@ export async function request(path, method = 'GET', body = undefined, timeoutMs 
     });
     if (response.headers.has('Content-Disposition')) content = await response.blob();
     else if (response.status !== 204) content = await response.json();
-  } catch {
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'SecurityError')
+      throw requestError(403, 'this browser lets the page store nothing; allow its cookies and site data');
     // A proxy without a running service may send a page of its own, which is not JSON.
-    throw new RequestError(0, 'no response from the service; try again');
+    const advice = method === 'GET' ? 'try again' : 'it may or may not have done this';
+    throw requestError(0, `no response from the service; ${advice}`);
   }
-  if (response.status === 401) connection.onChange('signed out');
-  if (!response.ok) throw new RequestError(response.status, content.message);
+  if (response.status === 401) session.onChange(false);
+  if (!response.ok) throw requestError(response.status, content.message);
   return content;
+}
+
+/** @typedef {ReturnType<typeof requestError>} RequestError */
+
+/**
+ * @param {string} what
+ * @param {Error | undefined} error
+ */
+function problemOf(what, error) {
+  return (
+    error && html`<p class="verdict" data-state="not ready" role="alert">${`${what}: ${error.message}.`}</p>`
+  );
 }
 
 /**
  * Loads content, once or repeatedly while the page is visible. Tries again while there is no
- * response.
+ * response. For other content, give the component another key.
  *
- * @param {() => Promise<any>} load to load something else, give the component another key
+ * @param {() => Promise<any>} load
  * @param {number} [intervalMs]
- * @returns {{ content: any, error: RequestError | undefined, repeat: () => void }} the content of
- *   the last success, and the error of the last load
  */
 export function useLoad(load, intervalMs) {
-  const [loaded, setLoaded] = useState({ content: undefined, error: undefined });
+  const [{ content, error }, setLoaded] = useState(
+    /** @type {{ content?: any, error?: RequestError | undefined }} */ ({}),
+  );
   const [count, setCount] = useState(0);
   useEffect(() => {
     let isCurrent = true;
@@ -102,10 +102,9 @@ export function useLoad(load, intervalMs) {
         );
         if (!isCurrent) return;
         const status = result.error?.status;
-        // The app shows a lost connection and the end of a session.
+        // The banner shows a lost connection, and the app the end of a session.
         if (status === 0 || status === 401) result.error = undefined;
         setLoaded(previous => ({ ...previous, ...result }));
-        if (status !== 401) connection.onChange(status === 0 ? 'lost' : 'connected');
         const delay = status === 0 ? RETRY_INTERVAL_MS : intervalMs;
         if (delay === undefined) return;
         do await new Promise(resolve => setTimeout(resolve, delay));
@@ -117,22 +116,21 @@ export function useLoad(load, intervalMs) {
       isCurrent = false;
     };
   }, [count]);
-  return { ...loaded, repeat: () => setCount(previous => previous + 1) };
+  const problem = problemOf(content === undefined ? 'Not loaded' : 'Not updated', error);
+  /** Content of the last success, and the problem of the last load. */
+  return { content, problem, repeat: () => setCount(previous => previous + 1) };
 }
 
 /**
  * The state of an action that the user starts.
  *
  * @param {RequestError} [initialError]
- * @returns {{ error: RequestError | undefined, isRunning: boolean,
- *   run: (action: () => Promise<void>) => Promise<void> }} the error of the last action
  */
 export function useAction(initialError) {
-  const [state, setState] = useState({ error: initialError, isRunning: false });
+  const [{ error, isRunning }, setState] = useState({ error: initialError, isRunning: false });
   const run = async (/** @type {() => Promise<void>} */ action) => {
-    setState(({ error }) => ({ error, isRunning: true }));
-    const error = await action().catch(cause => cause);
-    setState({ error, isRunning: false });
+    setState({ error, isRunning: true });
+    setState({ error: await action().catch(cause => cause), isRunning: false });
   };
-  return { ...state, run };
+  return { error, problem: problemOf('Failed', error), isRunning, run };
 }

@@ -1,7 +1,9 @@
+import type { Outcome } from '../contract/plant.ts';
 import { type HttpResponse, isErrorName, isOutcome, type ReceivedRequest } from '../http/response.ts';
 import type { LabelOf } from './rejected-requests.ts';
 
 const SHOWN_MAX = 8;
+const NEWEST_MAX = 200;
 const INTERVAL_MS = 10_000;
 /** Intervals of the last minute. */
 const INTERVALS = 6;
@@ -11,8 +13,12 @@ type Counts = Map<number, { plants: number; errors: number }>;
 
 const none = () => ({ plants: 0, errors: 0 });
 
-/** Who sent in the last minute, and when each token was last used since the start. */
-export class Senders {
+/**
+ * The last plants that this instance confirmed, who sent in the last minute, and when each token was
+ * last used since the start. In memory only.
+ */
+export class Activity {
+  readonly #newest: { at: number; id: string; outcome: Outcome; tokenId: number | undefined }[] = [];
   /** By token id; ms since 1970. The store has only the day. */
   readonly lastUses = new Map<number, number>();
   /** The newest interval is first. */
@@ -20,14 +26,25 @@ export class Senders {
   #startedAt = performance.now();
 
   /** The service calls it with every response. */
-  observe({ result }: Omit<HttpResponse, 'body'>, received: ReceivedRequest | undefined): void {
+  observe({ result, headers }: Omit<HttpResponse, 'body'>, received: ReceivedRequest | undefined): void {
     const tokenId = received?.tokenId;
+    if (isOutcome(result)) {
+      const id = headers[headers.indexOf('Plant-Id') + 1]!;
+      this.#newest.push({ at: Date.now(), id, outcome: result, tokenId });
+      if (this.#newest.length > NEWEST_MAX) this.#newest.shift();
+    }
     if (tokenId === undefined) return;
     if (result !== 'tokenRejected') this.lastUses.set(tokenId, Date.now());
     this.#advance();
     const counts = this.#intervals[0]!.getOrInsertComputed(tokenId, none);
     if (isOutcome(result)) counts.plants++;
     else if (isErrorName(result)) counts.errors++;
+  }
+
+  /** The newest plants first. */
+  newest(labelOf: LabelOf) {
+    const plants = this.#newest.toReversed();
+    return plants.map(({ tokenId = 0, ...plant }) => ({ ...plant, label: labelOf(tokenId) }));
   }
 
   /** The busiest tokens first, with means of plants and errors per second. */
