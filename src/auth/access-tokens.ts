@@ -1,4 +1,5 @@
 import { type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { withoutTokens } from '../contract/bearer-token.ts';
 import { readJson, readToEnd } from '../contract/json-reader.ts';
 import { SUBJECT_LABEL_LENGTH_MAX, TOKEN_EXPIRY_MS_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type NewStoredToken, type StoredToken } from '../contract/stored-token.ts';
@@ -22,18 +23,22 @@ const REJECTED_MS_MAX = 1_000;
 /** With more tokens in the store, new subjects are rejected: every service holds all in memory. */
 const STORED_TOKENS_MAX = 10_000;
 
-/** The state of the service names a row that could not be stored for this time. */
+/** How long operators see that a row could not be stored. */
 const UNSTORED_SHOWN_MS = 10_000;
 const UNSTORED =
   'access tokens of new subjects get 503 responses, because the service cannot store a row for each';
 
 interface Verification {
-  /** The hash of the row of the subject; undefined: the token is rejected. */
+  /** The hash of the row of the subject; undefined: rejected; `unavailable`: not checked. */
   subjectHash: string | undefined | 'unavailable';
   /** Why it was rejected or could not be checked. */
   failure?: unknown;
   /** Ms since 1970. */
   validUntil: number;
+}
+
+interface Store {
+  createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
 }
 
 export type AccessTokens = ReturnType<typeof openAccessTokens>;
@@ -51,52 +56,34 @@ export type AccessTokens = ReturnType<typeof openAccessTokens>;
 export function openAccessTokens(
   settings: OpenIdSettings,
   tokens: TokenCache,
-  store: { createToken(token: NewStoredToken): Promise<StoredToken | undefined> },
+  store: Store,
   onFailure: (message: string) => (cause: unknown, request?: TracedRequest) => void,
 ) {
   const onRejected = onFailure('an access token was not accepted');
+  const onUnchecked = onFailure('an access token could not be checked, or its subject not be stored');
   const option = settings.jwks === undefined ? 'issuer' : 'jwks';
   const onUnread = onFailure(`the keys of the OpenID provider cannot be read; check --oidc-${option}`);
   const keys = openProviderKeys(settings, onUnread);
-  /** By the SHA-256 of the token. */
-  const verified = new Map<string, Verification>();
+  const rows = subjectRows(tokens, store);
+  /** By the SHA-256 of the token. Rejected ones are apart, so that guesses push out no valid one. */
+  const [verified, rejected] = [new Map<string, Verification>(), new Map<string, Verification>()];
   const pending = new Map<string, Promise<Verification>>();
-  /** When a row could not be stored; ms, on the monotonic clock. */
-  let unstoredAt = Number.NEGATIVE_INFINITY;
-  /** Settles when the latest row is stored. */
-  let stored: Promise<unknown> = Promise.resolve();
-
-  const storeSubject = async (hash: string, label: string): Promise<void> => {
-    if (tokens.get(hash)) return;
-    if (tokens.size >= STORED_TOKENS_MAX)
-      throw new Error(`a new subject is rejected: the store has ${STORED_TOKENS_MAX} tokens`);
-    // Another instance may have made the row. Then it is returned as it is, perhaps revoked.
-    const row = await store.createToken({ hash, label, createdAt: Date.now(), expiresAt: null });
-    if (row === undefined) throw new Error(`another token has the label ${label}`);
-    tokens.add(row);
-  };
   const verifyNow = async (token: string): Promise<Verification> => {
     let isGenuine = false;
     try {
       const { label, expiresAt } = await verifiedSubject(token, keys.keyOf, settings);
       isGenuine = true;
       const subjectHash = hashToken(label);
-      if (!tokens.get(subjectHash)) {
-        // One at a time: on SQLite, each row is a commit between those of plants.
-        stored = stored.catch(() => {}).then(() => storeSubject(subjectHash, label));
-        await stored;
-      }
+      await rows.store(subjectHash, label);
       return { subjectHash, validUntil: Math.min(expiresAt, Date.now() + VERIFIED_MS_MAX) };
     } catch (cause) {
-      // The errors of jose have the claims, and their messages may quote the token.
-      const failure = isGenuine ? cause : new Error((cause as Error).message.slice(0, 200));
-      if (isGenuine) unstoredAt = performance.now();
+      const failure = isGenuine ? cause : new Error(shownMessage((cause as Error).message));
       const subjectHash = isGenuine || cause instanceof KeysUnavailable ? 'unavailable' : undefined;
       return { subjectHash, failure, validUntil: Date.now() + REJECTED_MS_MAX };
     }
   };
   const cached = (tokenHash: string): Verification | undefined => {
-    const verification = verified.get(tokenHash);
+    const verification = verified.get(tokenHash) ?? rejected.get(tokenHash);
     return verification && Date.now() < verification.validUntil ? verification : undefined;
   };
   /** Verifies an access token and makes the row of its subject. It never throws. */
@@ -106,20 +93,23 @@ export function openAccessTokens(
     if (known && (known.failure || tokens.get(known.subjectHash!))) return known;
     return pending.getOrInsertComputed(tokenHash, async () => {
       const verification = await verifyNow(token);
-      if (verified.size >= VERIFIED_TOKENS_MAX) verified.clear();
-      verified.set(tokenHash, verification);
+      const cache = verification.failure === undefined ? verified : rejected;
+      if (cache.size >= VERIFIED_TOKENS_MAX) cache.clear();
+      for (const each of [verified, rejected]) each.delete(tokenHash);
+      cache.set(tokenHash, verification);
       pending.delete(tokenHash);
       return verification;
     });
   };
   return {
     verify,
-    /** @returns the hash of the row of the subject, if the token was verified a short time ago */
+    /** As {@link verify}, but only from the cache; undefined: not in it, or rejected. */
     cachedSubjectHash: (tokenHash: string) => cached(tokenHash)?.subjectHash,
     /** For a request that gets its response now: the log gets the failed check. */
     async subjectHash(token: string, request: TracedRequest): Promise<Verification['subjectHash']> {
       const { subjectHash, failure } = await verify(token);
-      if (failure !== undefined) onRejected(failure, request);
+      // Each has its own limit of lines: guesses do not hide why good tokens get 503.
+      if (failure !== undefined) (subjectHash === undefined ? onRejected : onUnchecked)(failure, request);
       return subjectHash;
     },
     /** Logs the rejection if the row is that of a subject. */
@@ -129,9 +119,42 @@ export function openAccessTokens(
     },
     /** Why valid tokens get 503 responses, for operators; undefined: they do not. */
     fault(): string | undefined {
-      return performance.now() - unstoredAt < UNSTORED_SHOWN_MS ? UNSTORED : keys.fault();
+      return rows.failedAgo() < UNSTORED_SHOWN_MS ? UNSTORED : keys.fault();
     },
     [Symbol.dispose]: () => keys[Symbol.dispose](),
+  };
+}
+
+/** The rows of subjects. They are stored one at a time: on SQLite, each is a commit between those of plants. */
+function subjectRows(tokens: TokenCache, store: Store) {
+  let latest: Promise<unknown> = Promise.resolve();
+  /** Of the latest failure; `at` is in ms, on the monotonic clock. */
+  let failed = { cause: undefined as unknown, at: Number.NEGATIVE_INFINITY };
+  const storeNow = async (hash: string, label: string, since: number): Promise<void> => {
+    if (tokens.get(hash)) return;
+    // Those that waited while the store failed do not each wait for it.
+    if (since < failed.at) throw failed.cause;
+    if (tokens.size >= STORED_TOKENS_MAX)
+      throw new Error(`a new subject is rejected: the store has ${STORED_TOKENS_MAX} tokens`);
+    // Another instance may have made the row. Then it is returned as it is, perhaps revoked.
+    const row = await store.createToken({ hash, label, createdAt: Date.now(), expiresAt: null });
+    if (row === undefined) throw new Error(`another token has the label ${label}`);
+    tokens.add(row);
+  };
+  return {
+    async store(hash: string, label: string): Promise<void> {
+      if (tokens.get(hash)) return;
+      const since = performance.now();
+      latest = latest.catch(() => {}).then(() => storeNow(hash, label, since));
+      try {
+        await latest;
+      } catch (cause) {
+        failed = { cause, at: performance.now() };
+        throw cause;
+      }
+    },
+    /** Ms since the latest failure. */
+    failedAgo: () => performance.now() - failed.at,
   };
 }
 
@@ -165,4 +188,15 @@ function rejectRepeatedMembers(text: string): void {
     names.add(name);
   });
   if (readToEnd(reading) !== undefined) throw new Error('a part is not JSON');
+}
+
+/**
+ * The messages of jose quote the token of anybody. Also a copy, so that the token can be freed: a
+ * slice of a long text would hold it.
+ */
+function shownMessage(message: string): string {
+  const text = Buffer.from(message.slice(0, 200))
+    .toString()
+    .replace(/[^ -~]/g, '?');
+  return withoutTokens(text);
 }

@@ -34,8 +34,9 @@ export function openProviderKeys(settings: OpenIdSettings, onError: (cause: unkn
   const read = (): Promise<void> => {
     reading ??= readKeys(settings)
       .then(found => {
-        keys = createLocalJWKSet(found);
+        const usable = createLocalJWKSet(found);
         if (found.keys.length === 0) throw new Error('the provider has no keys');
+        keys = usable;
         readAt = Date.now();
         failingSince = undefined;
       })
@@ -66,6 +67,8 @@ export function openProviderKeys(settings: OpenIdSettings, onError: (cause: unkn
       return await keys(header, token).catch(async error => {
         if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
         await readOnDemand();
+        // The token may have a new key.
+        if (failingSince !== undefined) throw new KeysUnavailable('the key of the token is unknown');
         return await keys(header, token);
       });
     }) satisfies JWTVerifyGetKey,

@@ -11,12 +11,12 @@ type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;
 let allReservedBytes = 0;
 
 /**
- * Reads the body of a request: sends 100 (Continue) if expected, then reads. It settles before or
- * when the response closes.
+ * Sends 100 (Continue) if it is expected, and reads the body. It settles before or when the
+ * response closes.
  *
  * The body has a share of the memory for all long bodies until the operating system has the
- * response, which is about as long as the body. A short body always fits. A longer one reserves its
- * Content-Length before it is read. A chunked one reserves twice the received bytes as it grows. If
+ * response. A response is about as long as its body. A short body always fits. A longer one reserves
+ * its Content-Length before it is read. A chunked one reserves twice the received bytes as it grows. If
  * that does not fit, it releases all, so that some of many growing bodies fit.
  */
 export function readRequestBody(

@@ -9,7 +9,7 @@ import { DAMAGE_WARNING, type KnownDamage } from './known-damage.ts';
 import type { Metrics } from './metrics.ts';
 import { failureLog, type ServiceLog } from './rate-limited-log.ts';
 
-/** On a nearly full disk, some commits fail between others. Operators must see it. */
+/** How long a failed commit is shown: on a nearly full disk, only some commits fail. */
 const FAILURE_SHOWN_MS = 10_000;
 
 /**

@@ -69,7 +69,7 @@ export function readinessOf(state: ServiceState) {
   return { status: 'ready', ...(failing.length > 0 && { warnings: failing.map(textOf) }), ...common };
 }
 
-/** Checks without which no plant is stored. So is `commits` after a while. */
+/** If one of these fails, no plant is stored. `commits` joins them after a while. */
 const DECISIVE = ['shutdown', 'store', 'tokens'];
 
 /** What `/readyz`, the command `health` and the page for operators say first. */
@@ -105,7 +105,7 @@ function checksOf(state: ServiceState): Check[] {
   };
   /** @param failure its cause, and after a semicolon what to do, if that is known */
   const checkStore = (name: string, isFailing: boolean, fault: string, failure: string, detail: string) => {
-    const [cause, advice = `check ${part}`] = failure.split('; ', 2);
+    const [, cause = failure, advice = `check ${part}`] = /^(.*?); (.*)$/s.exec(failure) ?? [];
     const storeAdvice = isDiskFull ? DISK_ADVICE : `${advice}; the log of the service has the details`;
     check(name, isFailing && `${full}${fault} and plants get 503 responses: ${cause}`, detail, storeAdvice);
   };
@@ -119,7 +119,7 @@ function checksOf(state: ServiceState): Check[] {
   const failed = state.commits.failure();
   const commitsFail = failed !== undefined || state.commits.failingMs() > 0;
   // Other checks may only know that they wait, for example for a lock that made the commits fail.
-  const known = commitsFail ? shownFailure(failed) : undefined;
+  const known = failed === undefined ? undefined : shownFailure(failed);
   checkStore('store', failure !== '', 'the store cannot be used,', known ?? failure, 'the store can be used');
   checkStore(
     'tokens',
@@ -128,7 +128,7 @@ function checksOf(state: ServiceState): Check[] {
     known ?? shownFailure(state.tokens.failure),
     `${state.tokens.size} tokens are cached and current`,
   );
-  checkStore('commits', commitsFail, 'commits fail,', known ?? '', 'commits succeed');
+  checkStore('commits', commitsFail, 'commits fail,', shownFailure(failed), 'commits succeed');
   check('damage', state.isDamaged && DAMAGE.fault, 'no damage of the store is known', DAMAGE.advice);
   // A full disk is already the reason why commits fail.
   const isNearlyFull = diskBytes !== 0 && freeBytes < DISK_FREE_BYTES_MIN && !(isDiskFull && commitsFail);
@@ -168,6 +168,6 @@ function rejectionFault({ rejected, confirmed, most }: ServiceState['rates']): s
   if (rejected <= REJECTED_PER_SECOND_MAX && !isMost) return false;
   const { number, message } = ERRORS[most];
   const [reason] = message.split(';');
-  const stored = confirmed < rejected / 4 ? ', and hardly any plant is stored' : '';
+  const stored = confirmed < rejected / 4 ? ', and few plants are stored' : '';
   return `about ${Number(rejected.toPrecision(1))} requests per second are rejected, most often with the error ${number} (${reason})${stored}`;
 }

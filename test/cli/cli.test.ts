@@ -70,7 +70,7 @@ const STORE_COMMANDS = [
   'stats',
 ];
 const FOLDER_ADVICE =
-  /cannot be opened .*; does the folder exist, and may this user write to it and to the file\?$/;
+  /cannot be opened .*; check that the folder exists, and that this user may write to it and to the file$/;
 const ADDRESSES = ['65536', ':', '127.0.0.1:65536', '::1:8080', '8080:', ''];
 const NEWER = /newer\.db was written by a newer plant-store .*; use that one$/;
 const MISSING = /there is no plant store at .*missing\.db; name an existing one with --database; /;

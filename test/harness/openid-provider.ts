@@ -51,7 +51,7 @@ export async function startProvider(): Promise<HandMadeProvider> {
         ...claims,
       })
         .setProtectedHeader({ alg: alg!, kid: kid!, typ: 'at+jwt', ...header })
-        .sign(privateKey, { crit: { 'urn:unknown': true } }),
+        .sign(privateKey, { crit: Object.fromEntries(Object.keys(header ?? {}).map(name => [name, true])) }),
   };
   return provider;
 }

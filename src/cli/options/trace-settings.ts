@@ -1,7 +1,7 @@
 import querystring from 'node:querystring';
 import { VERSION } from '../../version.ts';
 
-/** The forms of the environment variables of OpenTelemetry. A header field must be plain ASCII. */
+/** Valid values, where they are checked. A header field must be plain ASCII. */
 const FORMS = {
   OTEL_EXPORTER_OTLP_ENDPOINT: /^https?:\/\/[^@?#\s]+$/,
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: /^https?:\/\/[^@#\s]+$/,
@@ -18,7 +18,8 @@ const FORMS = {
 export function readTraceSettings(env: NodeJS.ProcessEnv, warn: (message: string) => void) {
   const read = (name: keyof typeof FORMS): string => {
     const text = env[name] ?? '';
-    if (text === '' || FORMS[name].test(text)) return text;
+    const isUrl = !name.endsWith('ENDPOINT') || URL.canParse(text);
+    if (text === '' || (FORMS[name].test(text) && isUrl)) return text;
     // Its value may be a secret.
     warn(`${name} is invalid, so it is ignored`);
     return '';
@@ -27,7 +28,8 @@ export function readTraceSettings(env: NodeJS.ProcessEnv, warn: (message: string
   const url = read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') || base;
   if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || !url.startsWith('http')) return undefined;
   const protocol = env.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL || env.OTEL_EXPORTER_OTLP_PROTOCOL || 'http/json';
-  if (protocol !== 'http/json') warn('OTEL_EXPORTER_OTLP_PROTOCOL is ignored: spans are sent in JSON');
+  if (protocol !== 'http/json')
+    warn(`OTEL_EXPORTER_OTLP_PROTOCOL is ignored: spans are sent in JSON, not ${protocol}`);
   const sampler = read('OTEL_TRACES_SAMPLER') || 'parentbased_always_on';
   const ratio = Number(read('OTEL_TRACES_SAMPLER_ARG') || 1);
   const resource = pairsOf(read('OTEL_RESOURCE_ATTRIBUTES'));

@@ -152,8 +152,10 @@ async function* batchesOf(revisions: AsyncIterable<PlantRevision>): AsyncIterabl
       }
       batch.push(revision);
     }
-  } finally {
-    // Also if a page cannot be read: the rows before it are still copied.
+  } catch (error) {
+    // If a page cannot be read, the rows before it are still copied.
     if (batch.length > 0) yield batch;
+    throw error;
   }
+  if (batch.length > 0) yield batch;
 }

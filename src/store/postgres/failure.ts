@@ -138,8 +138,12 @@ function outageOf(error: unknown): string {
   return `${reason}; check whether PostgreSQL runs or hangs, the network and the address`;
 }
 
-/** If all addresses of a host fail, the error of Node has a code but no message. */
+/**
+ * If all addresses of a host fail, the error of Node has a code but no message. A text of the server
+ * may quote text of clients. A semicolon begins our advice.
+ */
 function messageOf(error: unknown): string {
   const { message, code } = error as NodeJS.ErrnoException;
-  return message || code || 'failed without a message';
+  const text = message || code || 'failed without a message';
+  return text.replaceAll(';', ',').replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ');
 }

@@ -245,7 +245,7 @@ export function explainFailure<T>(path: string, open: () => T): T {
         ? 'it is not an SQLite database, or its first bytes are damaged; name another file with --database'
         : isDamage(errcode)
           ? 'the file is damaged; restore a backup'
-          : 'does the folder exist, and may this user write to it and to the file?';
+          : 'check that the folder exists, and that this user may write to it and to the file';
     throw new StoreRejected(`the store at ${path} cannot be opened (${message}); ${advice}`, {
       cause: error,
     });

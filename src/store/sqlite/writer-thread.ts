@@ -123,7 +123,7 @@ export class StoreWriter {
     });
   }
 
-  /** Does not notice a replaced file, as commits and reads of tokens do. */
+  /** Unlike commits and reads of tokens, does not notice a replaced file. */
   read(text: string): Row[] {
     return this.#run(({ database }) => queryRows(database, text));
   }

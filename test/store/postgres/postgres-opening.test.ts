@@ -73,7 +73,7 @@ const FAULTS: [name: string, database: string, serveSays: RegExp, exportSays?: R
   [
     'an unknown host',
     at('nowhere.invalid:5432'),
-    /: (?:the host name is unknown; check it|timeout expired; )/,
+    /: (?:the host name is unknown; check it|PostgreSQL accepted no connection in time; )/,
   ],
   [
     'a wrong password',
