@@ -7,7 +7,7 @@ import { TokenCache } from './auth/token-cache.ts';
 import { Activity } from './console/activity.ts';
 import { type ConsoleParts, OperatorConsole, type ShownSetting } from './console/operator-console.ts';
 import { RejectedRequests } from './console/rejected-requests.ts';
-import { Samples } from './console/samples.ts';
+import { startSamples } from './console/samples.ts';
 import { traceContextOf } from './contract/trace-context.ts';
 import { documentationOf } from './docs-page/docs-page.ts';
 import { clientAddress, trustedProxiesOf } from './http/client-address.ts';
@@ -148,7 +148,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       settings.console &&
       new OperatorConsole({
         ...{ engine, damage, ...observed, log, version: VERSION, restartedAt, ...settings.console },
-        samples: opened.use(new Samples(metrics, queue, engine)),
+        samples: opened.use(startSamples(metrics, queue, engine)),
         search: opened.use(await openSearch(settings.database)),
         docsUrl: docsUrlOf(settings, reserved),
         ...{ onToken: token => tokens.add(token), labels: () => tokens.labels() },

@@ -146,8 +146,8 @@ export class OperatorConsole implements OpsPage {
       return noContent(sessionCookie(request, '', '; Max-Age=0'));
     },
     'GET api/now': async ({ query }) => {
-      const { samples, activity } = this.#parts;
-      const busiest = activity.busiest(labelIn(this.#parts.labels()));
+      const { samples, activity, labels } = this.#parts;
+      const busiest = activity.busiest(labelIn(labels()));
       return json({ ...samples.after(Number(query.get('after'))), facts: await this.#facts(), busiest });
     },
     'GET api/plants': async ({ query }) => {
@@ -225,27 +225,20 @@ export class OperatorConsole implements OpsPage {
       const last = damage.lastRuns.find(each => each.command === command);
       return last ? [label, `${ageText(last.endedAt)}: ${last.result}`, last.endedAt] : [label, otherwise];
     };
+    // PostgreSQL has backup programs of its own.
+    const noBackup = walBytes === undefined ? undefined : 'none yet; npx plant-store backup FILE makes one';
     return [
       ['Up since', `${start}, version ${version}`, this.#start.at],
       ['Free on the disk', this.#freeText(diskFreeBytes, diskBytes)],
-      // PostgreSQL has backup programs of its own.
-      run(
-        'Last backup',
-        'backup',
-        walBytes === undefined ? walBytes : 'none yet; npx plant-store backup FILE makes one',
-      ),
+      run('Last backup', 'backup', noBackup),
       run('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
       run('Last damage', 'damage'),
     ];
   }
 
   #shown(stored: PlantRevision, labelOf: LabelOf) {
-    const {
-      plant: { name, tag },
-      revision,
-      recordedAt,
-      recordedBy,
-    } = stored;
+    const { plant, revision, recordedAt, recordedBy } = stored;
+    const { name, tag } = plant;
     if (isIntact(stored)) return { revision, name, tag, recordedAt, recordedBy: labelOf(recordedBy) };
     this.#parts.damage.met('a search');
     return { revision, isDamaged: true };

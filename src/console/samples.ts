@@ -9,52 +9,44 @@ import type { CommandRun, PlantQueue } from '../store/plant-store.ts';
 const SHORT = { intervalSeconds: 1, length: 15 * 60 };
 const LONG = { intervalSeconds: 10, length: 24 * 60 * 6 };
 
+export type Samples = ReturnType<typeof startSamples>;
+
 /** Samples of the last 24 hours, from the counters of the metrics, and times that the page marks. */
-export class Samples implements Disposable {
-  readonly #engine: StorageEngine;
-  readonly #short: ReturnType<typeof ringOf>;
-  readonly #long: ReturnType<typeof ringOf>;
-  readonly #startedAt = Date.now();
-  #runs: CommandRun[] = [];
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(metrics: Metrics, queue: PlantQueue, engine: StorageEngine) {
-    this.#engine = engine;
-    this.#short = ringOf(SHORT, metrics.counts());
-    this.#long = ringOf(LONG, metrics.counts());
-    metrics.createMicroseconds = this.#short.createMicroseconds;
-    void this.#readRuns();
-    const sample = (): void => {
-      const counts = metrics.counts();
-      const { plantsInFlight } = queue.statistics;
-      // Percentiles of ten seconds come from all their durations, not from other percentiles.
-      this.#long.createMicroseconds.add(this.#short.createMicroseconds);
-      this.#short.add(counts, plantsInFlight);
-      if (this.#long.add(counts, plantsInFlight)) void this.#readRuns();
-      wait();
-    };
-    // Each timer is for the next full second: equal intervals would drift, and skip a second.
-    const wait = (): void => {
-      this.#timer = setTimeout(sample, 1_000 - (Date.now() % 1_000));
-    };
+export function startSamples(metrics: Metrics, queue: PlantQueue, engine: StorageEngine) {
+  const startedAt = Date.now();
+  const short = ringOf(SHORT, metrics.counts());
+  const long = ringOf(LONG, metrics.counts());
+  metrics.createMicroseconds = short.createMicroseconds;
+  let runs: CommandRun[] = [];
+  // The store watch reports a store that does not respond.
+  const readRuns = async () => {
+    runs = await engine.lastRuns().catch(() => runs);
+  };
+  void readRuns();
+  let timer: NodeJS.Timeout;
+  const sample = () => {
+    const counts = metrics.counts();
+    const { plantsInFlight } = queue.statistics;
+    // Percentiles of ten seconds come from all their durations, not from other percentiles.
+    long.createMicroseconds.add(short.createMicroseconds);
+    short.add(counts, plantsInFlight);
+    if (long.add(counts, plantsInFlight)) void readRuns();
     wait();
-  }
-
-  [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
-  }
-
-  /** @param second 0: all samples, as for one that is in the future */
-  after(second: number) {
-    const newest = this.#short.newest();
-    const rings = [this.#short, this.#long].map(ring => ring.after(second > newest ? 0 : second));
-    return { newest, rings, startedAt: this.#startedAt, runs: this.#runs };
-  }
-
-  /** The store watch reports a store that does not respond. */
-  async #readRuns(): Promise<void> {
-    this.#runs = await this.#engine.lastRuns().catch(() => this.#runs);
-  }
+  };
+  // Each timer is for the next full second: equal intervals would drift, and skip a second.
+  const wait = () => {
+    timer = setTimeout(sample, 1_000 - (Date.now() % 1_000));
+  };
+  wait();
+  return {
+    /** @param second 0: all samples, as for one that is in the future */
+    after(second: number) {
+      const newest = short.newest();
+      const rings = [short, long].map(ring => ring.after(second > newest ? 0 : second));
+      return { newest, rings, startedAt, runs };
+    },
+    [Symbol.dispose]: () => clearTimeout(timer),
+  };
 }
 
 /** The newest samples of one interval. The time of a sample is its end. */

@@ -167,6 +167,11 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
   await page.getByRole('row', { name: /field app revoked/ }).waitFor();
   const isRejected = async () => (await sendText(service, '{"id":1,"name":"x"}', token)) === 401;
   await until('the token is rejected', isRejected);
+  assert.equal(await page.getByText(token).count(), 0);
+  await page.getByLabel('Label, such as').fill('garden app');
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.getByRole('button', { name: 'Hide it' }).press('Enter');
+  await page.locator('#all-tokens:focus').waitFor();
 
   await show(page, 'Store');
   await until('the store is shown', async () => {
@@ -194,7 +199,7 @@ test('the console says what to do after a used link, signs out in all tabs, and 
     .getByLabel('Link or code')
     .fill(`${service.opsUrl}/console/#${await service.makeConsoleCode!()}`);
   await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
+  await page.locator('h1:focus').getByText('Now').waitFor();
 
   // A browser sends the cookies of one port to the others, too.
   const echo = createServer((request, response) => response.end(request.headers.cookie));

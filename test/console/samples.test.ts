@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, mock, suite, test } from 'node:test';
-import { Samples } from '../../src/console/samples.ts';
+import { type Samples, startSamples } from '../../src/console/samples.ts';
 import { Metrics } from '../../src/ops/metrics.ts';
 import type { StorageEngine } from '../../src/store/open-store.ts';
 import type { CommandRun, PlantQueue } from '../../src/store/plant-store.ts';
@@ -36,7 +36,7 @@ suite('samples of the console', () => {
     metrics = new Metrics('1.0.0', 'sqlite');
     const queue = { statistics: { plantsInFlight: 7 } } as PlantQueue;
     const engine = { lastRuns: async () => [VERIFY] } as Partial<StorageEngine> as StorageEngine;
-    samples = new Samples(metrics, queue, engine);
+    samples = startSamples(metrics, queue, engine);
   });
 
   afterEach(() => {

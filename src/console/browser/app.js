@@ -13,6 +13,8 @@ import { Tokens } from './tokens.js';
 const SCREENS = { Now, Plants, Rejected: RejectedRequests, Tokens, Store };
 const CODE_IN_FRAGMENT = /^#([A-Za-z0-9_-]{43})$/;
 
+/** @typedef {import('./requests.js').RequestError} RequestError */
+
 /** The screen that the fragment of the address names, such as `#plants/7` or `#plants?tag=tree`. */
 function readRoute() {
   const [path = '', query = ''] = location.hash.slice(1).split('?', 2);
@@ -21,7 +23,7 @@ function readRoute() {
   return { title, id, query };
 }
 
-/** @param {{ problem: import('./requests.js').RequestError | undefined }} props why the code of the address was rejected */
+/** @param {{ problem: RequestError | undefined }} props why the code of the address was rejected */
 function App({ problem }) {
   const [isSignedIn, setIsSignedIn] = useState(true);
   const [route, setRoute] = useState(readRoute());
@@ -47,6 +49,7 @@ function App({ problem }) {
   }, [route, isSignedIn]);
   if (!isSignedIn) return html`<${SignIn} problem=${problem} />`;
   return html`
+    <button type="button" class="skip" onClick=${() => heading.current?.focus()}>Skip to the content</button>
     <${Header} current=${title} />
     <main><h1 tabindex="-1" ref=${heading}>${title}</h1><${SCREENS[title]} key=${title} id=${id} query=${query} /></main>`;
 }
@@ -62,7 +65,7 @@ function Header({ current }) {
   </header>`;
 }
 
-/** @param {{ problem: import('./requests.js').RequestError | undefined }} props */
+/** @param {{ problem: RequestError | undefined }} props */
 function SignIn({ problem: initial }) {
   const { problem, run } = useAction(initial);
   const { content } = useLoad(() => request('session'));

@@ -26,13 +26,13 @@ export function Banner() {
   const [readiness, setReadiness] = useState(/** @type {any} */ (undefined));
   useEffect(() => {
     const run = async () => {
-      if (!document.hidden) setReadiness(await readReadiness().catch(() => ({})));
+      if (!document.hidden) setReadiness(await readReadiness().catch(() => null));
       setTimeout(run, INTERVAL_MS);
     };
     void run();
   }, []);
   if (readiness === undefined) return html`<p class="verdict">Asking the service for its state …</p>`;
-  const { verdict = NO_RESPONSE, warnings = [], restartedAt } = readiness;
+  const { verdict = NO_RESPONSE, warnings = [], restartedAt } = readiness ?? {};
   const { state, sentence, advice } = verdict;
   const others = warnings.filter((/** @type {string} */ each) => !each.startsWith(sentence));
   const restart =

@@ -9,6 +9,8 @@ const RANGES = { '5 min': 300, '15 min': 900, '1 h': 3_600, '6 h': 21_600, '24 h
 /** The page has samples of one second for this time. */
 const SECONDS_MAX = 920;
 const ZOOM_SAMPLES_MIN = 10;
+/** Plots move every second, but rarely for users who prefer reduced motion. */
+const MOVE_SECONDS = matchMedia('(prefers-reduced-motion: reduce)').matches ? 15 : 1;
 /** The looks before it are for lines with fixed names. */
 const FIRST_ERROR_LOOK = 3;
 
@@ -64,7 +66,8 @@ export function Now() {
   const [, redraw] = useState(0);
   const [cursor, setCursor] = useState(/** @type {number | undefined} */ (undefined));
   const { content, problem } = useLoad(load, INTERVAL_MS);
-  const [from, to] = view.zoom ?? [newest - view.span, newest];
+  const end = newest - (newest % MOVE_SECONDS);
+  const [from, to] = view.zoom ?? [end - view.span, end];
   const interval = from >= newest - SECONDS_MAX ? 1 : 10;
   const [first, last] = [Math.ceil(from / interval), Math.floor(to / interval)];
   const axis = useMemo(() => readAxis(first, last, interval), [first, last, interval]);
@@ -81,8 +84,8 @@ export function Now() {
     change({});
   };
   // A cursor that leaves the axis stays at its beginning.
-  const index = Math.max(0, Math.min(Math.round((cursor ?? newest) / interval), last) - first);
-  const time = timeText(axis.seconds[index] ?? newest);
+  const index = Math.max(0, Math.min(Math.round((cursor ?? end) / interval), last) - first);
+  const time = timeText(axis.seconds[index] ?? end);
   return html`
     <${Facts} rows=${content.facts} />
     ${problem}

@@ -12,8 +12,9 @@ const SETTING_COLUMNS = {
 
 export function Store() {
   const { content, problem } = useLoad(() => request('store'), INTERVAL_MS);
+  if (content === undefined) return problem;
   return html`${problem}
-    <${Facts} rows=${content?.rows ?? []} />
+    <${Facts} rows=${content.rows} />
     <h2>Settings</h2>
-    <${Table} name="Settings and where each is from" columns=${SETTING_COLUMNS} rows=${content?.settings ?? []} />`;
+    <${Table} name="Settings and where each is from" columns=${SETTING_COLUMNS} rows=${content.settings} />`;
 }

@@ -27,22 +27,23 @@ const COLUMNS = {
 export function Tokens() {
   const { content, problem, repeat } = useLoad(() => request('tokens'), INTERVAL_MS);
   const [revoking, setRevoking] = useState(/** @type {string | undefined} */ (undefined));
+  /** @type {Token[] | undefined} */
   const tokens = content?.tokens;
   const action = (/** @type {Token} */ token) =>
     token.revokedAt || isExpired(token)
       ? html`<span class="note">none</span>`
       : html`<button type="button" aria-label=${`Revoke ${token.label}`} onClick=${() => setRevoking(token.label)}>Revoke</button>`;
   return html`
-    <${CreateToken} onCreated=${repeat} />
+    <${CreateToken} tokens=${tokens ?? []} onCreated=${repeat} />
     <h2 id="all-tokens" tabindex="-1">All tokens</h2>
     ${problem}
     ${tokens?.length === 0 && html`<p>There is no token yet. Without one, no client can send plants.</p>`}
-    ${tokens?.length > 0 && html`<${Table} name="Tokens" columns=${{ ...COLUMNS, Action: action }} rows=${tokens} />`}
+    ${tokens?.length ? html`<${Table} name="Tokens" columns=${{ ...COLUMNS, Action: action }} rows=${tokens} />` : null}
     ${revoking && html`<${RevokeDialog} label=${revoking} onRevoked=${repeat} onClose=${() => setRevoking(undefined)} />`}`;
 }
 
-/** @param {{ onCreated: () => void }} props */
-function CreateToken({ onCreated }) {
+/** @param {{ tokens: readonly Token[], onCreated: () => void }} props */
+function CreateToken({ tokens, onCreated }) {
   const [created, setCreated] = useState(/** @type {{ label: string, token: string }[]} */ ([]));
   const { error, problem, isRunning, run } = useAction();
   // A browser may cache the page when the user leaves it. The cache must not contain the token.
@@ -67,6 +68,8 @@ function CreateToken({ onCreated }) {
     // The button that has the focus disappears.
     document.getElementById('all-tokens')?.focus();
   };
+  const isRevoked = (/** @type {string} */ label) =>
+    tokens.some(each => each.label === label && each.revokedAt);
   return html`<h2>Create a token</h2>
     <form class="fields" onSubmit=${create}>
       <div><label for="label">Label, such as the name of the client</label><input id="label" name="label" required autocomplete="off" /></div>
@@ -75,7 +78,7 @@ function CreateToken({ onCreated }) {
     </form>
     ${problem}
     ${error?.status === 0 ? html`<p>If the list below shows this token later, revoke it and create another one.</p>` : null}
-    ${created.map(({ label, token }) => html`<${NewToken} key=${token} label=${label} token=${token} onDone=${() => hide(token)} />`)}`;
+    ${created.map(({ label, token }) => !isRevoked(label) && html`<${NewToken} key=${token} label=${label} token=${token} onDone=${() => hide(token)} />`)}`;
 }
 
 /** @param {{ label: string, token: string, onDone: () => void }} props */
