@@ -5,7 +5,7 @@ import type { Counts, Metrics } from '../ops/metrics.ts';
 import type { StorageEngine } from '../store/open-store.ts';
 import type { CommandRun, PlantQueue } from '../store/plant-store.ts';
 
-/** Both together take about 3 MB. */
+/** Both together take at most 3 MB. */
 const SHORT = { intervalSeconds: 1, length: 15 * 60 };
 const LONG = { intervalSeconds: 10, length: 24 * 60 * 6 };
 
@@ -53,32 +53,18 @@ export function startSamples(metrics: Metrics, queue: PlantQueue, engine: Storag
 function ringOf({ intervalSeconds, length }: typeof SHORT, before: Counts) {
   /** Durations since the last sample. */
   const createMicroseconds = createHistogram();
-  /** By time, in intervals since 1970, without values that are 0. NaN: not measured. */
-  const samples = new Map<number, Record<string, number>>();
-  /** The names of lines in browser/now.js that had a value. */
-  const names = new Set<string>();
+  /** By the names of lines in browser/now.js. NaN: not measured. Most errors have no column. */
+  const columns = new Map<string, Float64Array>();
   /** The second of `before`. */
-  let since = thisSecond();
+  let since = Math.floor(Date.now() / 1_000);
+  /** The newest sample, in intervals since 1970. */
   let newest = Math.floor(since / intervalSeconds);
-  let first = newest + 1;
+  let count = 0;
 
-  function sampleOf(counts: Counts, plantsInFlight: number, seconds: number): Record<string, number> {
-    const batches = counts.batches - before.batches;
-    const durationMs = (percentile: number): number =>
-      createMicroseconds.count === 0 ? Number.NaN : createMicroseconds.percentile(percentile) / 1000;
-    const rates = [...counts.responses].map(([result, count]): [name: string, value: number] => [
-      isErrorName(result) ? `${ERRORS[result].number} ${result}` : result,
-      (count - before.responses.get(result)!) / seconds,
-    ]);
-    const values = Object.entries({
-      ...Object.fromEntries(rates),
-      ...{ p50: durationMs(50), p99: durationMs(99), 'in flight': plantsInFlight },
-      // Means. Without a batch, 0 / 0 is NaN.
-      'mean batch': (counts.batchPlants - before.batchPlants) / batches,
-      'mean commit': ((counts.commitSeconds - before.commitSeconds) * 1000) / batches,
-    });
-    const shown = values.filter(([, value]) => value !== 0);
-    return Object.fromEntries(shown.map(([name, value]) => [name, Math.round(value * 1000) / 1000]));
+  function set(name: string, value: number): void {
+    if (value === 0 && !columns.has(name)) return;
+    const column = columns.getOrInsertComputed(name, () => new Float64Array(length));
+    column[newest % length] = Math.round(value * 1000) / 1000;
   }
 
   return {
@@ -87,38 +73,44 @@ function ringOf({ intervalSeconds, length }: typeof SHORT, before: Counts) {
     newest: () => newest * intervalSeconds,
     /** Adds a sample if its interval has ended. @returns whether it has */
     add(counts: Counts, plantsInFlight: number): boolean {
-      const second = thisSecond();
-      if (Math.floor(second / intervalSeconds) === newest) return false;
-      newest = Math.floor(second / intervalSeconds);
-      // The clock may have been set back: the samples after the new time are gone.
-      for (const time of samples.keys()) if (time <= newest - length || time >= newest) samples.delete(time);
-      first = Math.min(first, newest);
-      const sample = sampleOf(counts, plantsInFlight, Math.max(1, second - since));
-      samples.set(newest, sample);
-      for (const name of Object.keys(sample)) names.add(name);
-      createMicroseconds.reset();
+      const second = Math.floor(Date.now() / 1_000);
+      const steps = Math.floor(second / intervalSeconds) - newest;
+      if (steps === 0) return false;
+      // If the clock was set back, steps is negative: the samples after the new time are gone.
+      count = Math.max(0, Math.min(count + steps, length));
+      newest += steps;
+      // After a late timer, nothing was measured before.
+      for (let missing = 1; missing < Math.min(steps, length); missing++)
+        for (const column of columns.values()) column[(newest - missing) % length] = Number.NaN;
+      const seconds = Math.max(1, second - since);
+      for (const [result, total] of counts.responses) {
+        const name = isErrorName(result) ? `${ERRORS[result].number} ${result}` : result;
+        set(name, (total - before.responses.get(result)!) / seconds);
+      }
+      const created = createMicroseconds;
+      for (const percentile of [50, 99])
+        set(`p${percentile}`, created.count === 0 ? Number.NaN : created.percentile(percentile) / 1000);
+      set('in flight', plantsInFlight);
+      // Means. Without a batch, 0 / 0 is NaN.
+      const batches = counts.batches - before.batches;
+      set('mean batch', (counts.batchPlants - before.batchPlants) / batches);
+      set('mean commit', ((counts.commitSeconds - before.commitSeconds) * 1000) / batches);
+      created.reset();
       [before, since] = [counts, second];
       return true;
     },
     /** @returns samples by name, oldest first, without names that are always 0; as JSON, NaN is null */
     after(second: number) {
-      const from = Math.max(first, newest - length + 1, Math.floor(second / intervalSeconds) + 1);
-      const found = Array.from({ length: Math.max(0, newest - from + 1) }, (_, index) =>
-        samples.get(from + index),
-      );
-      // After a late timer, nothing was measured.
-      const columns = [...names].map((name): [name: string, values: number[]] => [
+      const shown = Math.min(count, newest - Math.floor(second / intervalSeconds));
+      const first = newest - shown + 1;
+      const all = [...columns].map(([name, column]): [name: string, values: number[]] => [
         name,
-        found.map(sample => (sample === undefined ? Number.NaN : (sample[name] ?? 0))),
+        Array.from({ length: shown }, (_, index) => column[(first + index) % length]!),
       ]);
       return {
-        ...{ interval: intervalSeconds, from: from * intervalSeconds, count: found.length },
-        columns: Object.fromEntries(columns.filter(([, values]) => values.some(value => value !== 0))),
+        ...{ interval: intervalSeconds, from: first * intervalSeconds, count: shown },
+        columns: Object.fromEntries(all.filter(([, values]) => values.some(value => value !== 0))),
       };
     },
   };
-}
-
-function thisSecond(): number {
-  return Math.floor(Date.now() / 1_000);
 }
