@@ -53,10 +53,12 @@ export function monitoredCommits(
         return results;
       } catch (cause) {
         metrics.commitFailed();
-        if (cause instanceof StoreDamaged) damage.met('a create');
+        const isDamaged = cause instanceof StoreDamaged;
+        if (isDamaged) damage.met('a create');
         if ((cause as StoreUnavailable).isPartial) throw cause;
         failed += writes.length;
-        lastFailure = { cause, at: performance.now() };
+        // Damage has a warning of its own.
+        if (!isDamaged) lastFailure = { cause, at: performance.now() };
         confirmations.failed(cause);
         throw cause;
       } finally {

@@ -259,7 +259,10 @@ suite('a modified database:', { concurrency: true }, () => {
         const committing = engine.commit(writes([id, name]));
         if (type === 'text') assert.deepEqual(await committing, [{ outcome, revision: 1 }]);
         else
-          await assert.rejects(committing, /plant_revision was changed; `npx plant-store verify` names it/);
+          await assert.rejects(
+            committing,
+            /plant_revision was changed[;,] `npx plant-store verify` names it/,
+          );
       }
     }
   });

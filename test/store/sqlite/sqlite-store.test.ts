@@ -230,7 +230,10 @@ test('a store on a read-only mount can be read while it is served, or the messag
     await commit(engine, { id: 1n, name: 'in the write-ahead log' });
     assert.match((await exported()).stdout, /^1,in the write-/m);
   }
-  assertFailed(await exported(), /^plant-store: .*plants\.db cannot be opened .* may this user write to it /);
+  assertFailed(
+    await exported(),
+    /^plant-store: .*plants\.db cannot be opened .* that this user may write to it /,
+  );
 });
 
 test('a lock file with other content is rejected with a message', async () => {
