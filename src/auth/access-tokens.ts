@@ -125,7 +125,7 @@ export function openAccessTokens(
   };
 }
 
-/** The rows of subjects. They are stored one at a time: on SQLite, each is a commit between those of plants. */
+/** Stores the rows one at a time: on SQLite, each is a commit between those of plants. */
 function subjectRows(tokens: TokenCache, store: Store) {
   let latest: Promise<unknown> = Promise.resolve();
   /** Of the latest failure; `at` is in ms, on the monotonic clock. */

@@ -16,8 +16,8 @@ let allReservedBytes = 0;
  *
  * The body has a share of the memory for all long bodies until the operating system has the
  * response. A response is about as long as its body. A short body always fits. A longer one reserves
- * its Content-Length before it is read. A chunked one reserves twice the received bytes as it grows. If
- * that does not fit, it releases all, so that some of many growing bodies fit.
+ * its Content-Length before it is read. A chunked one reserves twice the received bytes as it grows.
+ * If that does not fit, it releases all, so that some of many growing bodies fit.
  */
 export function readRequestBody(
   request: IncomingMessage,

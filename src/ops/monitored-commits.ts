@@ -91,7 +91,7 @@ export function monitoredCommits(
   };
 }
 
-/** Notes a damaged plant that was sent again. `verify` names the others, so the log names the first. */
+/** Notes a damaged plant that was sent again. The log names the first; `verify` names all. */
 function noticeDamaged(
   damage: KnownDamage,
   log: ServiceLog,
