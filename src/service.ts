@@ -26,7 +26,7 @@ import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import type { TraceSettings, Tracing } from './ops/tracing.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
-import { plantWrite } from './store/audit/checksum.ts';
+import { contentChecksum } from './store/audit/checksum.ts';
 import { openSearch, openServedStore, type StorageEngine, type StoreSettings } from './store/open-store.ts';
 import {
   type PlantCommits,
@@ -220,7 +220,7 @@ function plantServer(
   const trustedProxies = settings.trustedProxies && trustedProxiesOf(settings.trustedProxies);
   // The checksum is made in the call that has the parsed plant, so it covers everything after it.
   const checksumming: PlantWriter = {
-    write: ({ plant, recordedBy, trace }) => queue.write(plantWrite(plant, recordedBy, trace)),
+    write: write => queue.write({ ...write, contentChecksum: contentChecksum(write.plant) }),
   };
   return new PlantServer({
     createPlant: new Operation(

@@ -11,7 +11,7 @@ import {
   readNewPlantInSlices,
 } from '../contract/plant.ts';
 import type { TraceContext, TracedRequest } from '../contract/trace-context.ts';
-import type { NotConfirmed, PlantWriter, WriteResult } from '../store/plant-store.ts';
+import type { NewPlantWrite, NotConfirmed, PlantWriter, WriteResult } from '../store/plant-store.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import { SHORT_BODY_BYTES_MAX } from './limits.ts';
 import { errorResponse, type HttpResponse, jsonResponse, type ReceivedRequest } from './response.ts';
@@ -102,13 +102,12 @@ export class CreatePlant {
   }
 
   /** Does {@link read} and {@link create} for a short body. It makes only one promise. */
-  async createOnFastPath(tokenId: number, body: Uint8Array, trace?: TraceContext): Promise<HttpResponse> {
-    const admission = this.#count(tokenId);
+  async createOnFastPath(body: Uint8Array, sent: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
+    const admission = this.#count(sent.recordedBy);
     if ('status' in admission) return admission;
     const { plant, error, message } = readNewPlant(body);
     if (plant === undefined) return errorResponse(error, message, admission.fields);
-    const result = await this.#writer.write({ plant, recordedBy: tokenId, trace });
-    return writeResponse(plant, result, admission.fields);
+    return writeResponse(plant, await this.#writer.write({ plant, ...sent }), admission.fields);
   }
 
   /**

@@ -26,6 +26,9 @@ const FAST_PATH_PIPELINE_MAX = 1_024;
 /** The same for the bytes of their bodies: a client might not read the responses. */
 const FAST_PATH_PIPELINE_BYTES_MAX = 256 * 1024;
 
+/** After this many requests in a row, a connection is taken for the only sender. */
+const ONLY_SENDER_REQUESTS = 16;
+
 const FIRST_BYTE_OF_POST = 'P'.charCodeAt(0);
 
 /** What all connections of the fast path share. */
@@ -35,6 +38,9 @@ export interface FastPath {
   readonly firstRequestBudget: TickBudget;
   readonly pipelinedBudget: TickBudget;
   readonly connections: Set<FastPathConnection>;
+  lastSender: FastPathConnection | undefined;
+  /** The number of requests that the last sender has sent in a row. */
+  requestsInARow: number;
   /** Moves a connection to Node's HTTP server, with the received part of its next request. */
   moveToNode(socket: Socket, received: Buffer | undefined): void;
 }
@@ -187,8 +193,20 @@ export class FastPathConnection {
       forwardedFor,
       trace,
     };
-    this.#responses.add(request, createPlant.createOnFastPath(tokenId, body, trace));
+    const isOnlySender = this.#countRequest() && start === 0 && end === received.length;
+    this.#responses.add(
+      request,
+      createPlant.createOnFastPath(body, { recordedBy: tokenId, trace, isOnlySender }),
+    );
     return end;
+  }
+
+  /** @returns whether this connection is the only sender; idle ones do not matter */
+  #countRequest(): boolean {
+    const path = this.#path;
+    path.requestsInARow = path.lastSender === this ? path.requestsInARow + 1 : 1;
+    path.lastSender = this;
+    return path.requestsInARow > ONLY_SENDER_REQUESTS;
   }
 
   /** @returns the headers of the request that begins at `start`, or why there are none */

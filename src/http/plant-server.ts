@@ -42,6 +42,8 @@ export class PlantServer {
       firstRequestBudget: new TickBudget(FIRST_REQUEST_BUDGET_MS),
       pipelinedBudget: new TickBudget(PIPELINED_BUDGET_MS),
       connections: new Set(),
+      lastSender: undefined,
+      requestsInARow: 0,
       moveToNode: (socket, received) => this.#node.serve(socket, received),
     };
   }

@@ -23,8 +23,6 @@ export const BATCH_REPEATS_MAX = 64;
 
 interface BatchRules {
   commit: PlantCommits['commit'];
-  /** Called shortly before a call of `commit`. */
-  prepare?: () => void;
   commitsInFlightMax: number;
   /**
    * The engine inserts plants one by one, and batches in the order of the calls. Otherwise an id is
@@ -57,9 +55,9 @@ interface QueuedPlant extends PlantWrite {
  * | in a batch | the engine fails                        | settled    | `storeUnavailable` |
  *
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
- * arrived. So plants that arrive together share a batch, and a single plant does not wait. The
- * first batch starts at once. A further one, up to the maximum of the engine, starts when the queue
- * is as long as the last batch was.
+ * arrived. So plants that arrive together share a batch, and a single plant does not wait. A plant
+ * of the only sender is dispatched at once. The first batch starts at once. A further one, up to
+ * the maximum of the engine, starts when the queue is as long as the last batch was.
  *
  * If an engine is not sequential, an id is in one batch in flight at a time, with a few plants,
  * because their revisions are inserted one after the other. Further plants of the id stay queued
@@ -100,8 +98,8 @@ export class GroupCommit implements PlantQueue {
     };
   }
 
-  write({ plant, contentChecksum, recordedBy, trace }: PlantWrite): Promise<WriteResult | NotConfirmed> {
-    const textLength = textLengthOf(plant);
+  write(write: PlantWrite): Promise<WriteResult | NotConfirmed> {
+    const textLength = textLengthOf(write.plant);
     if (this.#closed !== undefined) return Promise.resolve({ rejected: 'shuttingDown' });
     const { length } = this.#queue;
     if (
@@ -112,16 +110,16 @@ export class GroupCommit implements PlantQueue {
       return Promise.resolve({ rejected: 'busy' });
     }
     this.#queuedTextLength += textLength;
-    if (!this.#dispatchIsDue) {
-      this.#dispatchIsDue = true;
-      this.#engine.prepare?.();
-      setImmediate(() => this.#dispatch());
-    }
     const queuedAt = this.#now();
     const ahead = this.#inFlight++;
-    return new Promise(settle =>
-      this.#queue.push({ plant, contentChecksum, recordedBy, trace, queuedAt, ahead, textLength, settle }),
-    );
+    return new Promise(settle => {
+      this.#queue.push({ ...write, queuedAt, ahead, textLength, settle });
+      if (write.isOnlySender && ahead === 0) this.#dispatch();
+      else if (!this.#dispatchIsDue) {
+        this.#dispatchIsDue = true;
+        setImmediate(() => this.#dispatch());
+      }
+    });
   }
 
   close(): Promise<void> {

@@ -16,6 +16,8 @@ export interface PlantWrite {
   recordedBy: number;
   /** The trace of its request. It is not stored. */
   trace?: TraceContext | undefined;
+  /** Only its sender has sent plants lately, one at a time. So its commit may block the others. */
+  isOnlySender?: boolean | undefined;
 }
 
 /** The result of one write. `damaged`: the latest revision is damaged, so it cannot be compared. */
@@ -26,9 +28,12 @@ export type WriteResult =
 /** A plant that was not confirmed. After `storeUnavailable` it is unknown whether it is stored. */
 export type NotConfirmed = { rejected: 'busy' | 'storeUnavailable' | 'shuttingDown' };
 
+/** A plant before its content checksum is made. */
+export type NewPlantWrite = Omit<PlantWrite, 'contentChecksum'>;
+
 export interface PlantWriter {
   /** Settles when the plant is durable or rejected. Never throws. */
-  write(write: Omit<PlantWrite, 'contentChecksum'>): Promise<WriteResult | NotConfirmed>;
+  write(write: NewPlantWrite): Promise<WriteResult | NotConfirmed>;
 }
 
 /** Statistics of an engine. An engine either always or never has a given field. */

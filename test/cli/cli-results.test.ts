@@ -7,8 +7,8 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken } from '../../src/auth/token.ts';
 import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
-import { plantWrite } from '../../src/store/audit/checksum.ts';
 import { commandProcess } from '../harness/command-lines.ts';
+import { plantWrite } from '../harness/plant-write.ts';
 import { type Finished, runProgram, startProgram } from '../harness/program.ts';
 import { numbered, openNewStore, pathOf, sqliteUnderTest } from '../harness/store-under-test.ts';
 

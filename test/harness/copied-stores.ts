@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
 import type { StoredToken } from '../../src/contract/stored-token.ts';
-import { plantWrite } from '../../src/store/audit/checksum.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { openReader } from './open-store.ts';
+import { plantWrite } from './plant-write.ts';
 import type { Finished } from './program.ts';
 import { openStore } from './store-under-test.ts';
 

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
 import type { NewPlant } from '../../src/contract/plant.ts';
-import { plantWrite } from '../../src/store/audit/checksum.ts';
 import type { StorageEngine } from '../../src/store/open-store.ts';
 import type { RepeatedIdRule, WriteResult } from '../../src/store/plant-store.ts';
 import { openCommandStore, openServedStore } from './open-store.ts';
+import { plantWrite } from './plant-write.ts';
 import { PostgresServer } from './postgres-server.ts';
 import { testFolder } from './test-folder.ts';
 

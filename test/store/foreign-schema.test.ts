@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { suite, test } from 'node:test';
-import { plantWrite } from '../../src/store/audit/checksum.ts';
 import { commandProcess } from '../harness/command-lines.ts';
 import { openCopyTarget } from '../harness/open-store.ts';
+import { plantWrite } from '../harness/plant-write.ts';
 import { assertFailed } from '../harness/program.ts';
 import {
   enginesUnderTest,

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { ID_MAX, ID_MIN } from '../../src/contract/limits.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
-import { plantWrite } from '../../src/store/audit/checksum.ts';
 import type { StorageEngine } from '../../src/store/open-store.ts';
 import { PAGE_PLANTS, searchAll } from '../../src/store/plant-search.ts';
 import { type PlantFilter, StoreUnavailable } from '../../src/store/plant-store.ts';
 import { openReader, openSearch } from '../harness/open-store.ts';
+import { plantWrite } from '../harness/plant-write.ts';
 import {
   type EngineUnderTest,
   enginesUnderTest,

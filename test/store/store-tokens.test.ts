@@ -3,8 +3,8 @@ import { suite, test } from 'node:test';
 import { hashToken } from '../../src/auth/token.ts';
 import { TOKENS_AT_A_TIME_MAX } from '../../src/contract/limits.ts';
 import type { NewStoredToken } from '../../src/contract/stored-token.ts';
-import { plantWrite } from '../../src/store/audit/checksum.ts';
 import { openReader } from '../harness/open-store.ts';
+import { plantWrite } from '../harness/plant-write.ts';
 import {
   type EngineUnderTest,
   enginesUnderTest,

@@ -4,10 +4,10 @@ import { suite, test } from 'node:test';
 import { ID_MAX, ID_MIN } from '../../src/contract/limits.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
 import { checkedRevisions, latestPlants } from '../../src/store/audit/checked-revisions.ts';
-import { plantWrite } from '../../src/store/audit/checksum.ts';
 import { BATCH_PLANTS_MAX } from '../../src/store/batch-size.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { openReader } from '../harness/open-store.ts';
+import { plantWrite } from '../harness/plant-write.ts';
 import {
   commit,
   type EngineUnderTest,

@@ -11,8 +11,7 @@
  * damage would pass once in 2^32.
  */
 import type { NewPlant } from '../../contract/plant.ts';
-import type { TraceContext } from '../../contract/trace-context.ts';
-import type { PlantRevision, PlantWrite } from '../plant-store.ts';
+import type { PlantRevision } from '../plant-store.ts';
 
 function highStep(state: number, word: number): number {
   const product = Math.imul(state ^ word, 0xb5297a4d);
@@ -57,10 +56,6 @@ export function contentChecksum({ id, name, tag }: NewPlant): bigint {
     }
   }
   return joined(high, low);
-}
-
-export function plantWrite(plant: NewPlant, recordedBy: number, trace?: TraceContext): PlantWrite {
-  return { plant, contentChecksum: contentChecksum(plant), recordedBy, trace };
 }
 
 type Numbers = Pick<PlantRevision, 'revision' | 'recordedAt' | 'recordedBy'>;

@@ -1,4 +1,10 @@
-import { parentPort, receiveMessageOnPort, Worker, workerData } from 'node:worker_threads';
+import {
+  MessageChannel,
+  type MessagePort,
+  receiveMessageOnPort,
+  Worker,
+  workerData,
+} from 'node:worker_threads';
 import { StoreDamaged, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import { StoreFileReplaced, unavailable } from './database.ts';
 
@@ -7,15 +13,21 @@ const ERROR_CLASSES = [StoreRejected, StoreFileReplaced, StoreDamaged, StoreUnav
 
 /** A called thread runs its event loop at this interval. */
 const EVENT_LOOP_INTERVAL_MS = 1_000;
-/** The message of {@link announceReply}. */
-const REPLY_FOLLOWS = 0;
+/** Indexes of {@link Channel.counters}. */
+const CALLS = 0;
+const REPLIES = 1;
 
 type Reply<Result> = { result: Result } | { errorClass: number; message: string };
 
-interface RunningThread<Result> {
+/** One side of the channel between two threads. */
+interface Channel {
+  port: MessagePort;
+  /** The messages in each direction. The receiver sleeps until its counter changes. */
+  counters: Int32Array<SharedArrayBuffer>;
+}
+
+interface RunningThread<Result> extends Channel {
   worker: Worker;
-  /** A counter. The thread sleeps until it changes. */
-  wakeUps: Int32Array<SharedArrayBuffer>;
   /** The calls without a reply, in their order. */
   calls: PromiseWithResolvers<Result>[];
 }
@@ -45,20 +57,19 @@ export class CalledThread<Call, Result> {
     const reply = Promise.withResolvers<Result>();
     try {
       this.#running ??= this.#start();
-      this.#running.worker.postMessage(call);
+      post(this.#running, CALLS, call);
       this.#running.calls.push(reply);
-      this.wake();
     } catch (cause) {
       reply.reject(new StoreUnavailable(`the ${this.#name} thread cannot be started`, { cause }));
     }
     return reply.promise;
   }
 
-  /** Wakes the thread, because a call follows soon. A CPU that sleeps takes a while to wake. */
-  wake(): void {
+  /** Blocks this thread until the next reply. An event settles its call later, but takes longer. */
+  blockUntilReply(timeoutMs: number): void {
     if (this.#running === undefined) return;
-    Atomics.add(this.#running.wakeUps, 0, 1);
-    Atomics.notify(this.#running.wakeUps, 0);
+    const received = receive(this.#running, REPLIES, timeoutMs);
+    if (received !== undefined) settleCall(this.#running, received.message);
   }
 
   /**
@@ -87,17 +98,13 @@ export class CalledThread<Call, Result> {
   }
 
   #start(): RunningThread<Result> {
-    const wakeUps = new Int32Array(new SharedArrayBuffer(4));
-    const worker = new Worker(this.#program, { workerData: { wakeUps, data: this.#data } });
-    const running: RunningThread<Result> = { worker, wakeUps, calls: [] };
-    worker.on('message', (reply: Reply<Result> | typeof REPLY_FOLLOWS) => {
-      if (reply === REPLY_FOLLOWS) return;
-      const call = running.calls.shift();
-      // `end` and the `error` event may precede the last replies. Their calls have failed then.
-      if (call === undefined) return;
-      if ('result' in reply) call.resolve(reply.result);
-      else call.reject(new ERROR_CLASSES[reply.errorClass]!(reply.message));
-    });
+    const { port1: port, port2 } = new MessageChannel();
+    const counters = new Int32Array(new SharedArrayBuffer(8));
+    const channel: Channel = { port: port2, counters };
+    const workerData = { channel, data: this.#data };
+    const worker = new Worker(this.#program, { workerData, transferList: [port2] });
+    const running: RunningThread<Result> = { worker, port, counters, calls: [] };
+    port.on('message', (reply: Reply<Result>) => settleCall(running, reply));
     // After an error the `exit` event follows. Until then its successor may already have calls.
     const died = (cause?: unknown): void => {
       if (this.#running === running) this.#running = undefined;
@@ -109,8 +116,37 @@ export class CalledThread<Call, Result> {
   }
 }
 
+function settleCall<Result>({ calls }: RunningThread<Result>, reply: Reply<Result>): void {
+  const call = calls.shift();
+  // `end` and the `error` event may precede the last replies. Their calls have failed then.
+  if (call === undefined) return;
+  if ('result' in reply) call.resolve(reply.result);
+  else call.reject(new ERROR_CLASSES[reply.errorClass]!(reply.message));
+}
+
 function failCalls<Result>({ calls }: RunningThread<Result>, message: string, cause?: unknown): void {
   for (const { reject } of calls.splice(0)) reject(new StoreUnavailable(message, { cause }));
+}
+
+/** Wakes the receiver if it sleeps. A futex takes less time than an event. */
+function post({ port, counters }: Channel, counter: number, message: unknown): void {
+  port.postMessage(message);
+  Atomics.add(counters, counter, 1);
+  Atomics.notify(counters, counter);
+}
+
+/**
+ * Sleeps until there is a message, and takes it. No wake-up is lost, because the counter is read
+ * first: a later message changes it, so the sleep ends at once.
+ */
+function receive({ port, counters }: Channel, counter: number, timeoutMs: number) {
+  for (;;) {
+    const count = Atomics.load(counters, counter);
+    const received = receiveMessageOnPort(port);
+    if (received !== undefined) return received;
+    // The message may be one that an event has taken already.
+    if (Atomics.wait(counters, counter, count, timeoutMs) === 'timed-out') return undefined;
+  }
 }
 
 /** The data of the {@link CalledThread} that started this thread. */
@@ -119,28 +155,17 @@ export const threadData: unknown = workerData?.data;
 /**
  * Makes this thread reply to the calls of a {@link CalledThread}, one at a time.
  *
- * It sleeps outside its event loop: a futex costs less than an event. No wake-up is lost, because
- * the counter is read before the calls. A later call changes the counter, so the sleep ends at
- * once. The event loop frees the objects of SQLite that are no longer used.
+ * It sleeps outside its event loop. The event loop frees the objects of SQLite that are no longer
+ * used.
  */
 export function replyToCalls<Call>(resultOf: (call: Call) => unknown): void {
-  const { wakeUps } = workerData as Pick<RunningThread<unknown>, 'wakeUps'>;
+  const { channel } = workerData as { channel: Channel };
   const endsAt = performance.now() + EVENT_LOOP_INTERVAL_MS;
   for (let leftMs = EVENT_LOOP_INTERVAL_MS; leftMs > 0; leftMs = endsAt - performance.now()) {
-    const count = Atomics.load(wakeUps, 0);
-    const received = receiveMessageOnPort(parentPort!);
-    if (received === undefined) Atomics.wait(wakeUps, 0, count, leftMs);
-    else parentPort!.postMessage(replyTo(resultOf, received.message));
+    const received = receive(channel, CALLS, leftMs);
+    if (received !== undefined) post(channel, REPLIES, replyTo(resultOf, received.message));
   }
   setImmediate(() => replyToCalls(resultOf));
-}
-
-/**
- * Wakes the caller, because the reply follows soon. So what is left to do takes no time: the caller
- * would still be waking up.
- */
-export function announceReply(): void {
-  parentPort!.postMessage(REPLY_FOLLOWS);
 }
 
 function replyTo<Call>(resultOf: (call: Call) => unknown, call: Call): Reply<unknown> {

@@ -19,6 +19,8 @@ import { StoreFileReplaced } from './database.ts';
 import { type BatchResults, packWrites, unpackResults } from './packed-batch.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
 
+/** The event loop may wait this long for the commit of the only sender. */
+const COMMIT_AWAITED_MS = 1;
 /** After this time, the last known sizes are used until a hanging file system responds. */
 const MEASURE_TIMEOUT_MS = 500;
 
@@ -60,12 +62,13 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
 
   openQueue(commit: PlantCommits['commit']): PlantQueue {
     // While the writer flushes one batch, the next one is already in its queue.
-    const prepare = () => this.#writer.wake();
-    return new GroupCommit({ commit, prepare, commitsInFlightMax: 2, isSequential: true });
+    return new GroupCommit({ commit, commitsInFlightMax: 2, isSequential: true });
   }
 
   async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
-    const results: BatchResults = JSON.parse(await this.#call('commit', ...packWrites(writes)));
+    const reply = this.#call('commit', ...packWrites(writes));
+    if (writes[0]?.isOnlySender) this.#writer.blockUntilReply(COMMIT_AWAITED_MS);
+    const results: BatchResults = JSON.parse(await reply);
     this.#checkpoints.committed();
     this.#flushes.count++;
     this.#flushes.totalMs += results.flushMs;

@@ -2,7 +2,7 @@ import { closeSync, openSync, readlinkSync, statSync } from 'node:fs';
 import { threadId } from 'node:worker_threads';
 import type { RepeatedIdRule, SchemaSteps } from '../plant-store.ts';
 import type { Row } from '../revision-rows.ts';
-import { announceReply, replyToCalls, threadData } from './called-thread.ts';
+import { replyToCalls, threadData } from './called-thread.ts';
 import { APPLICATION_ID, openForWriting, StoreFileReplaced } from './database.ts';
 import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './limits.ts';
 import { type Batch, unpackWrites } from './packed-batch.ts';
@@ -98,7 +98,6 @@ export class StoreWriter {
     return this.#run(open => {
       this.#prepareWal(open);
       const results = open.plants.commit(unpackWrites(batch));
-      announceReply();
       this.#checkFiles(open);
       return JSON.stringify(results);
     });

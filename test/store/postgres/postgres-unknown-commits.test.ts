@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { plantWrite } from '../../../src/store/audit/checksum.ts';
 import type { StorageEngine } from '../../../src/store/open-store.ts';
 import {
   type PlantWrite,
@@ -8,6 +7,7 @@ import {
   StoreUnavailable,
   type WriteResult,
 } from '../../../src/store/plant-store.ts';
+import { plantWrite } from '../../harness/plant-write.ts';
 import {
   type HeldStatement,
   PLANT_INSERT,

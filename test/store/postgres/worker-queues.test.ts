@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { plantWrite } from '../../../src/store/audit/checksum.ts';
 import { GroupCommit, QUEUE_PLANTS_MAX } from '../../../src/store/group-commit.ts';
 import type { WriteResult } from '../../../src/store/plant-store.ts';
 import { workerQueues } from '../../../src/store/postgres/worker-queues.ts';
+import { plantWrite } from '../../harness/plant-write.ts';
 
 /** Queues whose commits end when the test ends them. The worker of an id changes at any time. */
 class Cluster {

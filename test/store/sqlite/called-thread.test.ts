@@ -9,10 +9,11 @@ type Reply = [call: string, threadId: number];
 
 const FILE = new URL('../../../src/store/sqlite/called-thread.ts', import.meta.url);
 const PROGRAM = `
-  import { threadId } from 'node:worker_threads';
-  import { announceReply, replyToCalls } from '${FILE}';
+  import { parentPort, threadId } from 'node:worker_threads';
+  import { replyToCalls } from '${FILE}';
   replyToCalls(call => {
-    if (call === 'two') announceReply();
+    // A microtask runs when the thread returns to its event loop.
+    queueMicrotask(() => parentPort.postMessage('has replied'));
     if (call === 'throw') throw new Error('thrown');
     if (call === 'wait') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
     if (call === 'exit') process.exit();
@@ -86,10 +87,22 @@ suite('a called thread', { timeout: 60_000 }, () => {
     const call = newThread(t).call('one');
     const [worker] = (await started) as [Worker];
     t.after(() => worker.terminate());
-    const replied = new Promise(resolve => worker.prependListener('message', resolve));
+    const replied = new Promise(resolve => worker.once('message', resolve));
     worker.emit('error', new Error('died'));
     await assert.rejects(call, /the test thread died/);
     await replied;
+  });
+
+  test('blocks its caller until the next reply, or a timeout', async t => {
+    const thread = newThread(t);
+    await thread.call('one');
+    const call = thread.call('two');
+    thread.blockUntilReply(60_000);
+    // The first of them that is settled already.
+    assert.equal(await Promise.race([call, 'pending']), await call);
+    const endless = thread.call('wait');
+    thread.blockUntilReply(1);
+    await Promise.all([assert.rejects(endless, /is closed/), thread.close()]);
   });
 
   test('does not sleep when a call comes after it has looked for calls', async t => {

@@ -13,11 +13,11 @@ import {
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { plantWrite } from '../../../src/store/audit/checksum.ts';
 import type { StorageEngine } from '../../../src/store/open-store.ts';
 import { StoreRejected, StoreUnavailable } from '../../../src/store/plant-store.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { openCommandStore, openCopyTarget, openReader } from '../../harness/open-store.ts';
+import { plantWrite } from '../../harness/plant-write.ts';
 import { assertFailed, runProgram } from '../../harness/program.ts';
 import { holdStore } from '../../harness/store-hold.ts';
 import { commit, openStore, pathOf, sqliteUnderTest } from '../../harness/store-under-test.ts';
@@ -94,6 +94,16 @@ const READ_ONLY = `mount --bind "$FOLDER" "$FOLDER" && mount -o remount,bind,ro,
 
 const CREATED = [{ outcome: 'created', revision: 1 }];
 const WRITE = plantWrite({ id: 1n, name: 'Fern' }, 1);
+
+test('a commit of the only sender stops the event loop only briefly', async () => {
+  const { database } = await newStore();
+  await using engine = await openStore(database);
+  const held = holdStore(database);
+  const results = engine.commit([{ ...WRITE, isOnlySender: true }]);
+  setImmediate(() => held[Symbol.dispose]());
+  // It fails if it is awaited until the timeout for the lock.
+  assert.deepEqual(await results, CREATED);
+});
 
 async function makeStore(path: string): Promise<void> {
   const store = await openStore(`sqlite:${path}`);
