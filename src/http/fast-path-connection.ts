@@ -26,7 +26,7 @@ const FAST_PATH_PIPELINE_MAX = 1_024;
 /** The same for the bytes of their bodies: a client might not read the responses. */
 const FAST_PATH_PIPELINE_BYTES_MAX = 256 * 1024;
 
-/** After this many requests in a row, a connection is taken for the only sender. */
+/** After this many requests, one at a time, a connection is taken for the only sender. */
 const ONLY_SENDER_REQUESTS = 16;
 
 const FIRST_BYTE_OF_POST = 'P'.charCodeAt(0);
@@ -38,8 +38,9 @@ export interface FastPath {
   readonly firstRequestBudget: TickBudget;
   readonly pipelinedBudget: TickBudget;
   readonly connections: Set<FastPathConnection>;
+  /** The connection of the last request; undefined if it came through Node's HTTP server. */
   lastSender: FastPathConnection | undefined;
-  /** The number of requests that the last sender has sent in a row. */
+  /** The number of requests that the last sender has sent in a row, one at a time. */
   requestsInARow: number;
   /** Moves a connection to Node's HTTP server, with the received part of its next request. */
   moveToNode(socket: Socket, received: Buffer | undefined): void;
@@ -193,7 +194,7 @@ export class FastPathConnection {
       forwardedFor,
       trace,
     };
-    const isOnlySender = this.#countRequest() && start === 0 && end === received.length;
+    const isOnlySender = this.#countRequest();
     this.#responses.add(
       request,
       createPlant.createOnFastPath(body, { recordedBy: tokenId, trace, isOnlySender }),
@@ -204,7 +205,8 @@ export class FastPathConnection {
   /** @returns whether this connection is the only sender; idle ones do not matter */
   #countRequest(): boolean {
     const path = this.#path;
-    path.requestsInARow = path.lastSender === this ? path.requestsInARow + 1 : 1;
+    const isInARow = path.lastSender === this && this.#responses.length === 0;
+    path.requestsInARow = isInARow ? path.requestsInARow + 1 : 1;
     path.lastSender = this;
     return path.requestsInARow > ONLY_SENDER_REQUESTS;
   }

@@ -107,6 +107,7 @@ export class PlantServer {
     if (this.#isGraceOver) return errorResponse('shuttingDown');
     const { createPlant } = this.#context;
     const { connection, request, serverResponse } = exchange;
+    this.#fastPath.lastSender = undefined;
     // Ends when this plant is queued or rejected.
     using order = new DisposableStack();
     const previousQueued = connection.queued;

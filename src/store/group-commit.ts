@@ -113,8 +113,9 @@ export class GroupCommit implements PlantQueue {
     const queuedAt = this.#now();
     const ahead = this.#inFlight++;
     return new Promise(settle => {
-      this.#queue.push({ ...write, queuedAt, ahead, textLength, settle });
-      if (write.isOnlySender && ahead === 0) this.#dispatch();
+      const isOnlySender = write.isOnlySender && ahead === 0;
+      this.#queue.push({ ...write, isOnlySender, queuedAt, ahead, textLength, settle });
+      if (isOnlySender) this.#dispatch();
       else if (!this.#dispatchIsDue) {
         this.#dispatchIsDue = true;
         setImmediate(() => this.#dispatch());

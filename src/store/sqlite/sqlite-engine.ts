@@ -19,7 +19,7 @@ import { StoreFileReplaced } from './database.ts';
 import { type BatchResults, packWrites, unpackResults } from './packed-batch.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
 
-/** The event loop may wait this long for the commit of the only sender. */
+/** The event loop waits this long for the commit of the only sender, if flushes are faster. */
 const COMMIT_AWAITED_MS = 1;
 /** After this time, the last known sizes are used until a hanging file system responds. */
 const MEASURE_TIMEOUT_MS = 500;
@@ -35,6 +35,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   readonly #writer: CalledThread<WriterCall, unknown>;
   readonly #checkpoints: Checkpoints;
   readonly #flushes = { count: 0, totalMs: 0 };
+  #lastFlushMs = 0;
   #lastMeasured = { walBytes: 0, diskFreeBytes: 0, diskBytes: 0 };
   #measuring: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
@@ -67,9 +68,11 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
 
   async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
     const reply = this.#call('commit', ...packWrites(writes));
-    if (writes[0]?.isOnlySender) this.#writer.blockUntilReply(COMMIT_AWAITED_MS);
+    if (writes[0]?.isOnlySender && this.#lastFlushMs < COMMIT_AWAITED_MS)
+      this.#writer.blockUntilReply(COMMIT_AWAITED_MS);
     const results: BatchResults = JSON.parse(await reply);
     this.#checkpoints.committed();
+    this.#lastFlushMs = results.flushMs;
     this.#flushes.count++;
     this.#flushes.totalMs += results.flushMs;
     return unpackResults(results);
