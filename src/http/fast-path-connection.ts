@@ -193,7 +193,8 @@ export class FastPathConnection {
       forwardedFor,
       trace,
     };
-    const isOnlySender = this.#countRequest() && start === 0 && end === received.length;
+    // A request with others in one chunk is not awaited: its client sends several at a time.
+    const isOnlySender = this.#isFromOnlySender() && start === 0 && end === received.length;
     this.#responses.add(
       request,
       createPlant.createOnFastPath(body, { recordedBy: tokenId, trace, isOnlySender }),
@@ -201,8 +202,8 @@ export class FastPathConnection {
     return end;
   }
 
-  /** @returns whether this connection is the only sender; idle ones do not matter */
-  #countRequest(): boolean {
+  /** Counts a request of this connection. Idle connections do not matter. */
+  #isFromOnlySender(): boolean {
     const path = this.#path;
     path.requestsInARow = path.lastSender === this ? path.requestsInARow + 1 : 1;
     path.lastSender = this;
