@@ -2,7 +2,6 @@ import { setImmediate } from 'node:timers/promises';
 import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
 import type { StoredToken } from '../contract/stored-token.ts';
 
-/** Interval of token cache refreshes. */
 export const TOKEN_REFRESH_INTERVAL_MS = 1_000;
 /** Shortest interval between two refreshes, which the lookup of an unknown token may cause. */
 export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
