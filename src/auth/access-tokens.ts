@@ -13,7 +13,6 @@ import type { TokenCache } from './token-cache.ts';
 const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 /** How far the clocks of the provider and the service may differ. */
 const CLOCK_SKEW_SECONDS = 30;
-/** Longest access token, in characters. */
 const ACCESS_TOKEN_LENGTH_MAX = 8 * 1024;
 /** A verified token is verified again after this time, because the provider may withdraw a key. */
 const VERIFIED_MS_MAX = 60_000;

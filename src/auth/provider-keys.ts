@@ -2,14 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import { isProtected, type OpenIdSettings } from './open-id-settings.ts';
 
-/** Interval of the background reads. */
 const READ_INTERVAL_MS = 3_600_000;
 /** Shortest interval between two reads that tokens cause. Failed reads count. */
 const READ_ON_DEMAND_INTERVAL_MS = 30_000;
 /** Keys stay valid for this long after they were read, so the provider may be away. */
 const KEYS_AGE_MAX_MS = 24 * 3_600_000;
 const FETCH_TIMEOUT_MS = 5_000;
-/** Longest document of the provider. */
 const DOCUMENT_BYTES_MAX = 64 * 1024;
 const MISSING = 'access tokens get 503 responses, because the keys of the OpenID provider cannot be read';
 

@@ -2,7 +2,6 @@ import { setImmediate } from 'node:timers/promises';
 import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
 import type { StoredToken } from '../contract/stored-token.ts';
 
-/** Interval of token cache refreshes. */
 export const TOKEN_REFRESH_INTERVAL_MS = 1_000;
 /** Shortest interval between two refreshes, which the lookup of an unknown token may cause. */
 export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
@@ -64,7 +63,8 @@ export class TokenCache {
   #readAt = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: 0 };
   #refreshing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #failure: unknown;
+  /** Why the last refresh failed; undefined if it did not. */
+  failure: unknown;
   #isClosed = false;
   /** Lookups that need a refresh that begins after `since` (ms, monotonic clock). */
   #pendingLookups: { since: number; resolve: () => void }[] = [];
@@ -89,11 +89,6 @@ export class TokenCache {
   /** Includes expired and revoked tokens. */
   get size(): number {
     return this.#tokens.size;
-  }
-
-  /** Why the last refresh failed; undefined if it did not. */
-  get failure(): unknown {
-    return this.#failure;
   }
 
   /** A token that is cached, valid or not. */
@@ -178,13 +173,13 @@ export class TokenCache {
   async #refresh(): Promise<void> {
     try {
       await this.#readTokens();
-      this.#failure = undefined;
+      this.failure = undefined;
       this.#resolveLookups(this.#refreshedAt);
       // This is not awaited, because a store may be readable though it is not writable.
       void this.#recordTokenUses();
     } catch (cause) {
-      if (this.#failure === undefined) this.#onError(cause);
-      this.#failure = cause;
+      if (this.failure === undefined) this.#onError(cause);
+      this.failure = cause;
       this.#resolveLookups(Number.POSITIVE_INFINITY);
     }
   }

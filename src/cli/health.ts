@@ -1,10 +1,10 @@
 import { Command } from 'commander';
+import { readBody } from '../client/fetch-transport.ts';
 import { jsonObject } from '../client/plant-store-error.ts';
 import type { ListenAddress } from '../service.ts';
 import { opsSetting, urlOf } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';
 import { visible } from './output/visible-text.ts';
-import { readBody } from './response-body.ts';
 
 /** Longer than the service takes to report a store that does not respond. */
 const RESPONSE_TIMEOUT_MS = 5_000;
@@ -40,5 +40,5 @@ async function reportHealth({ ops }: { ops: ListenAddress }): Promise<void> {
 async function responseFrom(url: string): Promise<{ httpStatus: number; text: string }> {
   const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
   const { status, body } = await fetch(url, { signal, redirect: 'manual' });
-  return { httpStatus: status, text: String(await readBody(body, RESPONSE_BYTES_MAX)) };
+  return { httpStatus: status, text: Buffer.concat(await readBody(body, RESPONSE_BYTES_MAX)).toString() };
 }

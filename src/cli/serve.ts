@@ -40,7 +40,11 @@ export async function serve(options: ServeOptions, command: Command, sandbox?: S
   // A reader of the output may send a signal at once, so the listener comes first.
   const signal = firstSignal();
   // The limit also applies to a shutdown that begins before the store is open.
-  void signal.then(() => setTimeout(endLate, EXIT_MS, log).unref());
+  const endLate = (): void => {
+    log.error('the store did not close in time; every plant with a 200 response is on disk');
+    process.exit(1);
+  };
+  void signal.then(() => setTimeout(endLate, EXIT_MS).unref());
   if (sandbox !== undefined) log.warn(sandbox.notice);
   const service = await start(database, options, command, log, sandbox);
   sandbox?.files.tokens.append();
@@ -52,11 +56,6 @@ export async function serve(options: ServeOptions, command: Command, sandbox?: S
   log.info({ signal: await signal }, 'shutting down: completing the accepted requests');
   await service.close();
   log.info('stopped');
-}
-
-function endLate(log: Logger): void {
-  log.error('the store did not close in time; every plant with a 200 response is on disk');
-  process.exit(1);
 }
 
 async function start(

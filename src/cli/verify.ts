@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { Command } from 'commander';
 import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../store/audit/seal.ts';
@@ -8,10 +8,10 @@ import { openReader } from '../store/open-store.ts';
 import { type CommandRun, FAULTS_FOUND, StoreDamaged, StoreRejected } from '../store/plant-store.ts';
 import { noteRun } from './note-run.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
+import { reportFaults } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
-import { checkNewFile } from './output/new-file.ts';
+import { checkNewFile, makeNewFile } from './output/new-file.ts';
 import { amount, CountedProgress } from './output/progress-display.ts';
-import { reportFaults, writeSeal } from './seal-file.ts';
 
 const HELP = `
 The command checks every revision and prints a line, the seal. Keep the line on
@@ -56,7 +56,7 @@ async function verify(options: VerifyOptions): Promise<void> {
   const isSound = faults.length === 0;
   if (isSound && seal !== undefined) {
     if (options.seal !== undefined) {
-      await writeSeal(options.seal, sealText(seal));
+      await makeNewFile(options.seal, partial => writeFileSync(partial, sealText(seal)));
       console.error(`wrote the seal to ${options.seal}`);
     }
     console.log(sealLine(seal));

@@ -2,29 +2,28 @@ import type { Transport } from './transport.ts';
 
 /** Sends with `fetch`, which every runtime has. */
 export function fetchTransport(fetchWith: typeof fetch): Transport {
-  return async ({ url, headers, body, responseBytesMax }, signal) => {
+  return async ({ url, headers, body: sent, responseBytesMax }, signal) => {
     const response = await fetchWith(url, {
       method: 'POST',
-      ...{ headers, body, signal, redirect: 'manual', credentials: 'omit', cache: 'no-store' },
+      ...{ headers, body: sent, signal, redirect: 'manual', credentials: 'omit', cache: 'no-store' },
     } as RequestInit);
-    const text = await textOf(response, responseBytesMax);
-    return { status: response.status, headers: Object.fromEntries(response.headers), body: text };
+    const decoder = new TextDecoder();
+    const chunks = await readBody(response.body, responseBytesMax);
+    const body = chunks.map(chunk => decoder.decode(chunk, { stream: true })).join('');
+    return { status: response.status, headers: Object.fromEntries(response.headers), body };
   };
 }
 
-async function textOf(response: Response, bytesMax: number): Promise<string> {
-  const reader = response.body?.getReader();
-  const decoder = new TextDecoder();
-  let text = '';
-  for (let bytes = 0; reader !== undefined; ) {
+/** Reads a body, and stops when it is longer than `bytesMax`: any program may be the server. */
+export async function readBody(body: Response['body'], bytesMax: number): Promise<Uint8Array[]> {
+  const reader = body?.getReader();
+  const chunks: Uint8Array[] = [];
+  for (let bytes = 0; reader !== undefined && bytes <= bytesMax; ) {
     const { done, value } = await reader.read();
-    if (done) break;
+    if (done) return chunks;
+    chunks.push(value);
     bytes += value.length;
-    text += decoder.decode(value, { stream: true });
-    if (bytes > bytesMax) {
-      await reader.cancel();
-      break;
-    }
   }
-  return text;
+  await reader?.cancel();
+  return chunks;
 }

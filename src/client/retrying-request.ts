@@ -120,7 +120,10 @@ async function post(service: Service, { inFlight }: Call, plant: NewPlant): Prom
     );
   });
   inFlight.add(abort);
-  const timer = setTimeout(() => abort(timeoutError(url, responseTimeoutMs)), responseTimeoutMs);
+  const timer = setTimeout(() => {
+    const message = `no response from ${url} within ${responseTimeoutMs} ms`;
+    abort(new PlantStoreError(message, { code: 'ETIMEDOUT', canRetry: true }));
+  }, responseTimeoutMs);
   try {
     return readStoredPlant(plant, await response);
   } finally {
@@ -145,11 +148,6 @@ async function delay({ stopped, onStop }: Call, ms: number): Promise<void> {
 
 export function closedError(): PlantStoreError {
   return new PlantStoreError('the client was closed', { code: 'ECONNABORTED', canRetry: false });
-}
-
-function timeoutError(url: string, ms: number): PlantStoreError {
-  const message = `no response from ${url} within ${ms} ms`;
-  return new PlantStoreError(message, { code: 'ETIMEDOUT', canRetry: true });
 }
 
 function noResponseError(url: string, cause: unknown): PlantStoreError {

@@ -102,12 +102,12 @@ export class CreatePlant {
   }
 
   /** Does {@link read} and {@link create} for a short body. It makes only one promise. */
-  async createOnFastPath(body: Uint8Array, sent: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
-    const admission = this.#count(sent.recordedBy);
+  async createOnFastPath(body: Uint8Array, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
+    const admission = this.#count(sender.recordedBy);
     if ('status' in admission) return admission;
     const { plant, error, message } = readNewPlant(body);
     if (plant === undefined) return errorResponse(error, message, admission.fields);
-    return writeResponse(plant, await this.#writer.write({ plant, ...sent }), admission.fields);
+    return writeResponse(plant, await this.#writer.write({ plant, ...sender }), admission.fields);
   }
 
   /**

@@ -40,7 +40,6 @@ export interface FastPath {
   readonly connections: Set<FastPathConnection>;
   /** The connection of the last request; undefined if it came through Node's HTTP server. */
   lastSender: FastPathConnection | undefined;
-  /** The number of requests that the last sender has sent in a row, one at a time. */
   requestsInARow: number;
   /** Moves a connection to Node's HTTP server, with the received part of its next request. */
   moveToNode(socket: Socket, received: Buffer | undefined): void;
@@ -194,7 +193,7 @@ export class FastPathConnection {
       forwardedFor,
       trace,
     };
-    const isOnlySender = this.#countRequest();
+    const isOnlySender = this.#countRequest() > ONLY_SENDER_REQUESTS;
     this.#responses.add(
       request,
       createPlant.createOnFastPath(body, { recordedBy: tokenId, trace, isOnlySender }),
@@ -202,13 +201,13 @@ export class FastPathConnection {
     return end;
   }
 
-  /** @returns whether this connection is the only sender; idle ones do not matter */
-  #countRequest(): boolean {
+  /** @returns how many requests this connection has sent in a row, one at a time */
+  #countRequest(): number {
     const path = this.#path;
     const isInARow = path.lastSender === this && this.#responses.length === 0;
-    path.requestsInARow = isInARow ? path.requestsInARow + 1 : 1;
     path.lastSender = this;
-    return path.requestsInARow > ONLY_SENDER_REQUESTS;
+    path.requestsInARow = isInARow ? path.requestsInARow + 1 : 1;
+    return path.requestsInARow;
   }
 
   /** @returns the headers of the request that begins at `start`, or why there are none */

@@ -1,6 +1,6 @@
 import { StoreRejected } from './plant-store.ts';
 import {
-  isPostgresUrl,
+  POSTGRES_SCHEME,
   type PostgresAddress,
   postgresAddressOf,
   shownPostgresAddress,
@@ -17,7 +17,7 @@ const SQLITE_SCHEME = 'sqlite:';
  * @throws {StoreRejected} when it is invalid; the message repeats no part that may be a password
  */
 export function databaseAddressOf(text: string): DatabaseAddress {
-  if (isPostgresUrl(text)) return { engine: 'postgres', address: postgresAddressOf(text) };
+  if (POSTGRES_SCHEME.test(text)) return { engine: 'postgres', address: postgresAddressOf(text) };
   const path = text.startsWith(SQLITE_SCHEME) ? text.slice(SQLITE_SCHEME.length) : '';
   // In SQLite these paths mean a temporary database, a database in memory and a URI.
   if (path === '' || path.startsWith(':memory:') || path.startsWith('file:')) {

@@ -16,7 +16,7 @@ export interface PlantWrite {
   recordedBy: number;
   /** The trace of its request. It is not stored. */
   trace?: TraceContext | undefined;
-  /** Only its sender has sent plants lately, one at a time. So its commit may block the others. */
+  /** No other connection has sent plants lately, so the event loop may wait for the commit. */
   isOnlySender?: boolean | undefined;
 }
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { statSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import type { DatabaseAddress } from '../../store/database-url.ts';
@@ -9,10 +9,10 @@ import type { StoreCounts } from '../../store/sqlite/sqlite-backup.ts';
 import { stoppable } from '../interruption.ts';
 import { noteRun } from '../note-run.ts';
 import { type DatabaseOptions, databaseOption, readDatabase } from '../options/database-option.ts';
+import { reportFaults } from '../output/damage.ts';
 import { Failure } from '../output/failure.ts';
 import { makeNewFile, rejectExisting } from '../output/new-file.ts';
 import { amount, CountedProgress } from '../output/progress-display.ts';
-import { reportFaults, writeSeal } from '../seal-file.ts';
 import type { BackupMessage } from './backup-process.ts';
 import { BACKUP_PROCESS, ownProgram } from './own-program.ts';
 
@@ -71,7 +71,7 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
   const { seal, faults, aheadOfClock } = written;
   reportFaults(faults, aheadOfClock);
   if (seal !== undefined) {
-    await writeSeal(`${file}${SEAL_SUFFIX}`, seal);
+    await makeNewFile(`${file}${SEAL_SUFFIX}`, partial => writeFileSync(partial, seal));
     console.log(`${file}${SEAL_SUFFIX}: the seal of this backup, for \`verify --against\``);
   }
   await noteRun(database, 'backup', `${file}: ${counts}`, faults[0]);

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { readBody } from '../../client/fetch-transport.ts';
 import { readRetryAfterMs } from '../../client/plant-store-error.ts';
 import { withoutToken } from '../output/visible-text.ts';
-import { readBody } from '../response-body.ts';
 
 const EXCHANGE_TIMEOUT_MS = 10_000;
 /** A longer body is cut; a Plant or an Error in a response to a rule is far smaller. */
@@ -66,7 +66,7 @@ async function sendOnce(server: Server, request: TestRequest, plantId: bigint): 
       ...{ method: 'POST', headers: requestHeaders, body: requestBody, redirect: 'manual' },
       signal: AbortSignal.any([timeout, stop]),
     });
-    const received = await readBody(body, RESPONSE_BYTES_MAX);
+    const received = Buffer.concat(await readBody(body, RESPONSE_BYTES_MAX));
     const shown = show(`${status} ${statusText}`.trimEnd(), headers, received, token);
     return { sent, received: shown, status, headers, body: received };
   } catch (error) {

@@ -91,8 +91,7 @@ async function sendFiles(
     };
     const onBytes = (bytes: number): void => progress.read(bytes);
     const plants = plantsOf(fileRows(path, { form, stop, onNote, onBytes }), progress, reject);
-    const onRetry = (error: PlantStoreError): void => rules.retried(error);
-    const options = { concurrency: inFlightMax, signal: stop, onRetry };
+    const options = { concurrency: inFlightMax, signal: stop, onRetry: rules.retried };
     for await (const { plant, error, input } of store.createPlants(plants, options)) {
       rules.settled();
       if (error === undefined) progress.count(plant.outcome);

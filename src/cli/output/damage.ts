@@ -1,7 +1,18 @@
 import { type Damaged, damageOf } from '../../store/audit/checked-revisions.ts';
+import { formatCount } from './progress-display.ts';
 
 /** Tells the user of a damaged revision, and sets the exit code. @param store names one of two */
 export function reportDamage({ revision }: Damaged, store = ''): void {
   process.exitCode = 1;
   console.error(`plant-store: ${store}${damageOf(revision)}`);
+}
+
+/** @param revisions the number of those whose time is ahead of the clock */
+export function reportFaults(faults: readonly string[], revisions: number): void {
+  for (const fault of faults) console.error(`plant-store: ${fault}`);
+  if (revisions === 0) return;
+  const which = revisions === 1 ? '1 revision has a time' : `${formatCount(revisions)} revisions have times`;
+  console.error(
+    `WARNING: ${which} ahead of this machine's clock; check the clocks; until the clock is past, the seal of \`verify\` does not cover them, and that of \`backup\` does`,
+  );
 }

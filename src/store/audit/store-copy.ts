@@ -130,7 +130,6 @@ async function runOn<T>(side: CopySide, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Adds the name of the store to the message. */
 function withName({ name }: CopySide, error: unknown): unknown {
   if (!(error instanceof StoreUnavailable)) return error;
   const ErrorClass = error instanceof StoreDamaged ? StoreDamaged : StoreUnavailable;

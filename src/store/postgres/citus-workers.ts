@@ -10,11 +10,6 @@ import { HostSearch } from './host-search.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 import { schemaFaults } from './schema.ts';
 
-interface Worker {
-  name: string;
-  pool: ConnectionPool;
-}
-
 /** No plant is written by an older map of the shards. */
 const SHARDS_AGE_MAX_MS = 1_000;
 /** `/readyz` must not fail because one worker is away. */
@@ -37,7 +32,7 @@ const CONCURRENT_UPDATE = 'XX000';
 export class CitusWorkers {
   readonly #address: PostgresAddress;
   readonly #connectionsMax: number;
-  readonly #workers = new Map<string, Worker>();
+  readonly #workers = new Map<string, ConnectionPool>();
   #shards: Shards = [];
   /** When the last reading of the shards began, on the monotonic clock. */
   #shardsReadAt = 0;
@@ -53,7 +48,7 @@ export class CitusWorkers {
   }
 
   get connections(): number {
-    return [...this.#workers.values()].reduce((sum, { pool }) => sum + pool.connections, 0);
+    return this.#workers.values().reduce((sum, pool) => sum + pool.connections, 0);
   }
 
   /** The name of the worker that stores this id; empty: the server of the address. */
@@ -70,12 +65,13 @@ export class CitusWorkers {
     const deadline = performance.now() + OPERATION_TIMEOUT_MS;
     if (this.#shards.length > 0 && performance.now() - this.#shardsReadAt > SHARDS_AGE_MAX_MS)
       await this.#refreshOnce(coordinator, deadline);
-    const worker = this.#workers.get(this.workerOf(id));
-    if (worker === undefined) return await coordinator.use(work, deadline);
+    const name = this.workerOf(id);
+    const pool = this.#workers.get(name);
+    if (pool === undefined) return await coordinator.use(work, deadline);
     try {
-      return await worker.pool.use(work, deadline);
+      return await pool.use(work, deadline);
     } catch (cause) {
-      throw unreachable(worker, cause);
+      throw unreachable(name, cause);
     }
   }
 
@@ -91,9 +87,9 @@ export class CitusWorkers {
       removed.delete(name);
       if (worker === undefined || this.#workers.has(name)) continue;
       const search = new HostSearch({ ...this.#address, hosts: [worker] }, prepareServer);
-      this.#workers.set(name, { name, pool: new ConnectionPool(search, this.#connectionsMax) });
+      this.#workers.set(name, new ConnectionPool(search, this.#connectionsMax));
     }
-    for (const [name, { pool }] of removed) {
+    for (const [name, pool] of removed) {
       this.#workers.delete(name);
       void pool.close();
     }
@@ -102,15 +98,14 @@ export class CitusWorkers {
   /** @throws {StoreUnavailable} when no worker can be used */
   async check(): Promise<string[]> {
     const failures: StoreUnavailable[] = [];
-    const checks = [...this.#workers.values()].map(async worker => {
-      const { name, pool } = worker;
+    const checks = [...this.#workers].map(async ([name, pool]) => {
       try {
         return await pool.use(async connection => {
           await confirmEverythingBefore(connection);
           return await durabilityWarnings(connection, `the worker ${name}`);
         }, performance.now() + WORKER_CHECK_TIMEOUT_MS);
       } catch (cause) {
-        const failure = unreachable(worker, cause);
+        const failure = unreachable(name, cause);
         failures.push(failure);
         return [failure.message];
       }
@@ -121,7 +116,7 @@ export class CitusWorkers {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#workers.values()].map(({ pool }) => pool.close()));
+    await Promise.all(this.#workers.values().map(pool => pool.close()));
   }
 
   /** One reading at a time, for the batches of all workers. */
@@ -181,7 +176,7 @@ function nameOf(worker: HostAddress | undefined): string {
   return worker === undefined ? '' : `${worker.host}:${worker.port}`;
 }
 
-function unreachable({ name }: Worker, cause: unknown): StoreUnavailable {
+function unreachable(name: string, cause: unknown): StoreUnavailable {
   const error = new StoreUnavailable(
     `the worker ${name} cannot be used, so its plants get 503: ${reasonOf((cause as Error).cause ?? cause)}`,
   );

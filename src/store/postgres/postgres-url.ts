@@ -51,16 +51,12 @@ const PARAMETERS = {
 type ParameterName = keyof typeof PARAMETERS;
 const PARAMETER_NAMES = Object.keys(PARAMETERS) as ParameterName[];
 
-const SCHEME = /^postgres(?:ql)?:\/\//;
+export const POSTGRES_SCHEME = /^postgres(?:ql)?:\/\//;
 const FORM = 'postgres://USER@HOST:PORT/DATABASE';
 const PORT_DEFAULT = '5432';
 /** No `@` may follow the hosts: the rest of a password with an unencoded `/` would be shown. */
 const PARTS = /^(?:([^/?]*)@)?([^@/?]*)(?:\/([^@/?]*))?(?:\?([^@]*))?$/s;
 const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]*))(?::([0-9]{1,5}))?$/;
-
-export function isPostgresUrl(text: string): boolean {
-  return SCHEME.test(text);
-}
 
 /**
  * Parses a connection URI of libpq (section 34.1.1.2 of its manual):
@@ -69,7 +65,7 @@ export function isPostgresUrl(text: string): boolean {
  * @throws {StoreRejected} when it is invalid; the message repeats no part that may be a password
  */
 export function postgresAddressOf(text: string): PostgresAddress {
-  const parts = PARTS.exec(text.replace(SCHEME, ''));
+  const parts = PARTS.exec(text.replace(POSTGRES_SCHEME, ''));
   if (parts === null) {
     throw rejected(
       `is not ${FORM}; write @, /, ? and % within the user, the password or a parameter as %40, %2F, %3F and %25`,

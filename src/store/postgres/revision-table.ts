@@ -22,18 +22,14 @@ export function rowOf({ plant, revision, recordedAt, recordedBy, checksum }: Pla
 export function revisionInsert(revisions: readonly PlantRevision[], isCitus: boolean): Statement {
   const count = preparedCount(revisions.length);
   const values: unknown[] = [];
-  const filler = count === revisions.length ? undefined : shortest(revisions);
+  const filler = revisions.reduce((least, each) =>
+    textLengthOf(each.plant) < textLengthOf(least.plant) ? each : least,
+  );
   for (let row = 0; row < count; row++) {
-    const { plant, revision, recordedAt, recordedBy, checksum } = revisions[row] ?? filler!;
+    const { plant, revision, recordedAt, recordedBy, checksum } = revisions[row] ?? filler;
     values.push(plant.id, revision, plant.name, plant.tag, recordedAt, recordedBy, checksum);
   }
   return { name: `insert_${count}`, text: insertText(count, isCitus), values };
-}
-
-function shortest(revisions: readonly PlantRevision[]): PlantRevision {
-  return revisions.reduce((least, each) =>
-    textLengthOf(each.plant) < textLengthOf(least.plant) ? each : least,
-  );
 }
 
 /** The next of 1, 2, 3, 4, 6, 8, 12, 16, 24, …: at most 1.5 times the row count. */

@@ -1,11 +1,6 @@
 import type { GroupCommit } from '../group-commit.ts';
 import type { CommitStatistics, PlantQueue } from '../plant-store.ts';
 
-interface IdInFlight {
-  queue: GroupCommit;
-  plants: number;
-}
-
 /**
  * The queues of Citus, one for each worker. So a batch has plants of one worker, and a worker that
  * is away makes no plant of another one `busy`.
@@ -17,7 +12,7 @@ interface IdInFlight {
  */
 export function workerQueues(workerOf: (id: bigint) => string, openQueue: () => GroupCommit): PlantQueue {
   const queues = new Map<string, GroupCommit>();
-  const idsInFlight = new Map<bigint, IdInFlight>();
+  const idsInFlight = new Map<bigint, { queue: GroupCommit; plants: number }>();
   let isClosed = false;
   const queueOf = (id: bigint): GroupCommit => {
     const worker = workerOf(id);

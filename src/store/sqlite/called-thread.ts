@@ -22,7 +22,7 @@ type Reply<Result> = { result: Result } | { errorClass: number; message: string 
 /** One side of the channel between two threads. */
 interface Channel {
   port: MessagePort;
-  /** The messages in each direction. The receiver sleeps until its counter changes. */
+  /** How many messages were sent in each direction. A receiver sleeps until its one changes. */
   counters: Int32Array<SharedArrayBuffer>;
 }
 
@@ -65,7 +65,7 @@ export class CalledThread<Call, Result> {
     return reply.promise;
   }
 
-  /** Blocks this thread until the next reply. An event settles its call later, but takes longer. */
+  /** Blocks this thread until the next reply. Otherwise an event brings it, which takes longer. */
   blockUntilReply(timeoutMs: number): void {
     if (this.#running === undefined) return;
     const received = receive(this.#running, REPLIES, timeoutMs);

@@ -98,7 +98,7 @@ suite('a called thread', { timeout: 60_000 }, () => {
     await thread.call('one');
     const call = thread.call('two');
     thread.blockUntilReply(60_000);
-    // The first of them that is settled already.
+    // `race` returns the first promise that is settled already.
     assert.equal(await Promise.race([call, 'pending']), await call);
     const endless = thread.call('wait');
     thread.blockUntilReply(1);

@@ -101,7 +101,7 @@ test('a commit of the only sender stops the event loop only briefly', async () =
   const held = holdStore(database);
   const results = engine.commit([{ ...WRITE, isOnlySender: true }]);
   setImmediate(() => held[Symbol.dispose]());
-  // It fails if it is awaited until the timeout for the lock.
+  // If the event loop waited for it, the lock would be held until the commit fails.
   assert.deepEqual(await results, CREATED);
 });
 
