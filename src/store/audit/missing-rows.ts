@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { StoredToken } from '../../contract/stored-token.ts';
 import { type PlantRevision, StoreRejected } from '../plant-store.ts';
 import { type CheckedRevision, Damaged, keyOrder, revisionName } from './checked-revisions.ts';
@@ -35,7 +34,7 @@ export async function* missingRevisions(
       if (next.done || keyOrder(revision, next.value) < 0) {
         yield revision;
       } else {
-        if (!isDeepStrictEqual(revision, next.value)) {
+        if (!isSameRevision(revision, next.value)) {
           throw new StoreRejected(
             `${revisionName(revision)} has other content in the target than in the source; ${ADVICE}`,
           );
@@ -51,6 +50,15 @@ export async function* missingRevisions(
 
 async function* intact(revisions: AsyncIterable<CheckedRevision>): AsyncGenerator<PlantRevision, void> {
   for await (const revision of revisions) if (!(revision instanceof Damaged)) yield revision;
+}
+
+function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
+  return (
+    one.plant.name === two.plant.name &&
+    one.plant.tag === two.plant.tag &&
+    one.recordedAt === two.recordedAt &&
+    one.recordedBy === two.recordedBy
+  );
 }
 
 /**
