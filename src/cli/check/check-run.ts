@@ -49,19 +49,20 @@ async function makeContact(server: Server, plantId: bigint): Promise<void> {
   const { href } = server.plantsUrl;
   const { status, headers, body, failure } = await send(server, { body: PLANT }, plantId);
   if (server.stop.aborted) return;
-  if (failure !== undefined) {
-    const { message, code } = failure;
-    const isNotHttp = code === 'HTTPParserError' || isProtocolError(code);
-    const hint = isNotHttp
-      ? 'the server did not respond with HTTP; check the address'
-      : 'is the service running there?';
-    throw new Failure(untrustedCertificate(href, code) ?? `${href}: ${message}; ${hint}`);
-  }
+  if (failure !== undefined) throw noResponse(href, failure);
   const [, advice] = ADVICE.find(([statuses]) => statuses.test(String(status))) ?? [];
   if (advice === undefined) return;
   const text = withoutToken(headers.get('location') ?? body.toString(), server.token).trim();
   const shown = visible(text).slice(0, SHOWN_LENGTH_MAX);
   throw new Failure(`${href} responds with ${status} to a valid plant (${shown}); ${advice}`);
+}
+
+function noResponse(href: string, { message, code }: NonNullable<Exchange['failure']>): Failure {
+  const isNotHttp = code === 'HTTPParserError' || isProtocolError(code);
+  const advice = isNotHttp
+    ? 'the server did not respond with HTTP; check the address'
+    : 'is the service running there?';
+  return new Failure(untrustedCertificate(href, code) ?? `${href}: ${message}; ${advice}`);
 }
 
 /** @param storedId an id that the server has stored */
