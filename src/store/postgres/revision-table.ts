@@ -22,11 +22,11 @@ export function rowOf({ plant, revision, recordedAt, recordedBy, checksum }: Pla
 export function revisionInsert(revisions: readonly PlantRevision[], isCitus: boolean): Statement {
   const count = preparedCount(revisions.length);
   const values: unknown[] = [];
-  const filler = revisions.reduce((least, each) =>
-    textLengthOf(each.plant) < textLengthOf(least.plant) ? each : least,
-  );
+  const shorter = (one: PlantRevision, two: PlantRevision): PlantRevision =>
+    textLengthOf(two.plant) < textLengthOf(one.plant) ? two : one;
+  const filler = count === revisions.length ? undefined : revisions.reduce(shorter);
   for (let row = 0; row < count; row++) {
-    const { plant, revision, recordedAt, recordedBy, checksum } = revisions[row] ?? filler;
+    const { plant, revision, recordedAt, recordedBy, checksum } = revisions[row] ?? filler!;
     values.push(plant.id, revision, plant.name, plant.tag, recordedAt, recordedBy, checksum);
   }
   return { name: `insert_${count}`, text: insertText(count, isCitus), values };
