@@ -181,16 +181,15 @@ export class FastPathConnection {
     if (end > received.length) return 'incomplete';
     if (!this.#budget.hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'tickBudget';
     const body = received.subarray(bodyStart, end);
-    const { bodyBytes, contentType, forwardedFor } = headers;
     const trace = traceContextOf(headers.traceparent);
     const request = {
       response: undefined,
       arrivedAt: this.#arrivedAt,
-      bodyBytes,
+      bodyBytes: headers.bodyBytes,
       body,
       tokenId,
-      contentType,
-      forwardedFor,
+      contentType: headers.contentType,
+      forwardedFor: headers.forwardedFor,
       trace,
     };
     const isOnlySender = this.#countRequest() > ONLY_SENDER_REQUESTS;

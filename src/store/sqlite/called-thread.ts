@@ -1,10 +1,4 @@
-import {
-  MessageChannel,
-  type MessagePort,
-  receiveMessageOnPort,
-  Worker,
-  workerData,
-} from 'node:worker_threads';
+import { parentPort, receiveMessageOnPort, Worker, workerData } from 'node:worker_threads';
 import { StoreDamaged, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import { StoreFileReplaced, unavailable } from './database.ts';
 
@@ -13,20 +7,28 @@ const ERROR_CLASSES = [StoreRejected, StoreFileReplaced, StoreDamaged, StoreUnav
 
 /** A called thread runs its event loop at this interval. */
 const EVENT_LOOP_INTERVAL_MS = 1_000;
-/** Indexes of {@link Channel.counters}. */
+/** Longest reply in shared memory. The results of one plant take about 60 bytes. */
+const SHORT_REPLY_BYTES_MAX = 256;
+/** Indexes of {@link SharedMemory.words}. */
 const CALLS = 0;
-const REPLIES = 1;
+const REPLY = 1;
+/** Values of `REPLY`. Any other value is the length of a short reply, in bytes. */
+const NOT_AWAITED = 0;
+const AWAITED = -1;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
 
 type Reply<Result> = { result: Result } | { errorClass: number; message: string };
 
-/** One side of the channel between two threads. */
-interface Channel {
-  port: MessagePort;
-  /** How many messages were sent in each direction. A receiver sleeps until its one changes. */
-  counters: Int32Array<SharedArrayBuffer>;
+/** Through it both threads wake each other by futex, which takes less time than an event. */
+interface SharedMemory {
+  /** The number of calls so far, and whether the caller blocks until the reply. */
+  words: Int32Array<SharedArrayBuffer>;
+  shortReply: Uint8Array<SharedArrayBuffer>;
 }
 
-interface RunningThread<Result> extends Channel {
+interface RunningThread<Result> extends SharedMemory {
   worker: Worker;
   /** The calls without a reply, in their order. */
   calls: PromiseWithResolvers<Result>[];
@@ -50,26 +52,28 @@ export class CalledThread<Call, Result> {
     this.#data = data;
   }
 
-  /** @throws {StoreRejected} @throws {StoreUnavailable} also when the thread cannot run */
-  call(call: Call): Promise<Result> {
+  /**
+   * @param blockMs blocks this thread until the reply, at most so long, if no other call is pending
+   * @throws {StoreRejected} @throws {StoreUnavailable} also when the thread cannot run
+   */
+  call(call: Call, blockMs = 0): Promise<Result> {
     if (this.#closing !== undefined)
       return Promise.reject(new StoreUnavailable(`the ${this.#name} thread is closed`));
     const reply = Promise.withResolvers<Result>();
     try {
       this.#running ??= this.#start();
-      post(this.#running, CALLS, call);
-      this.#running.calls.push(reply);
+      const { worker, words, calls } = this.#running;
+      const blocks = blockMs > 0 && calls.length === 0;
+      worker.postMessage(call);
+      calls.push(reply);
+      if (blocks) Atomics.store(words, REPLY, AWAITED);
+      Atomics.add(words, CALLS, 1);
+      Atomics.notify(words, CALLS);
+      if (blocks) awaitShortReply(this.#running, blockMs);
     } catch (cause) {
       reply.reject(new StoreUnavailable(`the ${this.#name} thread cannot be started`, { cause }));
     }
     return reply.promise;
-  }
-
-  /** Blocks this thread until the next reply. Otherwise an event brings it, which takes longer. */
-  blockUntilReply(timeoutMs: number): void {
-    if (this.#running === undefined) return;
-    const received = receive(this.#running, REPLIES, timeoutMs);
-    if (received !== undefined) settleCall(this.#running, received.message);
   }
 
   /**
@@ -98,13 +102,12 @@ export class CalledThread<Call, Result> {
   }
 
   #start(): RunningThread<Result> {
-    const { port1: port, port2 } = new MessageChannel();
-    const counters = new Int32Array(new SharedArrayBuffer(8));
-    const channel: Channel = { port: port2, counters };
-    const workerData = { channel, data: this.#data };
-    const worker = new Worker(this.#program, { workerData, transferList: [port2] });
-    const running: RunningThread<Result> = { worker, port, counters, calls: [] };
-    port.on('message', (reply: Reply<Result>) => settleCall(running, reply));
+    const words = new Int32Array(new SharedArrayBuffer(8));
+    const shortReply = new Uint8Array(new SharedArrayBuffer(SHORT_REPLY_BYTES_MAX));
+    const shared: SharedMemory = { words, shortReply };
+    const worker = new Worker(this.#program, { workerData: { shared, data: this.#data } });
+    const running: RunningThread<Result> = { worker, ...shared, calls: [] };
+    worker.on('message', (reply: Reply<Result>) => settleCall(running, reply));
     // After an error the `exit` event follows. Until then its successor may already have calls.
     const died = (cause?: unknown): void => {
       if (this.#running === running) this.#running = undefined;
@@ -114,6 +117,14 @@ export class CalledThread<Call, Result> {
     worker.on('exit', () => died());
     return running;
   }
+}
+
+/** Sleeps until the reply is in the shared memory, or will come as an event. */
+function awaitShortReply<Result>(running: RunningThread<Result>, timeoutMs: number): void {
+  const { words, shortReply } = running;
+  Atomics.wait(words, REPLY, AWAITED, timeoutMs);
+  const bytes = Atomics.exchange(words, REPLY, NOT_AWAITED);
+  if (bytes > 0) settleCall(running, { result: decoder.decode(shortReply.subarray(0, bytes)) as Result });
 }
 
 function settleCall<Result>({ calls }: RunningThread<Result>, reply: Reply<Result>): void {
@@ -128,44 +139,36 @@ function failCalls<Result>({ calls }: RunningThread<Result>, message: string, ca
   for (const { reject } of calls.splice(0)) reject(new StoreUnavailable(message, { cause }));
 }
 
-/** Wakes the receiver if it sleeps. A futex takes less time than an event. */
-function post({ port, counters }: Channel, counter: number, message: unknown): void {
-  port.postMessage(message);
-  Atomics.add(counters, counter, 1);
-  Atomics.notify(counters, counter);
-}
-
-/**
- * Sleeps until there is a message, and takes it. No wake-up is lost, because the counter is read
- * first: a later message changes it, so the sleep ends at once.
- */
-function receive({ port, counters }: Channel, counter: number, timeoutMs: number) {
-  for (;;) {
-    const count = Atomics.load(counters, counter);
-    const received = receiveMessageOnPort(port);
-    if (received !== undefined) return received;
-    // The message may be one that an event has taken already.
-    if (Atomics.wait(counters, counter, count, timeoutMs) === 'timed-out') return undefined;
-  }
-}
-
 /** The data of the {@link CalledThread} that started this thread. */
 export const threadData: unknown = workerData?.data;
 
 /**
  * Makes this thread reply to the calls of a {@link CalledThread}, one at a time.
  *
- * It sleeps outside its event loop. The event loop frees the objects of SQLite that are no longer
- * used.
+ * It sleeps outside its event loop. No wake-up is lost, because the number of calls is read first:
+ * a later call changes it, so the sleep ends at once. The event loop frees the objects of SQLite
+ * that are no longer used.
  */
 export function replyToCalls<Call>(resultOf: (call: Call) => unknown): void {
-  const { channel } = workerData as { channel: Channel };
+  const { shared } = workerData as { shared: SharedMemory };
   const endsAt = performance.now() + EVENT_LOOP_INTERVAL_MS;
   for (let leftMs = EVENT_LOOP_INTERVAL_MS; leftMs > 0; leftMs = endsAt - performance.now()) {
-    const received = receive(channel, CALLS, leftMs);
-    if (received !== undefined) post(channel, REPLIES, replyTo(resultOf, received.message));
+    const count = Atomics.load(shared.words, CALLS);
+    const received = receiveMessageOnPort(parentPort!);
+    if (received === undefined) Atomics.wait(shared.words, CALLS, count, leftMs);
+    else sendReply(shared, replyTo(resultOf, received.message));
   }
   setImmediate(() => replyToCalls(resultOf));
+}
+
+/** The caller may stop to block at any time. Then it takes the reply only as an event. */
+function sendReply({ words, shortReply }: SharedMemory, reply: Reply<unknown>): void {
+  const text = 'result' in reply && typeof reply.result === 'string' ? reply.result : '';
+  const { read, written } = encoder.encodeInto(text, shortReply);
+  const next = read === text.length ? written : NOT_AWAITED;
+  const isTaken = Atomics.compareExchange(words, REPLY, AWAITED, next) === AWAITED && next > 0;
+  if (!isTaken) parentPort!.postMessage(reply);
+  Atomics.notify(words, REPLY);
 }
 
 function replyTo<Call>(resultOf: (call: Call) => unknown, call: Call): Reply<unknown> {

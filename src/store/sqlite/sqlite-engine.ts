@@ -34,8 +34,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   readonly #settings: SqliteSettings;
   readonly #writer: CalledThread<WriterCall, unknown>;
   readonly #checkpoints: Checkpoints;
-  readonly #flushes = { count: 0, totalMs: 0 };
-  #lastFlushMs = 0;
+  readonly #flushes = { count: 0, totalMs: 0, lastMs: 0 };
   #lastMeasured = { walBytes: 0, diskFreeBytes: 0, diskBytes: 0 };
   #measuring: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
@@ -53,7 +52,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   static async open(settings: SqliteSettings): Promise<SqliteEngine> {
     const engine = new SqliteEngine(settings);
     try {
-      engine.schemaSteps = await engine.#call('schemaSteps');
+      engine.schemaSteps = await engine.#call(['schemaSteps']);
       return engine;
     } catch (error) {
       await engine.#writer.end();
@@ -67,19 +66,18 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   }
 
   async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
-    const reply = this.#call('commit', ...packWrites(writes));
-    if (writes[0]?.isOnlySender && this.#lastFlushMs < COMMIT_AWAITED_MS)
-      this.#writer.blockUntilReply(COMMIT_AWAITED_MS);
+    const blocks = writes[0]?.isOnlySender && this.#flushes.lastMs < COMMIT_AWAITED_MS;
+    const reply = this.#call(['commit', ...packWrites(writes)], blocks ? COMMIT_AWAITED_MS : 0);
     const results: BatchResults = JSON.parse(await reply);
     this.#checkpoints.committed();
-    this.#lastFlushMs = results.flushMs;
+    this.#flushes.lastMs = results.flushMs;
     this.#flushes.count++;
     this.#flushes.totalMs += results.flushMs;
     return unpackResults(results);
   }
 
   async probe(): Promise<void> {
-    await this.#call('probe');
+    await this.#call(['probe']);
     this.#checkpoints.committed();
   }
 
@@ -104,22 +102,22 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   }
 
   async check(): Promise<readonly string[]> {
-    await this.#call('check');
+    await this.#call(['check']);
     const { failure } = this.#checkpoints;
     if (failure === undefined) return [];
     return [`the write-ahead log cannot be copied into the database file, so it grows: ${failure}`];
   }
 
   tokensFingerprint(): Promise<string> {
-    return this.#call('tokensFingerprint');
+    return this.#call(['tokensFingerprint']);
   }
 
   override lastRuns(): Promise<CommandRun[]> {
-    return lastRuns(text => this.#call('read', text));
+    return lastRuns(text => this.#call(['read', text]));
   }
 
   protected override query(text: string, values: unknown[]): Promise<Row[]> {
-    return this.#call('query', text, values);
+    return this.#call(['query', text, values]);
   }
 
   async close(): Promise<void> {
@@ -129,11 +127,11 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   }
 
   async #call<Operation extends keyof StoreWriter>(
-    operation: Operation,
-    ...args: Parameters<StoreWriter[Operation]>
+    call: [operation: Operation, ...args: Parameters<StoreWriter[Operation]>],
+    blockMs = 0,
   ): Promise<ReturnType<StoreWriter[Operation]>> {
     try {
-      return (await this.#writer.call([operation, ...args])) as ReturnType<StoreWriter[Operation]>;
+      return (await this.#writer.call(call, blockMs)) as ReturnType<StoreWriter[Operation]>;
     } catch (error) {
       if (error instanceof StoreFileReplaced) this.#reopening ??= this.#reopen();
       throw error;
@@ -144,7 +142,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   async #reopen(): Promise<void> {
     try {
       await this.#checkpoints.release();
-      await this.#call('reopen');
+      await this.#call(['reopen']);
     } catch {
       // If the writer died, the next writer opens the current files anyway.
     } finally {

@@ -9,11 +9,9 @@ type Reply = [call: string, threadId: number];
 
 const FILE = new URL('../../../src/store/sqlite/called-thread.ts', import.meta.url);
 const PROGRAM = `
-  import { parentPort, threadId } from 'node:worker_threads';
+  import { threadId } from 'node:worker_threads';
   import { replyToCalls } from '${FILE}';
   replyToCalls(call => {
-    // A microtask runs when the thread returns to its event loop.
-    queueMicrotask(() => parentPort.postMessage('has replied'));
     if (call === 'throw') throw new Error('thrown');
     if (call === 'wait') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
     if (call === 'exit') process.exit();
@@ -43,6 +41,18 @@ const GATED_PROGRAM = `
   };
   syncBuiltinESMExports();
   replyToCalls(() => ended);`;
+
+/** Returns each call. A late one first sets `gate[0]`, and waits for `gate[1]`. */
+const ECHO_PROGRAM = `
+  import { replyToCalls, threadData as gate } from '${FILE}';
+  replyToCalls(call => {
+    if (call === 'late') {
+      Atomics.store(gate, 0, 1);
+      Atomics.notify(gate, 0);
+      Atomics.wait(gate, 1, 0);
+    }
+    return call === 'object' ? { call } : call;
+  });`;
 
 const threadOf = (program: string) => new CalledThread<string, Reply>('test', new URL(program), undefined);
 
@@ -93,16 +103,38 @@ suite('a called thread', { timeout: 60_000 }, () => {
     await replied;
   });
 
-  test('blocks its caller until the next reply, or a timeout', async t => {
-    const thread = newThread(t);
-    await thread.call('one');
-    const call = thread.call('two');
-    thread.blockUntilReply(60_000);
-    // `race` returns the first promise that is settled already.
-    assert.equal(await Promise.race([call, 'pending']), await call);
-    const endless = thread.call('wait');
-    thread.blockUntilReply(1);
-    await Promise.all([assert.rejects(endless, /is closed/), thread.close()]);
+  test('blocks its caller until a short reply or a timeout, and never confuses replies', async t => {
+    const gate = new Int32Array(new SharedArrayBuffer(8));
+    const thread = new CalledThread<string, unknown>('test', new URL(moduleOf(ECHO_PROGRAM)), gate);
+    t.after(() => thread.close());
+    const open = () => {
+      Atomics.store(gate, 1, 1);
+      Atomics.notify(gate, 1);
+    };
+    await thread.call('start');
+    const long = 'long'.repeat(1_000);
+    for (const [call, blockMs, isBlocking] of [
+      ['short', 60_000, true],
+      ['late', 1, false],
+      ['short', 60_000, true],
+      [long, 60_000, false],
+      ['object', 60_000, false],
+      ['short', 0, false],
+    ] as const) {
+      gate.fill(0);
+      const reply = thread.call(call, blockMs);
+      // `race` returns the first promise that is settled already.
+      assert.equal((await Promise.race([reply, 'pending'])) !== 'pending', isBlocking, call);
+      open();
+      assert.deepEqual(await reply, call === 'object' ? { call } : call);
+    }
+    gate.fill(0);
+    const replies = [thread.call('one'), thread.call('late')];
+    // Now the first reply has been sent, but its event is not handled yet.
+    Atomics.wait(gate, 0, 0);
+    open();
+    replies.push(thread.call('three', 60_000));
+    assert.deepEqual(await Promise.all(replies), ['one', 'late', 'three']);
   });
 
   test('does not sleep when a call comes after it has looked for calls', async t => {
