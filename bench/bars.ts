@@ -17,6 +17,7 @@ export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>
     byRound(load, subject, 'ratePerSecond', connections === undefined ? {} : { connections });
   const ours = rate(NAMES.sqlite);
   const durable = (connections: number) => best(DURABLE_PEERS.map(({ name }) => rate(name)(connections)));
+  const cpu = (subject: string, connections: number) => byRound(load, subject, 'cpuUs', { connections });
   const memory = (subject: string) => byRound(load, subject, 'residentPeakBytes');
   const starts = (subject: string) => byRound(start, subject, 'startMs');
   return [
@@ -26,6 +27,11 @@ export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>
       ours,
       rate(FLUSHED_ECHO.name),
     ),
+    ...Object.entries({ 1: 1.1, 64: 0.95, 256: 0.75 }).map(([connections, atMost]) => ({
+      what: `CPU time of a create against flushed node:http, connections: ${connections}`,
+      bar: { atMost },
+      reached: ratio(cpu(NAMES.sqlite, Number(connections)), cpu(FLUSHED_ECHO.name, Number(connections))),
+    })),
     ...rateBars(
       'creates/s against a bare node:http echo',
       { 64: 0.65, 256: 1.05 },

@@ -4,15 +4,6 @@ export interface RateLimitPolicy {
   windowSeconds: number;
 }
 
-/** Whether a request is granted, and the rate limit fields of its response. */
-interface Grant {
-  isGranted: boolean;
-  /** After this time, the token may certainly send another request; 1 or more. */
-  retryAfterSeconds: number;
-  /** RateLimit-Policy and RateLimit; names and values alternate. */
-  fields: readonly string[];
-}
-
 /**
  * Limits how many requests each token may send. Each token has its own bucket. It is full at first,
  * and refills evenly. Rejected requests do not count.
@@ -33,7 +24,7 @@ export class RateLimit {
   }
 
   /** Counts one request of a token, if it is granted. @param nowMs on the monotonic clock */
-  take(tokenId: number, nowMs: number): Grant {
+  take(tokenId: number, nowMs: number) {
     const requests = this.#requests;
     const before = this.#buckets.get(tokenId) ?? { left: requests, atMs: nowMs };
     const available = Math.min(requests, before.left + (nowMs - before.atMs) * this.#perMs);
@@ -42,6 +33,7 @@ export class RateLimit {
     this.#buckets.set(tokenId, { left: rest, atMs: nowMs });
     const left = Math.floor(rest);
     const nextMs = (left + 1 - rest) / this.#perMs;
+    // After this time, the token may certainly send another request; 1 or more.
     const retryAfterSeconds = Math.ceil(nextMs / 1000);
     const rateLimitField = `"default";r=${left};t=${retryAfterSeconds}`;
     return {

@@ -165,9 +165,7 @@ export class TokenCache {
     this.#resolveLookups(now + TOKEN_REFRESH_INTERVAL_MIN_MS - TOKEN_LOOKUP_TIMEOUT_MS);
     const isDue = now - this.#refreshedAt >= TOKEN_REFRESH_INTERVAL_MS;
     if (!isDue && this.#pendingLookups.length === 0) return;
-    this.#refreshing ??= this.#refresh().finally(() => {
-      this.#refreshing = undefined;
-    });
+    this.#refreshing ??= this.#refresh().finally(() => (this.#refreshing = undefined));
   }
 
   async #refresh(): Promise<void> {
@@ -207,9 +205,7 @@ export class TokenCache {
 
   /** Only one recording runs at a time. It never throws: the next refresh repeats a failed one. */
   #recordTokenUses(): Promise<void> {
-    this.#recording ??= this.#recordAllTokenUses().finally(() => {
-      this.#recording = undefined;
-    });
+    this.#recording ??= this.#recordAllTokenUses().finally(() => (this.#recording = undefined));
     return this.#recording;
   }
 

@@ -2,17 +2,17 @@ import { parentPort, receiveMessageOnPort, Worker, workerData } from 'node:worke
 import { StoreDamaged, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import { StoreFileReplaced, unavailable } from './database.ts';
 
-/** The class of an error is lost between threads. The first one that fits names it. */
+/** A message loses the class of an error, so a reply has an index of this list. The first one fits. */
 const ERROR_CLASSES = [StoreRejected, StoreFileReplaced, StoreDamaged, StoreUnavailable];
 
 /** A called thread runs its event loop at this interval. */
 const EVENT_LOOP_INTERVAL_MS = 1_000;
-/** Longest reply in shared memory. The results of one plant take about 60 bytes. */
+/** Longest reply in shared memory, in bytes. The results of one plant take about 60. */
 const SHORT_REPLY_BYTES_MAX = 256;
-/** Indexes of {@link SharedMemory.words}. */
+/** Indexes of {@link SharedMemory.words}: the number of calls so far, and the state of the reply. */
 const CALLS = 0;
 const REPLY = 1;
-/** Values of `REPLY`. Any other value is the length of a short reply, in bytes. */
+/** States of the reply. Any other state is its length in shared memory, in bytes. */
 const NOT_AWAITED = 0;
 const AWAITED = -1;
 
@@ -21,9 +21,8 @@ const decoder = new TextDecoder();
 
 type Reply<Result> = { result: Result } | { errorClass: number; message: string };
 
-/** Through it both threads wake each other by futex, which takes less time than an event. */
+/** Memory of both threads. A futex in it wakes a thread faster than an event does. */
 interface SharedMemory {
-  /** The number of calls so far, and whether the caller blocks until the reply. */
   words: Int32Array<SharedArrayBuffer>;
   shortReply: Uint8Array<SharedArrayBuffer>;
 }
@@ -45,7 +44,7 @@ export class CalledThread<Call, Result> {
   #running: RunningThread<Result> | undefined;
   #closing: Promise<void> | undefined;
 
-  /** The program calls {@link replyToCalls}, and gets the data as its `workerData`. */
+  /** The program calls {@link replyToCalls}, and gets the data as {@link threadData}. */
   constructor(name: string, program: URL, data: unknown) {
     this.#name = name;
     this.#program = program;
@@ -53,7 +52,8 @@ export class CalledThread<Call, Result> {
   }
 
   /**
-   * @param blockMs blocks this thread until the reply, at most so long, if no other call is pending
+   * @param blockMs longest time for which this thread blocks until the reply. It does not block if
+   * another call is pending, whose reply may be an event that is not handled yet
    * @throws {StoreRejected} @throws {StoreUnavailable} also when the thread cannot run
    */
   call(call: Call, blockMs = 0): Promise<Result> {
@@ -64,9 +64,9 @@ export class CalledThread<Call, Result> {
       this.#running ??= this.#start();
       const { worker, words, calls } = this.#running;
       const blocks = blockMs > 0 && calls.length === 0;
+      Atomics.store(words, REPLY, blocks ? AWAITED : NOT_AWAITED);
       worker.postMessage(call);
       calls.push(reply);
-      if (blocks) Atomics.store(words, REPLY, AWAITED);
       Atomics.add(words, CALLS, 1);
       Atomics.notify(words, CALLS);
       if (blocks) awaitShortReply(this.#running, blockMs);
@@ -119,7 +119,7 @@ export class CalledThread<Call, Result> {
   }
 }
 
-/** Sleeps until the reply is in the shared memory, or will come as an event. */
+/** Sleeps until the reply is in the shared memory, or will come as a message. */
 function awaitShortReply<Result>(running: RunningThread<Result>, timeoutMs: number): void {
   const { words, shortReply } = running;
   Atomics.wait(words, REPLY, AWAITED, timeoutMs);
@@ -145,9 +145,8 @@ export const threadData: unknown = workerData?.data;
 /**
  * Makes this thread reply to the calls of a {@link CalledThread}, one at a time.
  *
- * It sleeps outside its event loop. No wake-up is lost, because the number of calls is read first:
- * a later call changes it, so the sleep ends at once. The event loop frees the objects of SQLite
- * that are no longer used.
+ * It sleeps outside its event loop, and runs it once a second to free the objects of SQLite that are
+ * no longer used. No wake-up is lost: the number of calls is read first, and a later call changes it.
  */
 export function replyToCalls<Call>(resultOf: (call: Call) => unknown): void {
   const { shared } = workerData as { shared: SharedMemory };
@@ -161,14 +160,16 @@ export function replyToCalls<Call>(resultOf: (call: Call) => unknown): void {
   setImmediate(() => replyToCalls(resultOf));
 }
 
-/** The caller may stop to block at any time. Then it takes the reply only as an event. */
+/** The caller may stop waiting at any time. `compareExchange` decides, so a reply is sent once. */
 function sendReply({ words, shortReply }: SharedMemory, reply: Reply<unknown>): void {
   const text = 'result' in reply && typeof reply.result === 'string' ? reply.result : '';
   const { read, written } = encoder.encodeInto(text, shortReply);
-  const next = read === text.length ? written : NOT_AWAITED;
-  const isTaken = Atomics.compareExchange(words, REPLY, AWAITED, next) === AWAITED && next > 0;
-  if (!isTaken) parentPort!.postMessage(reply);
-  Atomics.notify(words, REPLY);
+  const isShort = written > 0 && read === text.length;
+  const next = isShort ? written : NOT_AWAITED;
+  const isAwaited = Atomics.compareExchange(words, REPLY, AWAITED, next) === AWAITED;
+  if (!isShort || !isAwaited) parentPort!.postMessage(reply);
+  // The caller may already block for its next call.
+  if (isAwaited) Atomics.notify(words, REPLY);
 }
 
 function replyTo<Call>(resultOf: (call: Call) => unknown, call: Call): Reply<unknown> {

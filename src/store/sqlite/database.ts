@@ -263,6 +263,14 @@ export function unavailable(error: unknown): StoreUnavailable | StoreRejected {
   return new (isDamage(errcode) ? StoreDamaged : StoreUnavailable)(`${message}${code}`, { cause: error });
 }
 
+export function orUnavailable<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw unavailable(error);
+  }
+}
+
 /** The low byte is the primary result code, https://sqlite.org/rescode.html */
 function isDamage(errcode = 0): boolean {
   return [SQLITE_CORRUPT, SQLITE_NOTADB].includes(errcode & 0xff);

@@ -19,14 +19,14 @@ import { StoreFileReplaced } from './database.ts';
 import { type BatchResults, packWrites, unpackResults } from './packed-batch.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
 
-/** The event loop waits this long for the commit of the only sender, if flushes are faster. */
+/** The event loop blocks at most this long for a commit of the only sender, if flushes are faster. */
 const COMMIT_AWAITED_MS = 1;
 /** After this time, the last known sizes are used until a hanging file system responds. */
 const MEASURE_TIMEOUT_MS = 500;
 
 /**
- * The SQLite engine. Every operation runs on a writer thread, so a flush never blocks the event
- * loop. When the writer thread dies, its operations fail. The next operation starts another thread.
+ * The SQLite engine. Every operation runs on a writer thread, so a slow flush does not block the
+ * event loop. When the writer thread dies, its operations fail. The next operation starts another thread.
  */
 export class SqliteEngine extends OperatorTables implements PlantCommits {
   /** `open` sets it. */
@@ -34,7 +34,8 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   readonly #settings: SqliteSettings;
   readonly #writer: CalledThread<WriterCall, unknown>;
   readonly #checkpoints: Checkpoints;
-  readonly #flushes = { count: 0, totalMs: 0, lastMs: 0 };
+  readonly #flushes = { count: 0, totalMs: 0 };
+  #lastFlushMs = 0;
   #lastMeasured = { walBytes: 0, diskFreeBytes: 0, diskBytes: 0 };
   #measuring: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
@@ -66,11 +67,11 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   }
 
   async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
-    const blocks = writes[0]?.isOnlySender && this.#flushes.lastMs < COMMIT_AWAITED_MS;
+    const blocks = writes[0]?.isOnlySender && this.#lastFlushMs < COMMIT_AWAITED_MS;
     const reply = this.#call(['commit', ...packWrites(writes)], blocks ? COMMIT_AWAITED_MS : 0);
     const results: BatchResults = JSON.parse(await reply);
     this.#checkpoints.committed();
-    this.#flushes.lastMs = results.flushMs;
+    this.#lastFlushMs = results.flushMs;
     this.#flushes.count++;
     this.#flushes.totalMs += results.flushMs;
     return unpackResults(results);

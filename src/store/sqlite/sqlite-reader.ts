@@ -4,14 +4,14 @@ import { lastRuns } from '../operator-tables.ts';
 import { type PlantReader, type PlantRevision, StoreDamaged } from '../plant-store.ts';
 import { countRows, newestTime, type Query } from '../revision-rows.ts';
 import { allTokens } from '../token-rows.ts';
-import { openForReading, schemaFaults, unavailable } from './database.ts';
+import { openForReading, orUnavailable, schemaFaults, unavailable } from './database.ts';
 import { queryRows, revisionsIn, revisionsInSlices } from './queries.ts';
 
 export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
 
 export function openSqliteReader(path: string, isImmutable = false): PlantReader {
   const database = openForReading(path, isImmutable);
-  const query: Query = async (text, values) => read(() => queryRows(database, text, values));
+  const query: Query = async (text, values) => orUnavailable(() => queryRows(database, text, values));
   return {
     revisions: from => readEach(revisionsIn(database, from)),
     revisionsInSlices: from => readEach(revisionsInSlices(database, from)),
@@ -19,7 +19,10 @@ export function openSqliteReader(path: string, isImmutable = false): PlantReader
     tokens: () => allTokens(query),
     lastRuns: () => lastRuns(query),
     newestTime: until => newestTime(query, until),
-    structureFaults: async () => [...read(() => schemaFaults(database)), ...structureFaults(database)],
+    structureFaults: async () => [
+      ...orUnavailable(() => schemaFaults(database)),
+      ...structureFaults(database),
+    ],
     identity: async () => {
       const { dev, ino } = statSync(path, { bigint: true });
       return `file ${dev}:${ino}`;
@@ -47,14 +50,6 @@ export function structureFaults(database: DatabaseSync): string[] {
 async function* readEach(revisions: Iterable<PlantRevision>): AsyncIterable<PlantRevision> {
   try {
     for (const revision of revisions) yield revision;
-  } catch (error) {
-    throw unavailable(error);
-  }
-}
-
-function read<T>(query: () => T): T {
-  try {
-    return query();
   } catch (error) {
     throw unavailable(error);
   }

@@ -1,6 +1,6 @@
 import { type CopyTarget, concurrentChange } from '../plant-store.ts';
 import { PUT_TOKEN, putValues } from '../token-rows.ts';
-import { inTransaction, openForWriting, unavailable } from './database.ts';
+import { inTransaction, openForWriting, orUnavailable } from './database.ts';
 import { queryRows } from './queries.ts';
 import { takeServeLock } from './serve-lock.ts';
 
@@ -12,13 +12,7 @@ export async function openSqliteTarget(path: string): Promise<CopyTarget> {
   const insert = database.prepare(
     'INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
   );
-  const write = async (work: () => void): Promise<void> => {
-    try {
-      inTransaction(database, work);
-    } catch (error) {
-      throw unavailable(error);
-    }
-  };
+  const write = async (work: () => void) => orUnavailable(() => inTransaction(database, work));
   const opened = parts.move();
   return {
     insertRevisions: revisions =>

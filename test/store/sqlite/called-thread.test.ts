@@ -65,6 +65,17 @@ suite('a called thread', { timeout: 60_000 }, () => {
     return thread;
   };
 
+  const newEcho = (t: TestContext) => {
+    const gate = new Int32Array(new SharedArrayBuffer(8));
+    const thread = new CalledThread<string, unknown>('test', new URL(moduleOf(ECHO_PROGRAM)), gate);
+    t.after(() => thread.close());
+    const open = () => {
+      Atomics.store(gate, 1, 1);
+      Atomics.notify(gate, 1);
+    };
+    return { thread, gate, open };
+  };
+
   test('replies in the order of the calls, also when one of them throws', async t => {
     const thread = newThread(t);
     const calls = ['one', 'throw', 'two'].map(call => thread.call(call));
@@ -103,17 +114,11 @@ suite('a called thread', { timeout: 60_000 }, () => {
     await replied;
   });
 
-  test('blocks its caller until a short reply or a timeout, and never confuses replies', async t => {
-    const gate = new Int32Array(new SharedArrayBuffer(8));
-    const thread = new CalledThread<string, unknown>('test', new URL(moduleOf(ECHO_PROGRAM)), gate);
-    t.after(() => thread.close());
-    const open = () => {
-      Atomics.store(gate, 1, 1);
-      Atomics.notify(gate, 1);
-    };
+  test('blocks its caller until a short reply or a timeout', async t => {
+    const { thread, gate, open } = newEcho(t);
     await thread.call('start');
     const long = 'long'.repeat(1_000);
-    for (const [call, blockMs, isBlocking] of [
+    for (const [call, blockMs, isSettled] of [
       ['short', 60_000, true],
       ['late', 1, false],
       ['short', 60_000, true],
@@ -124,20 +129,23 @@ suite('a called thread', { timeout: 60_000 }, () => {
       gate.fill(0);
       const reply = thread.call(call, blockMs);
       // `race` returns the first promise that is settled already.
-      assert.equal((await Promise.race([reply, 'pending'])) !== 'pending', isBlocking, call);
+      assert.equal((await Promise.race([reply, 'pending'])) !== 'pending', isSettled, call);
       open();
       assert.deepEqual(await reply, call === 'object' ? { call } : call);
     }
-    gate.fill(0);
+  });
+
+  test('settles calls in order when the event of an earlier reply is not handled yet', async t => {
+    const { thread, gate, open } = newEcho(t);
     const replies = [thread.call('one'), thread.call('late')];
-    // Now the first reply has been sent, but its event is not handled yet.
+    // By now the first reply has been sent.
     Atomics.wait(gate, 0, 0);
     open();
     replies.push(thread.call('three', 60_000));
     assert.deepEqual(await Promise.all(replies), ['one', 'late', 'three']);
   });
 
-  test('does not sleep when a call comes after it has looked for calls', async t => {
+  test('does not sleep when a call comes after it has found none', async t => {
     const gate = new Int32Array(new SharedArrayBuffer(8));
     const thread = new CalledThread<string, string | undefined>(
       'test',
