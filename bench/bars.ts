@@ -28,7 +28,7 @@ export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>
       rate(FLUSHED_ECHO.name),
     ),
     ...Object.entries({ 1: 1.1, 64: 0.95, 256: 0.75 }).map(([connections, atMost]) => ({
-      what: `CPU time of a create against flushed node:http, connections: ${connections}`,
+      what: `CPU time against flushed node:http, connections: ${connections}`,
       bar: { atMost },
       reached: ratio(cpu(NAMES.sqlite, Number(connections)), cpu(FLUSHED_ECHO.name, Number(connections))),
     })),
