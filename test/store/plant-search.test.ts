@@ -132,10 +132,10 @@ function testSearch(under: EngineUnderTest): void {
 
   test('reads a whole store in pages, whose text is limited', async () => {
     await using engine = await openNewStore(under);
-    const plants = numbered(2 * PAGE_PLANTS + 7, 'oak').map(({ id, name }) => ({
-      id,
-      name: name + (id < 30n ? 'x'.repeat(500_000) : ''),
-    }));
+    // Searching a long name would take seconds on a busy machine.
+    const plants = numbered(2 * PAGE_PLANTS + 7, 'oak').map(({ id, name }) =>
+      id < 30n ? { id, name, tag: 'x'.repeat(500_000) } : { id, name },
+    );
     for (let first = 0; first < 30; first += 10) await commit(engine, ...plants.slice(first, first + 10));
     await commit(engine, ...plants.slice(30));
     await using search = await openSearch(engine.database);
@@ -144,7 +144,7 @@ function testSearch(under: EngineUnderTest): void {
     const all = (await Array.fromAsync(searchAll(search, { from: 5n, name: 'oak' }))).flat();
     const found = all.map(({ plant }) => plant);
     assert.deepEqual(found, plants.slice(5));
-    for (let tag = 0; tag < 19; tag++) await commit(engine, { ...plants[0]!, tag: `${tag}` });
+    for (let oak = 1; oak <= 19; oak++) await commit(engine, { ...plants[0]!, name: `oak ${oak}` });
     const last = await search.revisionsOf(0n, 50);
     assert.deepEqual([last.length, last.at(-1)!.revision], [16, 20]);
   });
