@@ -17,37 +17,44 @@ export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>
     byRound(load, subject, 'ratePerSecond', connections === undefined ? {} : { connections });
   const ours = rate(NAMES.sqlite);
   const durable = (connections: number) => best(DURABLE_PEERS.map(({ name }) => rate(name)(connections)));
-  const cpu = (subject: string, connections: number) => byRound(load, subject, 'cpuUs', { connections });
+  const cpu = (subject: string) => (connections: number) => byRound(load, subject, 'cpuUs', { connections });
   const memory = (subject: string) => byRound(load, subject, 'residentPeakBytes');
   const starts = (subject: string) => byRound(start, subject, 'startMs');
   return [
-    ...rateBars(
+    ...connectionBars(
       'creates/s against flushed node:http',
       { 1: 0.95, 64: 1.05, 256: 1.2 },
       ours,
       rate(FLUSHED_ECHO.name),
     ),
-    ...Object.entries({ 1: 1.1, 64: 0.95, 256: 0.75 }).map(([connections, atMost]) => ({
-      what: `CPU time against flushed node:http, connections: ${connections}`,
-      bar: { atMost },
-      reached: ratio(cpu(NAMES.sqlite, Number(connections)), cpu(FLUSHED_ECHO.name, Number(connections))),
-    })),
-    ...rateBars(
+    ...connectionBars(
+      'CPU time against flushed node:http',
+      { 1: 1.1, 64: 0.95, 256: 0.75 },
+      cpu(NAMES.sqlite),
+      cpu(FLUSHED_ECHO.name),
+      atMost => ({ atMost }),
+    ),
+    ...connectionBars(
       'creates/s against a bare node:http echo',
       { 64: 0.65, 256: 1.05 },
       ours,
       rate(HTTP_ECHO.name),
     ),
-    ...rateBars('creates/s against the best durable peer', { 1: 0.7, 64: 7, 256: 7 }, ours, durable),
-    ...rateBars(
+    ...connectionBars('creates/s against the best durable peer', { 1: 0.7, 64: 7, 256: 7 }, ours, durable),
+    ...connectionBars(
       'creates/s against the fastest less durable peer',
       { 64: 1.1, 256: 1.1 },
       ours,
       rate(LESS_DURABLE_PEER.name),
     ),
     ...storedBars(stored),
-    ...rateBars('creates/s on PostgreSQL against SQLite', { 64: 0.6, 256: 0.6 }, rate(NAMES.postgres), ours),
-    ...rateBars(
+    ...connectionBars(
+      'creates/s on PostgreSQL against SQLite',
+      { 64: 0.6, 256: 0.6 },
+      rate(NAMES.postgres),
+      ours,
+    ),
+    ...connectionBars(
       'creates/s on Citus against PostgreSQL',
       { 64: 0.6, 256: 0.6 },
       rate(NAMES.citus),
@@ -95,16 +102,17 @@ export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>
   ];
 }
 
-/** A row for each number of connections, with the lowest ratio that reaches its bar. */
-function rateBars(
+/** A row for each number of connections, with the ratio that reaches its bar. */
+function connectionBars(
   what: string,
   bars: Readonly<Record<number, number>>,
   ours: (connections: number) => ByRound,
   theirs: (connections: number) => ByRound,
+  barOf = (atLeast: number): NonNullable<Row['bar']> => ({ atLeast }),
 ): Row[] {
-  return Object.entries(bars).map(([connections, atLeast]) => ({
+  return Object.entries(bars).map(([connections, limit]) => ({
     what: `${what}, connections: ${connections}`,
-    bar: { atLeast },
+    bar: barOf(limit),
     reached: ratio(ours(Number(connections)), theirs(Number(connections))),
   }));
 }

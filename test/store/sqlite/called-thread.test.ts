@@ -56,6 +56,11 @@ const ECHO_PROGRAM = `
 
 const threadOf = (program: string) => new CalledThread<string, Reply>('test', new URL(program), undefined);
 
+const open = (gate: Int32Array) => {
+  Atomics.store(gate, 1, 1);
+  Atomics.notify(gate, 1);
+};
+
 const moduleOf = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`;
 
 suite('a called thread', { timeout: 60_000 }, () => {
@@ -69,11 +74,7 @@ suite('a called thread', { timeout: 60_000 }, () => {
     const gate = new Int32Array(new SharedArrayBuffer(8));
     const thread = new CalledThread<string, unknown>('test', new URL(moduleOf(ECHO_PROGRAM)), gate);
     t.after(() => thread.close());
-    const open = () => {
-      Atomics.store(gate, 1, 1);
-      Atomics.notify(gate, 1);
-    };
-    return { thread, gate, open };
+    return { thread, gate };
   };
 
   test('replies in the order of the calls, also when one of them throws', async t => {
@@ -115,7 +116,7 @@ suite('a called thread', { timeout: 60_000 }, () => {
   });
 
   test('blocks its caller until a short reply or a timeout', async t => {
-    const { thread, gate, open } = newEcho(t);
+    const { thread, gate } = newEcho(t);
     await thread.call('start');
     const long = 'long'.repeat(1_000);
     for (const [call, blockMs, isSettled] of [
@@ -130,17 +131,17 @@ suite('a called thread', { timeout: 60_000 }, () => {
       const reply = thread.call(call, blockMs);
       // `race` returns the first promise that is settled already.
       assert.equal((await Promise.race([reply, 'pending'])) !== 'pending', isSettled, call);
-      open();
+      open(gate);
       assert.deepEqual(await reply, call === 'object' ? { call } : call);
     }
   });
 
   test('settles calls in order when the event of an earlier reply is not handled yet', async t => {
-    const { thread, gate, open } = newEcho(t);
+    const { thread, gate } = newEcho(t);
     const replies = [thread.call('one'), thread.call('late')];
     // By now the first reply has been sent.
     Atomics.wait(gate, 0, 0);
-    open();
+    open(gate);
     replies.push(thread.call('three', 60_000));
     assert.deepEqual(await Promise.all(replies), ['one', 'late', 'three']);
   });
@@ -156,8 +157,7 @@ suite('a called thread', { timeout: 60_000 }, () => {
     assert.equal(await thread.call('one'), undefined);
     await Atomics.waitAsync(gate, 0, 0).value;
     const late = thread.call('two');
-    Atomics.store(gate, 1, 1);
-    Atomics.notify(gate, 1);
+    open(gate);
     assert.equal(await late, 'not-equal');
   });
 
