@@ -26,15 +26,8 @@ import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import type { TraceSettings, Tracing } from './ops/tracing.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
-import { contentChecksum } from './store/audit/checksum.ts';
 import { openSearch, openServedStore, type StorageEngine, type StoreSettings } from './store/open-store.ts';
-import {
-  type PlantCommits,
-  type PlantQueue,
-  type PlantWriter,
-  StoreRejected,
-  schemaUpdateOf,
-} from './store/plant-store.ts';
+import { type PlantCommits, type PlantQueue, StoreRejected, schemaUpdateOf } from './store/plant-store.ts';
 import { VERSION } from './version.ts';
 
 /** Interval of the store checks that log warnings, so that the log does not depend on `/readyz`. */
@@ -218,17 +211,8 @@ function plantServer(
   const Operation = sandbox?.operation ?? CreatePlant;
   const title = `${VERSION} ${sandbox?.notice ?? ''}`.trim();
   const trustedProxies = settings.trustedProxies && trustedProxiesOf(settings.trustedProxies);
-  // The checksum is made in the call that has the parsed plant, so it covers everything after it.
-  const checksumming: PlantWriter = {
-    write: write => queue.write({ ...write, contentChecksum: contentChecksum(write.plant) }),
-  };
   return new PlantServer({
-    createPlant: new Operation(
-      credentials,
-      checksumming,
-      bodyBytesMax,
-      rateLimit && new RateLimit(rateLimit),
-    ),
+    createPlant: new Operation(credentials, queue, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
     ...(sandbox && { mark: sandbox.mark }),
     corsOrigins,
     documentation: docs ? documentationOf(title, publicUrl) : undefined,

@@ -100,11 +100,12 @@ function newGroup(name: ErrorName, tokenId?: number, address?: string) {
 function exampleOf(message: string, received: ReceivedRequest | undefined, withBody: boolean) {
   const { request, contentType, body, bodyBytes = 0 } = received ?? {};
   const { method = 'POST', url = '/plants' } = request ?? {};
+  const bytes = typeof body === 'string' ? Buffer.from(body, 'latin1') : body;
   return {
     ...{ at: Date.now(), message, bodyBytes, contentType: contentType && storedText(contentType) },
     // Without it, no whole request arrived.
     requestLine: received && storedText(`${method} ${url}`),
-    body: withBody && body ? Uint8Array.from(body.subarray(0, BODY_BYTES_MAX)) : undefined,
+    body: withBody && bytes ? Uint8Array.from(bytes.subarray(0, BODY_BYTES_MAX)) : undefined,
   };
 }
 

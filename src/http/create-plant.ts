@@ -9,9 +9,10 @@ import {
   plantJson,
   readNewPlant,
   readNewPlantInSlices,
+  readNewPlantText,
 } from '../contract/plant.ts';
 import type { TraceContext, TracedRequest } from '../contract/trace-context.ts';
-import type { NewPlantWrite, NotConfirmed, PlantWriter, WriteResult } from '../store/plant-store.ts';
+import type { NewPlantWrite, NotConfirmed, PlantQueue, WriteResult } from '../store/plant-store.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import { SHORT_BODY_BYTES_MAX } from './limits.ts';
 import { errorResponse, type HttpResponse, jsonResponse, type ReceivedRequest } from './response.ts';
@@ -19,6 +20,9 @@ import { TickBudget } from './tick-budget.ts';
 
 /** Time per tick for the reading of bodies longer than {@link SHORT_BODY_BYTES_MAX}. */
 const LONG_BODY_BUDGET_MS = 2;
+
+/** For a text in ASCII, latin1 and UTF-8 are the same. */
+const NOT_ASCII = /[\x80-\xff]/;
 
 const ACCESS_TOKEN_UNCHECKED = 'the access token cannot be checked now; send this plant again shortly';
 const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be checked; send it again';
@@ -43,7 +47,7 @@ interface Admission {
  */
 export class CreatePlant {
   readonly #tokens: TokenCache;
-  readonly #writer: PlantWriter;
+  readonly #queue: PlantQueue;
   /** A longer body is rejected, by its Content-Length if it has one. */
   readonly bodyBytesMax: number;
   readonly #rateLimit: RateLimit | undefined;
@@ -52,10 +56,10 @@ export class CreatePlant {
   /** Settles when all long bodies so far are read. */
   #longBodiesRead: Promise<unknown> = Promise.resolve();
 
-  constructor(credentials: Credentials, writer: PlantWriter, bodyBytesMax: number, rateLimit?: RateLimit) {
+  constructor(credentials: Credentials, queue: PlantQueue, bodyBytesMax: number, rateLimit?: RateLimit) {
     this.#tokens = credentials.tokens;
     this.accessTokens = credentials.accessTokens;
-    this.#writer = writer;
+    this.#queue = queue;
     this.bodyBytesMax = bodyBytesMax;
     this.#rateLimit = rateLimit;
   }
@@ -101,13 +105,15 @@ export class CreatePlant {
     return this.#tokens.lookUpCached(this.accessTokens?.cachedSubjectHash(tokenHash) ?? tokenHash);
   }
 
-  /** Does {@link read} and {@link create} for a short body. It makes only one promise. */
-  async createOnFastPath(body: Uint8Array, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
+  /** Does {@link read} and {@link create} for a short body in latin1. It makes only one promise. */
+  async createOnFastPath(body: string, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
     const admission = this.#count(sender.recordedBy);
     if ('status' in admission) return admission;
-    const { plant, error, message } = readNewPlant(body);
+    const { plant, error, message } = NOT_ASCII.test(body)
+      ? readNewPlant(Buffer.from(body, 'latin1'))
+      : readNewPlantText(body);
     if (plant === undefined) return errorResponse(error, message, admission.fields);
-    return writeResponse(plant, await this.#writer.write({ plant, ...sender }), admission.fields);
+    return writeResponse(plant, await this.#queue.write({ ...sender, plant }), admission.fields);
   }
 
   /**
@@ -139,7 +145,7 @@ export class CreatePlant {
   async create({ tokenId, fields, trace }: Admission, reading: NewPlantReading): Promise<HttpResponse> {
     const { plant, error, message } = reading;
     if (plant === undefined) return errorResponse(error, message, fields);
-    return writeResponse(plant, await this.#writer.write({ plant, recordedBy: tokenId, trace }), fields);
+    return writeResponse(plant, await this.#queue.write({ plant, recordedBy: tokenId, trace }), fields);
   }
 
   #count(tokenId: number): Admission | HttpResponse {

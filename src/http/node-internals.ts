@@ -95,6 +95,31 @@ export class TakenParser {
   }
 }
 
+/** A socket with the private fields of its option `onread`. `_handle` is null if it is destroyed. */
+interface OpenSocket {
+  _handle: { useUserBuffer(buffer: Buffer): void } | null;
+  [field: symbol]: unknown;
+}
+
+/** These fields (`kBuffer` and `kBufferCb` in `lib/net.js`). */
+const [BUFFER, CALLBACK] = ['kBuffer', 'kBufferCb'].map(name =>
+  Object.getOwnPropertySymbols(new Socket()).find(({ description }) => description === name),
+) as [symbol, symbol];
+
+/**
+ * Makes an accepted socket read into a buffer, as `onread` does for other sockets. Otherwise each
+ * read would allocate a buffer and pass through a stream. A later call only replaces `onRead`.
+ *
+ * @param onRead gets the number of bytes in the buffer. If it returns false, reading stops
+ */
+export function readInto(socket: Socket, buffer: Buffer, onRead: (length: number) => unknown): void {
+  const open = socket as unknown as OpenSocket;
+  open[CALLBACK] = onRead;
+  if (open[BUFFER] === buffer) return;
+  open[BUFFER] = buffer;
+  open._handle?.useUserBuffer(buffer);
+}
+
 /** @throws {Error} if the running version of Node lacks one of the parts that this file uses */
 export function checkNodeInternals(): void {
   const server = createServer();
@@ -110,6 +135,7 @@ export function checkNodeInternals(): void {
     if (received[0] !== bytes) throw new Error('no execute');
     parser.execute(bytes);
     if (!parser.isConnect) throw new Error('no incoming request');
+    if (!BUFFER || !CALLBACK) throw new Error('no onread');
   } catch (cause) {
     throw new Error(
       `the HTTP server of Node ${process.version} has changed, so the service cannot run on it; use Node 26`,

@@ -65,11 +65,11 @@ export class NodeServer {
     server.closeIdleConnections = () => this.#closeIdle();
   }
 
-  /** Serves a connection from now on. `received` is the received part of its next request. */
-  serve(socket: Socket, received?: Buffer): void {
+  /** Serves a connection from now on. `received` is the received part of its next request, in latin1. */
+  serve(socket: Socket, received = ''): void {
     // The bytes go back before the parser listens, so that they are parsed within the tick budget.
     socket.pause();
-    if (received !== undefined) socket.unshift(received);
+    socket.unshift(received, 'latin1');
     this.#attachParser(socket);
     this.#connections.set(socket, new NodeConnection(socket, this.#context, this.#budget));
     socket.on('close', () => this.#connections.delete(socket));

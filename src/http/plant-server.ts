@@ -2,7 +2,7 @@ import type { AddressInfo, Server as NetServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SHUTDOWN_MS } from '../contract/limits.ts';
 import { preflightResponse } from './cross-origin.ts';
-import { type FastPath, FastPathConnection } from './fast-path-connection.ts';
+import { type FastPath, FastPathConnection, USE_CHECK_INTERVAL_MS } from './fast-path-connection.ts';
 import type { ReservedAddress } from './listen.ts';
 import type { Exchange } from './node-connection.ts';
 import { stopAccepting } from './node-internals.ts';
@@ -28,6 +28,7 @@ export class PlantServer {
   readonly #node: NodeServer;
   /** The HTTP server and the reserved address, which has the connections that waited. */
   readonly #listeners: NetServer[] = [];
+  readonly #useChecks: NodeJS.Timeout;
   #isGraceOver = false;
 
   constructor(context: Omit<ServerContext, 'isDraining'>) {
@@ -46,6 +47,9 @@ export class PlantServer {
       requestsInARow: 0,
       moveToNode: (socket, received) => this.#node.serve(socket, received),
     };
+    this.#useChecks = setInterval(() => {
+      for (const connection of this.#fastPath.connections) connection.checkUse();
+    }, USE_CHECK_INTERVAL_MS).unref();
   }
 
   get openConnections(): number {
@@ -76,6 +80,7 @@ export class PlantServer {
     await Promise.race([allClosed, delay(SHUTDOWN_MS - SHUTDOWN_GRACE_MS, undefined, { ref: false })]);
     this.#node.server.closeAllConnections();
     for (const connection of connections) connection.destroy();
+    clearInterval(this.#useChecks);
   }
 
   async #respond(exchange: Exchange): Promise<void> {

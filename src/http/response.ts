@@ -14,7 +14,7 @@ export function isOutcome(result: Result): result is Outcome {
 }
 
 export function isErrorName(result: Result): result is ErrorName {
-  return Object.hasOwn(ERRORS, result);
+  return result !== 'other' && !isOutcome(result);
 }
 
 /** An HTTP response. Text is sent in UTF-8. */
@@ -34,8 +34,8 @@ export interface ReceivedRequest extends TracedRequest {
   arrivedAt: number;
   /** Length of the body that was read. */
   bodyBytes: number;
-  /** The body, if it was read. */
-  body?: Uint8Array | undefined;
+  /** The body, if it was read. A string has a character for each byte. */
+  body?: Uint8Array | string | undefined;
   /** The id of its token, if the store has it. A rejected token may be expired or revoked. */
   tokenId?: number | undefined;
   readonly contentType: string | undefined;
@@ -111,16 +111,12 @@ export function fieldsOf(response: Omit<HttpResponse, 'body'>, isLast: boolean, 
   return [...response.headers, ...help, ...(isLast ? CLOSE : KEEP_ALIVE)];
 }
 
-// They are text, because the fast path writes them with every response.
-const CLOSE_TEXT = fieldsText(CLOSE);
-const KEEP_ALIVE_TEXT = fieldsText(KEEP_ALIVE);
-
 /** A response as sent on the wire, for responses that Node's HTTP server does not write. */
 export function responseText(response: HttpResponse, isLast: boolean, hasDocs: boolean): string {
   const { result, status, headers, body } = response;
-  const fields = fieldsText(headers) + fieldsText((hasDocs && HELP_FIELDS[result]) || []);
-  const connection = isLast ? CLOSE_TEXT : KEEP_ALIVE_TEXT;
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fields}Date: ${dateNow()}\r\n${connection}\r\n${body}`;
+  const help = hasDocs && !isOutcome(result) ? fieldsText(HELP_FIELDS[result] ?? []) : '';
+  const rest = isLast ? restNow().close : restNow().keepAlive;
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fieldsText(headers)}${help}${rest}${body}`;
 }
 
 function fieldsText(headers: HeaderFields): string {
@@ -130,15 +126,18 @@ function fieldsText(headers: HeaderFields): string {
   return text;
 }
 
-let dateSecond = 0;
-let date = '';
+let rest: { close: string; keepAlive: string } | undefined;
 
-/** RFC 9110 section 5.6.7. It is made once per second, because many responses share it. */
-function dateNow(): string {
-  const second = Math.floor(Date.now() / 1000);
-  if (second !== dateSecond) {
-    dateSecond = second;
-    date = new Date(second * 1000).toUTCString();
+/**
+ * The end of every header section. It is made once per second, because many responses share it, and
+ * has the only field that changes: Date (RFC 9110 section 6.6.1).
+ */
+function restNow(): { close: string; keepAlive: string } {
+  if (rest === undefined) {
+    const now = new Date();
+    const textOf = (fields: string[]) => `${fieldsText(['Date', now.toUTCString(), ...fields])}\r\n`;
+    rest = { close: textOf(CLOSE), keepAlive: textOf(KEEP_ALIVE) };
+    setTimeout(() => (rest = undefined), 1000 - now.getMilliseconds()).unref();
   }
-  return date;
+  return rest;
 }

@@ -1,6 +1,8 @@
+import { contentChecksum } from './audit/checksum.ts';
 import { batchSize, textLengthOf } from './batch-size.ts';
 import type {
   CommitStatistics,
+  NewPlantWrite,
   NotConfirmed,
   PlantCommits,
   PlantQueue,
@@ -98,8 +100,8 @@ export class GroupCommit implements PlantQueue {
     };
   }
 
-  write(write: PlantWrite): Promise<WriteResult | NotConfirmed> {
-    const textLength = textLengthOf(write.plant);
+  write({ plant, recordedBy, trace, isOnlySender }: NewPlantWrite): Promise<WriteResult | NotConfirmed> {
+    const textLength = textLengthOf(plant);
     if (this.#closed !== undefined) return Promise.resolve({ rejected: 'shuttingDown' });
     const { length } = this.#queue;
     if (
@@ -112,10 +114,12 @@ export class GroupCommit implements PlantQueue {
     this.#queuedTextLength += textLength;
     const queuedAt = this.#now();
     const ahead = this.#inFlight++;
+    // It is made in the call that has the parsed plant, so it covers everything after it.
+    const write = { plant, contentChecksum: contentChecksum(plant), recordedBy, trace };
     return new Promise(settle => {
-      const isOnlySender = write.isOnlySender && ahead === 0;
-      this.#queue.push({ ...write, isOnlySender, queuedAt, ahead, textLength, settle });
-      if (isOnlySender) this.#dispatch();
+      const isAlone = isOnlySender && ahead === 0;
+      this.#queue.push({ ...write, isOnlySender: isAlone, queuedAt, ahead, textLength, settle });
+      if (isAlone) this.#dispatch();
       else if (!this.#dispatchIsDue) {
         this.#dispatchIsDue = true;
         setImmediate(() => this.#dispatch());

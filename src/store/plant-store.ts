@@ -20,6 +20,9 @@ export interface PlantWrite {
   isOnlySender?: boolean | undefined;
 }
 
+/** A plant before its content checksum is made. */
+export type NewPlantWrite = Omit<PlantWrite, 'contentChecksum'>;
+
 /** The result of one write. `damaged`: the latest revision is damaged, so it cannot be compared. */
 export type WriteResult =
   | { outcome: Outcome; revision: number; rejected?: never }
@@ -27,14 +30,6 @@ export type WriteResult =
 
 /** A plant that was not confirmed. After `storeUnavailable` it is unknown whether it is stored. */
 export type NotConfirmed = { rejected: 'busy' | 'storeUnavailable' | 'shuttingDown' };
-
-/** A plant before its content checksum is made. */
-export type NewPlantWrite = Omit<PlantWrite, 'contentChecksum'>;
-
-export interface PlantWriter {
-  /** Settles when the plant is durable or rejected. Never throws. */
-  write(write: NewPlantWrite): Promise<WriteResult | NotConfirmed>;
-}
 
 /** Statistics of an engine. An engine either always or never has a given field. */
 export interface EngineStatistics {
@@ -83,8 +78,8 @@ export function schemaUpdateOf({ before, now }: SchemaSteps): string | undefined
 
 export interface PlantQueue {
   readonly statistics: CommitStatistics;
-  /** Settles when the plant is durable or rejected. Never throws. */
-  write(write: PlantWrite): Promise<WriteResult | NotConfirmed>;
+  /** Makes the checksum. Settles when the plant is durable or rejected. Never throws. */
+  write(write: NewPlantWrite): Promise<WriteResult | NotConfirmed>;
   /** Settles when every accepted plant is settled. Further plants are rejected. */
   close(): Promise<void>;
 }

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { FAST_PATH_TIMEOUT_MS } from '../../src/http/fast-path-connection.ts';
 import { ReservedAddress } from '../../src/http/listen.ts';
 import { freePort } from '../harness/free-port.ts';
 import { assertFailed, runProgram } from '../harness/program.ts';
@@ -71,6 +72,27 @@ test('abandoned connections do not take the place of those that come later', asy
   const latest = await open();
   assert.notEqual(await oldest.ended, undefined);
   assert.ok(!latest.socket.readableEnded);
+});
+
+test('a connection that is not used is closed, and one in use stays open', async () => {
+  const { nextRequest } = FAST_PATH_TIMEOUT_MS;
+  FAST_PATH_TIMEOUT_MS.nextRequest = 1_000;
+  await using service = await startTestService();
+  const open = (): Promise<RawConnection> => RawConnection.open(service.address.port);
+  using unused = await open();
+  using used = await open();
+  let id = 0;
+  const create = async (connection: RawConnection): Promise<void> => {
+    connection.write(requestBytes(service.token, { body: `{"id":${id++},"name":"A"}` }));
+    assert.equal((await connection.response()).status, 200);
+  };
+  await create(unused);
+  await until('it is closed', async () => {
+    await create(used);
+    return unused.socket.readableEnded;
+  });
+  await create(used);
+  FAST_PATH_TIMEOUT_MS.nextRequest = nextRequest;
 });
 
 test('a Node that lacks a part of its HTTP server that the service uses is rejected at the start', async () => {
