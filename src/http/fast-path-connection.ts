@@ -7,7 +7,7 @@ import {
 } from './fast-path-headers.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, SHORT_BODY_BYTES_MAX, STALLED_CHECK_MS } from './limits.ts';
 import { closeWithError, lingeringClose } from './lingering-close.ts';
-import { readInto } from './node-internals.ts';
+import { readInto, readIntoStream } from './node-internals.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
 import { ResponseQueue } from './response-queue.ts';
 import type { ServerContext } from './server-context.ts';
@@ -87,11 +87,11 @@ export class FastPathConnection {
   #state: keyof typeof FAST_PATH_TIMEOUT_MS = 'firstRequest';
   /** Most clients repeat their headers. A comparison takes less time than a lookup in the cache. */
   #latest: FastPathHeaders | undefined;
-  /** Received bytes: the first chunk of a request, or more while reading is paused. */
+  /** Received bytes: the first chunk of a request, or, while reading is paused, all that wait. */
   #unprocessed = '';
   /** Calls of {@link checkUse} since the last read or write. */
   #unusedChecks = 0;
-  /** When the last chunk arrived; ms, on the monotonic clock. */
+  /** When the last chunk arrived, or was taken up again; ms, on the monotonic clock. */
   #arrivedAt = 0;
   #pauseReason: PauseReason | undefined;
 
@@ -110,7 +110,7 @@ export class FastPathConnection {
     if (this.#responses.length === 0 && this.#unprocessed === '') lingeringClose(this.#socket);
   }
 
-  /** Ends the state `nextRequest` at its timeout. Each read and write would restart a timer of its own. */
+  /** Ends the state `nextRequest` at its timeout. A timer of the socket restarts at each read and write. */
   checkUse(): void {
     const unusedMs = this.#unusedChecks++ * USE_CHECK_INTERVAL_MS;
     if (this.#state === 'nextRequest' && unusedMs >= FAST_PATH_TIMEOUT_MS.nextRequest) this.#onTimeout();
@@ -142,16 +142,18 @@ export class FastPathConnection {
     if (this.#state === 'firstRequest' || this.#state === 'requestRest')
       this.#enter(this.#socket.writableLength > 0 ? 'clientRead' : 'nextRequest');
     this.#unusedChecks = 0;
-    this.#processAll(READ_BUFFER.toString('latin1', 0, length), this.#unprocessed !== '');
+    this.#processAll(READ_BUFFER.toString('latin1', 0, length));
   };
 
   #enter(state: keyof typeof FAST_PATH_TIMEOUT_MS): void {
     this.#state = state;
+    this.#unusedChecks = 0;
     this.#socket.setTimeout(state === 'nextRequest' ? 0 : FAST_PATH_TIMEOUT_MS[state]);
   }
 
-  /** @param isContinued whether the unprocessed bytes are the first chunk of a request */
-  #processAll(received: string, isContinued: boolean): void {
+  /** @param received empty after a pause; else it continues the first chunk of a request, if there is one */
+  #processAll(received: string): void {
+    const isContinued = received !== '' && this.#unprocessed !== '';
     const all = this.#unprocessed + received;
     this.#unprocessed = '';
     this.#arrivedAt = performance.now();
@@ -218,7 +220,9 @@ export class FastPathConnection {
     const headersLength = text.indexOf(HEADERS_END);
     if (headersLength === -1)
       return text.startsWith('P') && text.length <= FAST_PATH_HEADERS_BYTES_MAX ? 'incomplete' : 'node';
-    const headers = fastPathHeadersOf(text.slice(0, headersLength + HEADERS_END.length));
+    // A copy: a slice would keep all received bytes in memory.
+    const section = Buffer.from(text.slice(0, headersLength + HEADERS_END.length), 'latin1');
+    const headers = fastPathHeadersOf(section.toString('latin1'));
     const bodyBytesMax = Math.min(this.#path.context.createPlant.bodyBytesMax, SHORT_BODY_BYTES_MAX);
     if (headers === undefined || headers.bodyBytes > bodyBytesMax) return 'node';
     this.#latest = headers;
@@ -245,12 +249,12 @@ export class FastPathConnection {
     else this.#resume();
   }
 
-  /** Reads again, unless the connection was closed or moved to Node's HTTP server before. */
+  /** Processes and reads again, unless the connection was closed or moved to Node's HTTP server. */
   #resume(): void {
     if (this.#pauseReason === undefined || this.#socket.destroyed) return;
     this.#pauseReason = undefined;
     this.#socket.resume();
-    this.#processAll('', false);
+    this.#processAll('');
   }
 
   readonly #onWrite = (isLast: boolean): void => {
@@ -285,8 +289,10 @@ export class FastPathConnection {
     const socket = this.#socket;
     this.#pauseReason = undefined;
     for (const [event, handle] of this.#handlers) socket.off(event, handle);
-    readInto(socket, READ_BUFFER, length => socket.push(Buffer.from(READ_BUFFER.subarray(0, length))));
+    readIntoStream(socket, READ_BUFFER);
     this.#path.connections.delete(this);
-    this.#path.moveToNode(socket, this.#unprocessed);
+    const received = this.#unprocessed;
+    this.#unprocessed = '';
+    this.#path.moveToNode(socket, received);
   }
 }

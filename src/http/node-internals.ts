@@ -1,5 +1,6 @@
 import type { Server as HttpServer, IncomingMessage } from 'node:http';
 import { Server as NetServer, Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import { createServer, Server } from './node-http.ts';
 
 /*
@@ -118,6 +119,18 @@ export function readInto(socket: Socket, buffer: Buffer, onRead: (length: number
   if (open[BUFFER] === buffer) return;
   open[BUFFER] = buffer;
   open._handle?.useUserBuffer(buffer);
+}
+
+/**
+ * Makes a socket of {@link readInto} push what it reads into its stream, as other sockets do. With
+ * the buffer, its own methods would read whenever they are called, however much the stream has.
+ */
+export function readIntoStream(socket: Socket, buffer: Buffer): void {
+  readInto(socket, buffer, length => socket.push(Buffer.from(buffer.subarray(0, length))));
+  // The stream takes the last read for one that has not ended, so it would not start another.
+  socket.read(0);
+  const { pause, read, resume } = Duplex.prototype;
+  Object.assign(socket, { pause, read, resume });
 }
 
 /** @throws {Error} if the running version of Node lacks one of the parts that this file uses */

@@ -65,7 +65,7 @@ export class NodeServer {
     server.closeIdleConnections = () => this.#closeIdle();
   }
 
-  /** Serves a connection from now on. `received` is the received part of its next request, in latin1. */
+  /** Serves a connection from now on. `received` is the received part of its next request, one character per byte. */
   serve(socket: Socket, received = ''): void {
     // The bytes go back before the parser listens, so that they are parsed within the tick budget.
     socket.pause();

@@ -114,9 +114,9 @@ export function fieldsOf(response: Omit<HttpResponse, 'body'>, isLast: boolean, 
 /** A response as sent on the wire, for responses that Node's HTTP server does not write. */
 export function responseText(response: HttpResponse, isLast: boolean, hasDocs: boolean): string {
   const { result, status, headers, body } = response;
-  const help = hasDocs && !isOutcome(result) ? fieldsText(HELP_FIELDS[result] ?? []) : '';
+  const help = (hasDocs && HELP_FIELDS[result]) || [];
   const rest = isLast ? restNow().close : restNow().keepAlive;
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fieldsText(headers)}${help}${rest}${body}`;
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fieldsText(headers)}${fieldsText(help)}${rest}${body}`;
 }
 
 function fieldsText(headers: HeaderFields): string {
@@ -129,8 +129,8 @@ function fieldsText(headers: HeaderFields): string {
 let rest: { close: string; keepAlive: string } | undefined;
 
 /**
- * The end of every header section. It is made once per second, because many responses share it, and
- * has the only field that changes: Date (RFC 9110 section 6.6.1).
+ * The fields that all responses of a second share, with Date (RFC 9110 section 6.6.1), and the empty
+ * line. They are made at most once per second.
  */
 function restNow(): { close: string; keepAlive: string } {
   if (rest === undefined) {

@@ -114,7 +114,7 @@ export class GroupCommit implements PlantQueue {
     this.#queuedTextLength += textLength;
     const queuedAt = this.#now();
     const ahead = this.#inFlight++;
-    // It is made in the call that has the parsed plant, so it covers everything after it.
+    // The checksum is made in the call that has the parsed plant, so it covers everything after it.
     const write = { plant, contentChecksum: contentChecksum(plant), recordedBy, trace };
     return new Promise(settle => {
       const isAlone = isOnlySender && ahead === 0;
