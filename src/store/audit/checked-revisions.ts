@@ -61,14 +61,9 @@ export async function* revisionsOfPlant(
 export async function* latestPlants(
   revisions: AsyncIterable<CheckedRevision>,
 ): AsyncIterable<CheckedRevision> {
-  let last: PlantRevision | undefined;
   let latest: PlantRevision | undefined;
   for await (const checked of revisions) {
-    if (latest !== undefined && !mayBeOfSamePlant(last, checked)) {
-      yield latest;
-      latest = undefined;
-    }
-    last = rowOf(checked);
+    if (latest !== undefined && !mayBeOfSamePlant(latest, checked)) yield latest;
     if (checked instanceof Damaged) {
       latest = undefined;
       yield checked;

@@ -30,6 +30,7 @@ const CONCURRENT_UPDATE = 'XX000';
  * stops it while the coordinator is away, when it would not learn of revoked tokens.
  */
 export class CitusWorkers {
+  readonly #coordinator: ConnectionPool;
   readonly #address: PostgresAddress;
   readonly #connectionsMax: number;
   readonly #workers = new Map<string, ConnectionPool>();
@@ -38,7 +39,8 @@ export class CitusWorkers {
   #shardsReadAt = 0;
   #refreshing: Promise<void> | undefined;
 
-  constructor(address: PostgresAddress, connectionsMax: number) {
+  constructor(coordinator: ConnectionPool, address: PostgresAddress, connectionsMax: number) {
+    this.#coordinator = coordinator;
     this.#address = address;
     this.#connectionsMax = connectionsMax;
   }
@@ -57,17 +59,18 @@ export class CitusWorkers {
   }
 
   /** Runs an operation on the worker of this id, or on the coordinator if the id has none. */
-  async use<T>(
-    id: bigint,
-    coordinator: ConnectionPool,
-    work: (connection: Connection) => Promise<T>,
-  ): Promise<T> {
+  async use<T>(id: bigint, work: (connection: Connection) => Promise<T>): Promise<T> {
     const deadline = performance.now() + OPERATION_TIMEOUT_MS;
-    if (this.#shards.length > 0 && performance.now() - this.#shardsReadAt > SHARDS_AGE_MAX_MS)
-      await this.#refreshOnce(coordinator, deadline);
+    if (this.areUsed && performance.now() - this.#shardsReadAt > SHARDS_AGE_MAX_MS) {
+      // One reading at a time, for the batches of all workers.
+      this.#refreshing ??= this.#coordinator
+        .use(connection => this.refresh(connection), deadline)
+        .finally(() => (this.#refreshing = undefined));
+      await this.#refreshing;
+    }
     const name = this.workerOf(id);
     const pool = this.#workers.get(name);
-    if (pool === undefined) return await coordinator.use(work, deadline);
+    if (pool === undefined) return await this.#coordinator.use(work, deadline);
     try {
       return await pool.use(work, deadline);
     } catch (cause) {
@@ -118,16 +121,6 @@ export class CitusWorkers {
   async close(): Promise<void> {
     await Promise.all(this.#workers.values().map(pool => pool.close()));
   }
-
-  /** One reading at a time, for the batches of all workers. */
-  #refreshOnce(coordinator: ConnectionPool, deadline: number): Promise<void> {
-    this.#refreshing ??= coordinator
-      .use(connection => this.refresh(connection), deadline)
-      .finally(() => {
-        this.#refreshing = undefined;
-      });
-    return this.#refreshing;
-  }
 }
 
 /** A worker would accept plants, but it has no tokens. @throws {StoreRejected} */
@@ -135,8 +128,7 @@ export async function rejectWorker(connection: Connection): Promise<void> {
   if (!connection.isCitus) return;
   const [row] = await connection.run({ text: 'SELECT groupid FROM pg_dist_local_group' });
   if (row![0] === COORDINATOR_GROUP) return;
-  const { host, port } = connection.host;
-  throw new StoreRejected(`${host}:${port} is a worker of Citus; name only the coordinator`);
+  throw new StoreRejected(`${nameOf(connection.host)} is a worker of Citus; name only the coordinator`);
 }
 
 export async function prepareCoordinator(connection: Connection): Promise<void> {

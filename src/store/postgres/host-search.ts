@@ -68,9 +68,16 @@ export class HostSearch {
         await wait(CONNECT_TIMEOUT_MS, undefined, { signal: headStart }).catch(() => {});
       }
       for (;;) {
+        let opened: Connection | undefined;
         try {
-          return await this.#open(host, search, () => found.abort());
+          opened = await Connection.open(this.#address, host, search);
+          await this.#prepare(opened);
+          search.throwIfAborted();
+          // Ends the attempts at other hosts at once, so no second one succeeds.
+          found.abort();
+          return opened;
         } catch (error) {
+          opened?.destroy();
           search.throwIfAborted();
           failureOf.set(host, error);
           if (preferred.every(each => failureOf.has(each))) preferredFailed.abort();
@@ -100,19 +107,5 @@ export class HostSearch {
 
   close(): void {
     this.#closing.abort();
-  }
-
-  /** @param onOpen ends the attempts at other hosts at once, so no second one succeeds */
-  async #open(host: HostAddress, signal: AbortSignal, onOpen: () => void): Promise<Connection> {
-    const connection = await Connection.open(this.#address, host, signal);
-    try {
-      await this.#prepare(connection);
-      signal.throwIfAborted();
-      onOpen();
-      return connection;
-    } catch (error) {
-      connection.destroy();
-      throw error;
-    }
   }
 }

@@ -42,7 +42,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     // Tokens and readiness have one more, so they never wait for plants.
     const connectionsMax = settings.connections + 1;
     this.#pool = new ConnectionPool(search, connectionsMax);
-    this.#workers = new CitusWorkers(settings.address, connectionsMax);
+    this.#workers = new CitusWorkers(this.#pool, settings.address, connectionsMax);
   }
 
   /** Opens the store. Creates it when needed, and updates its schema. @throws {StoreRejected} */
@@ -73,7 +73,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     const [first] = writes;
     if (first === undefined) return [];
     const batch = new BatchCommit(writes, this.#settings.repeatedIdRule);
-    return await this.#workers.use(first.plant.id, this.#pool, connection => batch.run(connection));
+    return await this.#workers.use(first.plant.id, connection => batch.run(connection));
   }
 
   async probe(): Promise<void> {
