@@ -105,7 +105,7 @@ export class CreatePlant {
     return this.#tokens.lookUpCached(this.accessTokens?.cachedSubjectHash(tokenHash) ?? tokenHash);
   }
 
-  /** Does {@link read} and {@link create} for a short body, with one character per byte. It makes only one promise. */
+  /** Does {@link read} and {@link create} in one promise. @param body short, one character per byte */
   async createOnFastPath(body: string, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
     const admission = this.#count(sender.recordedBy);
     if ('status' in admission) return admission;

@@ -115,8 +115,8 @@ export function fieldsOf(response: Omit<HttpResponse, 'body'>, isLast: boolean, 
 export function responseText(response: HttpResponse, isLast: boolean, hasDocs: boolean): string {
   const { result, status, headers, body } = response;
   const help = (hasDocs && HELP_FIELDS[result]) || [];
-  const rest = isLast ? restNow().close : restNow().keepAlive;
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fieldsText(headers)}${fieldsText(help)}${rest}${body}`;
+  const { close, keepAlive } = restNow();
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fieldsText(headers)}${fieldsText(help)}${isLast ? close : keepAlive}${body}`;
 }
 
 function fieldsText(headers: HeaderFields): string {
