@@ -141,7 +141,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       settings.console &&
       new OperatorConsole({
         ...{ engine, damage, ...observed, log, version: VERSION, restartedAt, ...settings.console },
-        samples: opened.use(startSamples(metrics, queue, engine)),
+        samples: opened.use(startSamples(metrics, queue)),
         search: opened.use(await openSearch(settings.database)),
         docsUrl: docsUrlOf(settings, reserved),
         ...{ onToken: token => tokens.add(token), labels: () => tokens.labels() },

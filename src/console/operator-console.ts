@@ -146,9 +146,9 @@ export class OperatorConsole implements OpsPage {
       return noContent(sessionCookie(request, '', '; Max-Age=0'));
     },
     'GET api/now': async ({ query }) => {
-      const { samples, activity, labels } = this.#parts;
-      const busiest = activity.busiest(labelIn(labels()));
-      return json({ ...samples.after(Number(query.get('after'))), facts: await this.#facts(), busiest });
+      const { samples, activity, labels, damage } = this.#parts;
+      const present = { runs: damage.lastRuns, busiest: activity.busiest(labelIn(labels())) };
+      return json({ ...samples.after(Number(query.get('after'))), ...present, facts: await this.#facts() });
     },
     'GET api/plants': async ({ query }) => {
       const page = await this.#parts.search.page(filterOf(query), PAGE_PLANTS, SEARCH_TIME_MS);

@@ -2,8 +2,7 @@ import { createHistogram } from 'node:perf_hooks';
 import { ERRORS } from '../contract/errors.ts';
 import { isErrorName } from '../http/response.ts';
 import type { Counts, Metrics } from '../ops/metrics.ts';
-import type { StorageEngine } from '../store/open-store.ts';
-import type { CommandRun, PlantQueue } from '../store/plant-store.ts';
+import type { PlantQueue } from '../store/plant-store.ts';
 
 /** Both together take at most 3 MB. */
 const SHORT = { intervalSeconds: 1, length: 15 * 60 };
@@ -11,18 +10,12 @@ const LONG = { intervalSeconds: 10, length: 24 * 60 * 6 };
 
 export type Samples = ReturnType<typeof startSamples>;
 
-/** Samples of the last 24 hours, from the counters of the metrics, and times that the page marks. */
-export function startSamples(metrics: Metrics, queue: PlantQueue, engine: StorageEngine) {
+/** Samples of the last 24 hours, from the counters of the metrics. */
+export function startSamples(metrics: Metrics, queue: PlantQueue) {
   const startedAt = Date.now();
   const short = ringOf(SHORT, metrics.counts());
   const long = ringOf(LONG, metrics.counts());
   metrics.createMicroseconds = short.createMicroseconds;
-  let runs: CommandRun[] = [];
-  // The store watch reports a store that does not respond.
-  const readRuns = async () => {
-    runs = await engine.lastRuns().catch(() => runs);
-  };
-  void readRuns();
   let timer: NodeJS.Timeout;
   const sample = () => {
     const counts = metrics.counts();
@@ -30,7 +23,7 @@ export function startSamples(metrics: Metrics, queue: PlantQueue, engine: Storag
     // Percentiles of ten seconds come from all their durations, not from other percentiles.
     long.createMicroseconds.add(short.createMicroseconds);
     short.add(counts, plantsInFlight);
-    if (long.add(counts, plantsInFlight)) void readRuns();
+    long.add(counts, plantsInFlight);
     wait();
   };
   // Each timer is for the next full second: equal intervals would drift, and skip a second.
@@ -43,7 +36,7 @@ export function startSamples(metrics: Metrics, queue: PlantQueue, engine: Storag
     after(second: number) {
       const newest = short.newest();
       const rings = [short, long].map(ring => ring.after(second > newest ? 0 : second));
-      return { newest, rings, startedAt, runs };
+      return { newest, rings, startedAt };
     },
     [Symbol.dispose]: () => clearTimeout(timer),
   };
@@ -72,10 +65,10 @@ function ringOf({ intervalSeconds, length }: typeof SHORT, before: Counts) {
     /** The second of the newest sample. */
     newest: () => newest * intervalSeconds,
     /** Adds a sample if its interval has ended. @returns whether it has */
-    add(counts: Counts, plantsInFlight: number): boolean {
+    add(counts: Counts, plantsInFlight: number): void {
       const second = Math.floor(Date.now() / 1_000);
       const steps = Math.floor(second / intervalSeconds) - newest;
-      if (steps === 0) return false;
+      if (steps === 0) return;
       // If the clock was set back, steps is negative: the samples after the new time are gone.
       count = Math.max(0, Math.min(count + steps, length));
       newest += steps;
@@ -97,7 +90,6 @@ function ringOf({ intervalSeconds, length }: typeof SHORT, before: Counts) {
       set('mean commit', ((counts.commitSeconds - before.commitSeconds) * 1000) / batches);
       created.reset();
       [before, since] = [counts, second];
-      return true;
     },
     /** @returns samples by name, oldest first, without names that are always 0; as JSON, NaN is null */
     after(second: number) {

@@ -114,11 +114,20 @@ export class GroupCommit implements PlantQueue {
     this.#queuedTextLength += textLength;
     const queuedAt = this.#now();
     const ahead = this.#inFlight++;
-    // The checksum is made in the call that has the parsed plant, so it covers everything after it.
-    const write = { plant, contentChecksum: contentChecksum(plant), recordedBy, trace };
+    const isAlone = isOnlySender && ahead === 0;
     return new Promise(settle => {
-      const isAlone = isOnlySender && ahead === 0;
-      this.#queue.push({ ...write, isOnlySender: isAlone, queuedAt, ahead, textLength, settle });
+      this.#queue.push({
+        plant,
+        // Made in the call that has the parsed plant, so it covers everything after it.
+        contentChecksum: contentChecksum(plant),
+        recordedBy,
+        trace,
+        isOnlySender: isAlone,
+        queuedAt,
+        ahead,
+        textLength,
+        settle,
+      });
       if (isAlone) this.#dispatch();
       else if (!this.#dispatchIsDue) {
         this.#dispatchIsDue = true;

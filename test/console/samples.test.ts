@@ -2,12 +2,10 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, mock, suite, test } from 'node:test';
 import { type Samples, startSamples } from '../../src/console/samples.ts';
 import { Metrics } from '../../src/ops/metrics.ts';
-import type { StorageEngine } from '../../src/store/open-store.ts';
-import type { CommandRun, PlantQueue } from '../../src/store/plant-store.ts';
+import type { PlantQueue } from '../../src/store/plant-store.ts';
 
 const START = 1_800_000_003;
 const DAY_SECONDS = 24 * 60 * 60;
-const VERIFY: CommandRun = { command: 'verify', endedAt: 5_000, result: 'all is well' };
 
 suite('samples of the console', () => {
   let metrics: Metrics;
@@ -35,8 +33,7 @@ suite('samples of the console', () => {
     mock.method(Date, 'now', () => now * 1_000);
     metrics = new Metrics('1.0.0', 'sqlite');
     const queue = { statistics: { plantsInFlight: 7 } } as PlantQueue;
-    const engine = { lastRuns: async () => [VERIFY] } as Partial<StorageEngine> as StorageEngine;
-    samples = startSamples(metrics, queue, engine);
+    samples = startSamples(metrics, queue);
   });
 
   afterEach(() => {
@@ -50,8 +47,8 @@ suite('samples of the console', () => {
       metrics.countResponse('notJson');
       metrics.countResponse('notJson');
     });
-    const { newest, short, long, startedAt, runs } = read(0);
-    assert.deepEqual([newest, startedAt, runs], [START + 27, START * 1_000, [VERIFY]]);
+    const { newest, short, long, startedAt } = read(0);
+    assert.deepEqual([newest, startedAt], [START + 27, START * 1_000]);
     assert.deepEqual([short.interval, short.from, short.count], [1, START + 1, 27]);
     // The first interval began before the service.
     assert.deepEqual([long.interval, long.from, long.count], [10, START + 7, 3]);

@@ -74,8 +74,9 @@ test('abandoned connections do not take the place of those that come later', asy
   assert.ok(!latest.socket.readableEnded);
 });
 
-test('a connection that is not used is closed, and one in use stays open', async () => {
+test('a connection that is not used is closed, and one in use stays open', async t => {
   const { nextRequest } = FAST_PATH_TIMEOUT_MS;
+  t.after(() => (FAST_PATH_TIMEOUT_MS.nextRequest = nextRequest));
   FAST_PATH_TIMEOUT_MS.nextRequest = 1_000;
   await using service = await startTestService();
   const open = (): Promise<RawConnection> => RawConnection.open(service.address.port);
@@ -92,7 +93,6 @@ test('a connection that is not used is closed, and one in use stays open', async
     return unused.socket.readableEnded;
   });
   await create(used);
-  FAST_PATH_TIMEOUT_MS.nextRequest = nextRequest;
 });
 
 test('a Node that lacks a part of its HTTP server that the service uses is rejected at the start', async () => {
