@@ -64,7 +64,7 @@ function ringOf({ intervalSeconds, length }: typeof SHORT, before: Counts) {
     createMicroseconds,
     /** The second of the newest sample. */
     newest: () => newest * intervalSeconds,
-    /** Adds a sample if its interval has ended. @returns whether it has */
+    /** Adds a sample if its interval has ended. */
     add(counts: Counts, plantsInFlight: number): void {
       const second = Math.floor(Date.now() / 1_000);
       const steps = Math.floor(second / intervalSeconds) - newest;

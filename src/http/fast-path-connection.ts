@@ -74,7 +74,7 @@ type PauseReason = 'queueFull' | 'tickBudget' | 'unverified' | 'node';
  * | any | access token not verified | same, reading paused until it is verified; if rejected, moved to Node | |
  * | any | another kind of request | moved to Node after the pending responses | |
  * | any | client ends its side | closed after the pending responses | 400 if a request is cut off |
- * | any | client does not read a response | `clientRead` | |
+ * | any | client does not read a response | `clientRead`, also after whole requests | |
  * | `clientRead` | timeout | cut if a response is still unread, else `nextRequest` | |
  * | `nextRequest` | timeout | cut, unless a response is pending | |
  * | any | shutdown, bytes unprocessed | moved to Node | |
@@ -132,7 +132,7 @@ export class FastPathConnection {
     if (hasClientEnded) this.#reject(errorResponse('badHttp'));
     else if (this.#pauseReason === 'node' || this.#path.context.isDraining) this.#moveToNode();
     else if (this.#pauseReason === undefined) this.#enter('requestRest');
-    // If the reason is `tickBudget`, the budget calls back.
+    // `tickBudget` and `unverified` resume by their own callbacks.
     else if (this.#pauseReason === 'queueFull') this.#resume();
   };
 

@@ -123,17 +123,17 @@ export function readInto(socket: Socket, buffer: Buffer, onRead: (length: number
 
 /**
  * Makes a socket of {@link readInto} push what it reads into its stream, as other sockets do. With
- * the buffer, its own methods would read whenever they are called, however much the stream has.
+ * the buffer, its own methods `pause`, `read` and `resume` ignore how much the stream holds.
  */
 export function readIntoStream(socket: Socket, buffer: Buffer): void {
   readInto(socket, buffer, length => socket.push(Buffer.from(buffer.subarray(0, length))));
-  // The stream takes the last read for one that has not ended, so it would not start another.
+  // The stream still waits for its first `push`, so it would not start to read by itself.
   socket.read(0);
   const { pause, read, resume } = Duplex.prototype;
   Object.assign(socket, { pause, read, resume });
 }
 
-/** @throws {Error} if the running version of Node lacks one of the parts that this file uses */
+/** @throws {Error} if Node lacks a part that this file uses. `useUserBuffer` needs a connection. */
 export function checkNodeInternals(): void {
   const server = createServer();
   const socket = new Socket();

@@ -118,7 +118,7 @@ export class GroupCommit implements PlantQueue {
     return new Promise(settle => {
       this.#queue.push({
         plant,
-        // Made in the call that has the parsed plant, so it covers everything after it.
+        // Made before the plant waits, so it covers the queue and the way to the engine.
         contentChecksum: contentChecksum(plant),
         recordedBy,
         trace,

@@ -133,6 +133,7 @@ suite('the console and its store', async () => {
       await command.recordRun({ command: 'backup', endedAt, result: `backup ${days}` });
       const age = days === 1 ? '24 h' : '2 days';
       assert.deepEqual((await facts()).get('Last backup'), [`${age} ago: backup ${days}`, endedAt]);
+      assert.equal((await json(operator, 'now')).runs[0].endedAt, endedAt);
     }
   });
 

@@ -19,7 +19,7 @@ import { StoreFileReplaced } from './database.ts';
 import { type BatchResults, packWrites, unpackResults } from './packed-batch.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
 
-/** The event loop blocks at most this long for a commit of the only sender, if flushes are faster. */
+/** If the last flush was faster, the event loop blocks for a commit of the only sender, this long at most. */
 const COMMIT_AWAITED_MS = 1;
 /** After this time, the last known sizes are used until a hanging file system responds. */
 const MEASURE_TIMEOUT_MS = 500;
