@@ -133,7 +133,7 @@ export function readIntoStream(socket: Socket, buffer: Buffer): void {
   Object.assign(socket, { pause, read, resume });
 }
 
-/** @throws {Error} if Node lacks a part that this file uses. `useUserBuffer` needs a connection. */
+/** @throws {Error} if Node lacks a part that this file uses, except `useUserBuffer` of a connection */
 export function checkNodeInternals(): void {
   const server = createServer();
   const socket = new Socket();
