@@ -144,7 +144,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         samples: opened.use(startSamples(metrics, queue)),
         search: opened.use(await openSearch(settings.database)),
         docsUrl: docsUrlOf(settings, reserved),
-        ...{ onToken: token => tokens.add(token), labels: () => tokens.labels() },
+        ...{ onToken: token => tokens.add(token), labelOf: tokenId => tokens.labelOf(tokenId) },
         onError: damage.observed('a search', consoleFailureLog(log)),
       });
     const hostNames = [settings.ops.host, ...(settings.opsHosts ?? [])];

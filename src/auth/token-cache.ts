@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
+import { type Clock, SYSTEM_CLOCK } from '../contract/clock.ts';
 import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
-import type { StoredToken } from '../contract/stored-token.ts';
+import { type StoredToken, tokenGroupOf } from '../contract/stored-token.ts';
 
 export const TOKEN_REFRESH_INTERVAL_MS = 1_000;
 /** Shortest interval between two refreshes, which the lookup of an unknown token may cause. */
@@ -17,8 +18,8 @@ const DAY_MS = 86_400_000;
 
 /** Where tokens are stored; `store/operator-tables.ts` documents the methods. */
 export interface TokenSource {
-  tokens(): Promise<StoredToken[]>;
-  tokensFingerprint(): Promise<string>;
+  tokenFingerprints(): Promise<ReadonlyMap<number, string>>;
+  tokensOfGroup(group: number): Promise<StoredToken[]>;
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
 }
 
@@ -28,6 +29,7 @@ export type TokenLookup = number | undefined | 'storeUnavailable';
 interface CachedToken {
   id: number;
   label: string;
+  changeNumber: number;
   /** Milliseconds since 1970 UTC; Infinity if it does not expire, 0 if it was revoked. */
   validUntil: number;
   /** Days since 1970 UTC; -1 if it was never used. */
@@ -47,22 +49,31 @@ interface CachedToken {
  * | guesses do not delay known tokens | a refresh resolves a few pending lookups per tick |
  * | no lookup waits for long without the store | after a failed refresh or 1 s: `storeUnavailable` |
  *
- * A refresh reads the fingerprint of all tokens. If it has changed, the refresh reads all tokens.
- * Change numbers are not enough: after a failover or a restored backup, the store can assign a
- * number a second time.
+ * A refresh reads one fingerprint for each group of tokens, then the groups whose fingerprint has
+ * changed. Change numbers are not enough: after a failover or a restored backup, the store can assign
+ * a number a second time.
+ *
+ * Changes of this service come in two ways: by {@link TokenCache.add}, at once, and by a refresh. A
+ * refresh that began before the change may not contain it. So its end adds them again. Of two states
+ * of a token, the one with the larger change number is newer, and the next refresh reads its group.
  */
 export class TokenCache {
   readonly #source: TokenSource;
   readonly #onError: (cause: unknown) => void;
+  readonly #clock: Clock;
+  /** By hash. */
   #tokens = new Map<string, CachedToken>();
-  /** The fingerprint of the store, read just before the cached tokens. */
-  #fingerprint: string | undefined;
+  #labels = new Map<number, string>();
+  /** Of each group, read just before its tokens. A group without one is read by the next refresh. */
+  #fingerprints = new Map<number, string>();
+  /** Tokens that were added since the last refresh began. */
+  #added: StoredToken[] = [];
   /** When the last refresh began; ms, on the monotonic clock. */
   #refreshedAt = 0;
   /** When the last successful refresh began, on both clocks of {@link isCurrent}. */
   #readAt = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: 0 };
   #refreshing: Promise<void> | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Disposable | undefined;
   /** Why the last refresh failed; undefined if it did not. */
   failure: unknown;
   #isClosed = false;
@@ -73,16 +84,21 @@ export class TokenCache {
   #recording: Promise<void> | undefined;
   #isTokenUseUnrecorded = false;
 
-  private constructor(source: TokenSource, onError: (cause: unknown) => void) {
+  private constructor(source: TokenSource, onError: (cause: unknown) => void, clock: Clock) {
     this.#source = source;
     this.#onError = onError;
+    this.#clock = clock;
   }
 
   /** @param onError is called when the store can no longer be read or written */
-  static async open(source: TokenSource, onError: (cause: unknown) => void): Promise<TokenCache> {
-    const cache = new TokenCache(source, onError);
+  static async open(
+    source: TokenSource,
+    onError: (cause: unknown) => void,
+    clock: Clock = SYSTEM_CLOCK,
+  ): Promise<TokenCache> {
+    const cache = new TokenCache(source, onError, clock);
     await cache.#readTokens();
-    cache.#timer = setInterval(() => cache.#refreshIfDue(), TOKEN_REFRESH_INTERVAL_MIN_MS);
+    cache.#startTimer();
     return cache;
   }
 
@@ -96,9 +112,9 @@ export class TokenCache {
     return this.#tokens.get(hash);
   }
 
-  /** The labels of all tokens, valid or not, by id. */
-  labels(): Map<number, string> {
-    return new Map(this.#tokens.values().map(({ id, label }) => [id, label]));
+  /** The label of a token that is cached, valid or not. */
+  labelOf(tokenId: number): string | undefined {
+    return this.#labels.get(tokenId);
   }
 
   /**
@@ -110,7 +126,8 @@ export class TokenCache {
   get isCurrent(): boolean {
     const { monotonicMs, wallMs } = this.#readAt;
     return (
-      performance.now() - monotonicMs < TOKEN_AGE_MAX_MS && Math.abs(Date.now() - wallMs) < TOKEN_AGE_MAX_MS
+      this.#clock.now() - monotonicMs < TOKEN_AGE_MAX_MS &&
+      Math.abs(this.#clock.wallNow() - wallMs) < TOKEN_AGE_MAX_MS
     );
   }
 
@@ -121,7 +138,7 @@ export class TokenCache {
    * @returns undefined if the token is unknown, expired or revoked
    */
   async lookUp(hash: string): Promise<TokenLookup> {
-    const since = performance.now();
+    const since = this.#clock.now();
     if (!this.#isClosed && !(this.#tokens.has(hash) && this.isCurrent))
       await new Promise<void>(resolve => this.#pendingLookups.push({ since, resolve }));
     const isKnown = this.#tokens.has(hash) || this.#readAt.monotonicMs >= since;
@@ -131,7 +148,7 @@ export class TokenCache {
   /** As `lookUp`, but only in the cache. Notes the first use of the day for the store. */
   lookUpCached(hash: string): number | undefined {
     const token = this.#tokens.get(hash);
-    const now = Date.now();
+    const now = this.#clock.wallNow();
     if (token === undefined || token.validUntil <= now || !this.isCurrent) return undefined;
     const day = Math.floor(now / DAY_MS);
     if (token.lastUsedDay !== day) {
@@ -141,17 +158,14 @@ export class TokenCache {
     return token.id;
   }
 
-  /**
-   * Adds a token of this service: on SQLite, its own commits do not change the fingerprint. The
-   * next refresh reads all tokens, since another program may have revoked this one meanwhile.
-   */
+  /** Adds a token that this service has created or revoked in the store. It takes effect at once. */
   add(token: StoredToken): void {
-    this.#fingerprint = undefined;
-    this.#tokens.set(token.hash, cachedToken(token));
+    this.#added.push(token);
+    this.#put(token);
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
+    this.#timer?.[Symbol.dispose]();
     await this.#refreshing;
     this.#isClosed = true;
     this.#readAt.monotonicMs = Number.NEGATIVE_INFINITY;
@@ -159,8 +173,15 @@ export class TokenCache {
     await this.#recordTokenUses();
   }
 
+  #startTimer(): void {
+    this.#timer = this.#clock.setTimer(() => {
+      this.#startTimer();
+      this.#refreshIfDue();
+    }, TOKEN_REFRESH_INTERVAL_MIN_MS);
+  }
+
   #refreshIfDue(): void {
-    const now = performance.now();
+    const now = this.#clock.now();
     // These would time out before the next call.
     this.#resolveLookups(now + TOKEN_REFRESH_INTERVAL_MIN_MS - TOKEN_LOOKUP_TIMEOUT_MS);
     const isDue = now - this.#refreshedAt >= TOKEN_REFRESH_INTERVAL_MS;
@@ -191,16 +212,30 @@ export class TokenCache {
   }
 
   async #readTokens(): Promise<void> {
-    this.#refreshedAt = performance.now();
-    const readAt = { monotonicMs: this.#refreshedAt, wallMs: Date.now() };
-    // It is read before the tokens: if one changes in between, the next fingerprint differs.
-    const fingerprint = await this.#source.tokensFingerprint();
-    if (fingerprint !== this.#fingerprint) {
-      const tokens = await this.#source.tokens();
-      this.#tokens = new Map(tokens.map(token => [token.hash, cachedToken(token)]));
-      this.#fingerprint = fingerprint;
-    }
+    this.#refreshedAt = this.#clock.now();
+    const readAt = { monotonicMs: this.#refreshedAt, wallMs: this.#clock.wallNow() };
+    this.#added = [];
+    // They are read before the tokens: if one changes in between, the next fingerprint differs.
+    const fingerprints = new Map(await this.#source.tokenFingerprints());
+    const isUnchanged = (group: number): boolean =>
+      fingerprints.has(group) && fingerprints.get(group) === this.#fingerprints.get(group);
+    const changedGroups = [...fingerprints.keys()].filter(group => !isUnchanged(group));
+    const tokens = new Map(this.#tokens.entries().filter(([, { id }]) => isUnchanged(tokenGroupOf(id))));
+    for (const group of changedGroups)
+      for (const token of await this.#source.tokensOfGroup(group)) tokens.set(token.hash, cachedToken(token));
+    this.#tokens = tokens;
+    this.#labels = new Map(tokens.values().map(({ id, label }) => [id, label]));
+    this.#fingerprints = fingerprints;
+    for (const token of this.#added) this.#put(token);
     this.#readAt = readAt;
+  }
+
+  #put(token: StoredToken): void {
+    this.#fingerprints.delete(tokenGroupOf(token.id));
+    const cached = this.#tokens.get(token.hash);
+    if (cached !== undefined && cached.changeNumber >= token.changeNumber) return;
+    this.#tokens.set(token.hash, cachedToken(token));
+    this.#labels.set(token.id, token.label);
   }
 
   /** Only one recording runs at a time. It never throws: the next refresh repeats a failed one. */
@@ -215,7 +250,7 @@ export class TokenCache {
       while (this.#used.size > 0) {
         ids = [...this.#used.values().take(TOKENS_AT_A_TIME_MAX)];
         for (const id of ids) this.#used.delete(id);
-        await this.#source.recordTokenUse(ids, new Date().toISOString().slice(0, 10));
+        await this.#source.recordTokenUse(ids, new Date(this.#clock.wallNow()).toISOString().slice(0, 10));
       }
       this.#isTokenUseUnrecorded = false;
     } catch (cause) {
@@ -234,9 +269,12 @@ async function resolveInGroups(lookups: { resolve: () => void }[]): Promise<void
   }
 }
 
-function cachedToken({ id, label, expiresAt, revokedAt, lastUsedDay }: StoredToken): CachedToken {
+function cachedToken(token: StoredToken): CachedToken {
+  const { id, label, changeNumber, expiresAt, revokedAt, lastUsedDay } = token;
   return {
-    ...{ id, label },
+    id,
+    label,
+    changeNumber,
     validUntil: revokedAt === null ? (expiresAt ?? Number.POSITIVE_INFINITY) : 0,
     lastUsedDay: lastUsedDay === null ? -1 : Date.parse(lastUsedDay) / DAY_MS,
   };

@@ -59,8 +59,8 @@ export interface ConsoleParts {
   damage: KnownDamage;
   rejected: RejectedRequests;
   activity: Activity;
-  /** Labels of the tokens that were used here. It reads no store, which may not respond. */
-  labels: () => ReadonlyMap<number, string>;
+  /** The label of a token. It reads no store, which may not respond. */
+  labelOf: (tokenId: number) => string | undefined;
   /** The address of `/docs`, for a console at this host; undefined if it is not served. */
   docsUrl: ((consoleHost: string) => string) | undefined;
   version: string;
@@ -146,34 +146,32 @@ export class OperatorConsole implements OpsPage {
       return noContent(sessionCookie(request, '', '; Max-Age=0'));
     },
     'GET api/now': async ({ query }) => {
-      const { samples, activity, labels, damage } = this.#parts;
-      const present = { runs: damage.lastRuns, busiest: activity.busiest(labelIn(labels())) };
+      const { samples, activity, damage } = this.#parts;
+      const present = { runs: damage.lastRuns, busiest: activity.busiest(this.#labelOf) };
       return json({ ...samples.after(Number(query.get('after'))), ...present, facts: await this.#facts() });
     },
     'GET api/plants': async ({ query }) => {
       const page = await this.#parts.search.page(filterOf(query), PAGE_PLANTS, SEARCH_TIME_MS);
-      const labelOf = await this.#labels();
       return json({
-        plants: page.plants.map(each => ({ id: String(each.plant.id), ...this.#shown(each, labelOf) })),
+        plants: page.plants.map(each => ({ id: String(each.plant.id), ...this.#shown(each) })),
         next: page.next === undefined ? null : String(page.next),
         searched: page.searched,
       });
     },
     'GET api/plants/count': async () => json({ revisions: (await this.#parts.search.revisions()) ?? null }),
-    'GET api/newest': () => json({ plants: this.#parts.activity.newest(labelIn(this.#parts.labels())) }),
+    'GET api/newest': () => json({ plants: this.#parts.activity.newest(this.#labelOf) }),
     'GET api/revisions': async ({ query, request }) => {
       const { id } = filterOf(query);
       const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id, SHOWN_REVISIONS_MAX);
       if (revisions.length === 0) return failure(404, 'no plant has this id');
-      const labelOf = await this.#labels();
       const { hostname } = new URL(`http://${request.headers.host}`);
       return json({
-        revisions: revisions.map(each => this.#shown(each, labelOf)),
+        revisions: revisions.map(each => this.#shown(each)),
         docs: this.#parts.docsUrl?.(hostname) ?? null,
       });
     },
     'GET api/plants.csv': call => this.#download(call),
-    'GET api/rejected': () => json(this.#parts.rejected.list(labelIn(this.#parts.labels()))),
+    'GET api/rejected': () => json(this.#parts.rejected.list(this.#labelOf)),
     'GET api/rejected/examples': ({ query }) =>
       json({ examples: this.#parts.rejected.examples(query.get('key') ?? '') }),
     'POST api/rejected': ({ body: { isOn } }) => {
@@ -236,10 +234,10 @@ export class OperatorConsole implements OpsPage {
     ];
   }
 
-  #shown(stored: PlantRevision, labelOf: LabelOf) {
+  #shown(stored: PlantRevision) {
     const { plant, revision, recordedAt, recordedBy } = stored;
     const { name, tag } = plant;
-    if (isIntact(stored)) return { revision, name, tag, recordedAt, recordedBy: labelOf(recordedBy) };
+    if (isIntact(stored)) return { revision, name, tag, recordedAt, recordedBy: this.#labelOf(recordedBy) };
     this.#parts.damage.met('a search');
     return { revision, isDamaged: true };
   }
@@ -270,7 +268,7 @@ export class OperatorConsole implements OpsPage {
   }
 
   async #download({ query, response }: Call): Promise<undefined> {
-    const lines = this.#csvOf(filterOf(query), await this.#labels());
+    const lines = this.#csvOf(filterOf(query));
     const name = ['Content-Disposition', 'attachment; filename="plants.csv"'];
     response.writeHead(200, ['Content-Type', 'text/csv; charset=utf-8', ...name, ...COMMON_FIELDS]);
     // No faster than the client reads.
@@ -278,22 +276,20 @@ export class OperatorConsole implements OpsPage {
   }
 
   /** Leaves out damaged revisions. Then it fails at the end, so that no download seems complete. */
-  async *#csvOf(filter: PlantFilter, labelOf: LabelOf): AsyncIterable<string> {
+  async *#csvOf(filter: PlantFilter): AsyncIterable<string> {
     yield REVISION_CSV_HEADER;
     let damaged = 0;
     for await (const plants of searchAll(this.#parts.search, filter)) {
       const intact = plants.filter(isIntact);
       damaged += plants.length - intact.length;
-      yield intact.map(each => revisionCsv(each, labelOf(each.recordedBy))).join('');
+      yield intact.map(each => revisionCsv(each, this.#labelOf(each.recordedBy))).join('');
     }
     if (damaged > 0)
       throw new StoreDamaged(`${damaged} damaged revisions; npx plant-store export names them`);
   }
 
   /** A copied revision may contain the id of a token that this store lacks. */
-  async #labels(): Promise<LabelOf> {
-    return labelIn(new Map((await this.#parts.engine.tokens()).map(({ id, label }) => [id, label])));
-  }
+  readonly #labelOf: LabelOf = tokenId => this.#parts.labelOf(tokenId) ?? String(tokenId);
 
   /** With the days until the disk is full, if it fills and enough time has passed. */
   #freeText(freeBytes: number | undefined, bytes: number | undefined): string | undefined {
@@ -305,10 +301,6 @@ export class OperatorConsole implements OpsPage {
     const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / DAY_MS);
     return `${text}; full in ${days < 2 ? 'less than 2 days' : `${days} days`} at the rate of all programs since the start`;
   }
-}
-
-function labelIn(labels: ReadonlyMap<number, string>): LabelOf {
-  return tokenId => labels.get(tokenId) ?? String(tokenId);
 }
 
 function ageText(at: number): string {

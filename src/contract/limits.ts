@@ -22,6 +22,8 @@ export const RETRY_AFTER_SECONDS = 1;
 
 /** Most tokens in one read or one update of last use, which delays plants and requests. */
 export const TOKENS_AT_A_TIME_MAX = 1_000;
+/** Tokens whose ids follow each other form a group. When one of them changes, its group is read again. */
+export const TOKEN_GROUP_SIZE = 250;
 /** Longest label of a token, in UTF-16 code units. */
 export const TOKEN_LABEL_LENGTH_MAX = 100;
 /** Longest label of a subject of an OpenID provider: its issuer and `sub`. */

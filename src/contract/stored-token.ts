@@ -1,4 +1,4 @@
-import { TOKEN_LABEL_LENGTH_MAX } from './limits.ts';
+import { TOKEN_GROUP_SIZE, TOKEN_LABEL_LENGTH_MAX } from './limits.ts';
 
 /** A token in a store. Only its hash is stored, so a reader of the store cannot use the token. */
 export interface StoredToken {
@@ -20,6 +20,11 @@ export interface StoredToken {
 
 /** The fields that the caller supplies for a new token. The store sets the others. */
 export type NewStoredToken = Pick<StoredToken, 'hash' | 'label' | 'createdAt' | 'expiresAt'>;
+
+/** The group of a token. Groups are numbered from 0. */
+export function tokenGroupOf(tokenId: number): number {
+  return Math.floor(tokenId / TOKEN_GROUP_SIZE);
+}
 
 /** Blanks at an end, invisible and replacement characters, and those that reverse the text. */
 const INVISIBLE = /^\s|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]|\s$/u;

@@ -1,7 +1,7 @@
 import type { NewStoredToken, StoredToken } from '../contract/stored-token.ts';
 import type { CommandRun } from './plant-store.ts';
 import { numberOf, type Query, type Row } from './revision-rows.ts';
-import { allTokens, NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf } from './token-rows.ts';
+import { allTokens, NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf, tokensOfGroup } from './token-rows.ts';
 
 /** The tokens of a store, and what it keeps for the console. Both engines run the same SQL. */
 export abstract class OperatorTables {
@@ -11,10 +11,15 @@ export abstract class OperatorTables {
   abstract probe(): Promise<void>;
 
   /**
-   * A text that changes whenever another connection creates or revokes a token. It changes even
-   * when a failover or a restored backup reuses a change number. Other commits may change it, too.
+   * A text for each group of tokens that has any. It changes whenever another connection creates or
+   * revokes a token of the group, even when a failover or a restored backup reuses a change number.
+   * Other commits may change it, too.
    */
-  abstract tokensFingerprint(): Promise<string>;
+  abstract tokenFingerprints(): Promise<ReadonlyMap<number, string>>;
+
+  tokensOfGroup(group: number): Promise<StoredToken[]> {
+    return tokensOfGroup((text, values) => this.query(text, values), group);
+  }
 
   async hasPlants(): Promise<boolean> {
     return (await this.query('SELECT 1 FROM plant_revision LIMIT 1', [])).length > 0;

@@ -1,4 +1,4 @@
-import { TOKEN_EXPIRY_MS_MAX, TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
+import { TOKEN_EXPIRY_MS_MAX, TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
 import type { StoredToken } from '../contract/stored-token.ts';
 import { numberOf, type Query, type Row, textOf } from './revision-rows.ts';
 
@@ -41,6 +41,13 @@ export function tokenOf(row: Readonly<Row>): StoredToken {
     lastUsedDay: lastUsedDay === null ? null : textOf(lastUsedDay),
     changeNumber: numberOf(changeNumber),
   };
+}
+
+/** The tokens of a group, as `tokenGroupOf` numbers them. */
+export async function tokensOfGroup(query: Query, group: number): Promise<StoredToken[]> {
+  const first = group * TOKEN_GROUP_SIZE;
+  const text = `SELECT ${TOKEN_COLUMNS} FROM token WHERE id BETWEEN $1 AND $2`;
+  return (await query(text, [first, first + TOKEN_GROUP_SIZE - 1])).map(tokenOf);
 }
 
 /** Every token, in the order of ids. Each statement is short: on SQLite it delays plants. */

@@ -8,8 +8,10 @@ import {
   type TokenLookup,
   type TokenSource,
 } from '../../src/auth/token-cache.ts';
-import { TOKENS_AT_A_TIME_MAX } from '../../src/contract/limits.ts';
+import type { Clock } from '../../src/contract/clock.ts';
+import { TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../../src/contract/limits.ts';
 import type { StorageEngine } from '../../src/store/open-store.ts';
+import { ControlledClock } from '../harness/controlled-clock.ts';
 import { openCommandStore } from '../harness/open-store.ts';
 import { startTestService } from '../harness/running-service.ts';
 import { openTokens, sqliteUnderTest } from '../harness/store-under-test.ts';
@@ -48,8 +50,9 @@ function lookUp(cache: TokenCache, token: string): Promise<TokenLookup> {
 async function open(
   source: TokenSource,
   failed = (cause: unknown): void => assert.fail(String(cause)),
+  clock?: Clock,
 ): Promise<TokenCache & AsyncDisposable> {
-  const cache = await TokenCache.open(source, failed);
+  const cache = await TokenCache.open(source, failed, clock);
   return Object.assign(cache, { [Symbol.asyncDispose]: () => cache.close() });
 }
 
@@ -65,8 +68,8 @@ async function assertRejectedSoon(cache: TokenCache, token: string): Promise<voi
 
 function changedSource(source: TokenSource, changes: Partial<TokenSource>): TokenSource {
   return {
-    tokens: () => source.tokens(),
-    tokensFingerprint: () => source.tokensFingerprint(),
+    tokenFingerprints: () => source.tokenFingerprints(),
+    tokensOfGroup: group => source.tokensOfGroup(group),
     recordTokenUse: (ids, day) => source.recordTokenUse(ids, day),
     ...changes,
   };
@@ -103,9 +106,9 @@ suite('the token cache, while a command line changes tokens', { concurrency: tru
   test('refreshes only a few times while 10,000 tokens are guessed, and delays no known token', async () => {
     let reads = 0;
     const source = changedSource(served, {
-      tokensFingerprint: () => {
+      tokenFingerprints: () => {
         reads++;
-        return served.tokensFingerprint();
+        return served.tokenFingerprints();
       },
     });
     const { token, id } = await create();
@@ -155,8 +158,8 @@ suite('the token cache, while a command line changes tokens', { concurrency: tru
   test('accepts cached tokens for a while if the store does not respond, and reports that once', async () => {
     let reads: PromiseWithResolvers<never>[] | undefined;
     const source = changedSource(served, {
-      tokensFingerprint: () => {
-        if (reads === undefined) return served.tokensFingerprint();
+      tokenFingerprints: () => {
+        if (reads === undefined) return served.tokenFingerprints();
         reads.push(Promise.withResolvers<never>());
         return reads.at(-1)!.promise;
       },
@@ -228,22 +231,117 @@ suite('the token cache, while a command line changes tokens', { concurrency: tru
   });
 });
 
+const GROUPS = 3;
+
+/** A store with tokens that fill all groups but the last place. */
+async function storeWithGroups(): Promise<string> {
+  const database = await under.newDatabase();
+  await using _created = await openTokens(database);
+  const rows = Array.from({ length: GROUPS * TOKEN_GROUP_SIZE - 2 }, (_, index) => {
+    const label = `token ${index + 1}`;
+    return `(${index + 1}, '${hashToken(label)}', '${label}', 1, ${index + 1})`;
+  });
+  const insert = 'INSERT INTO token (id, hash, label, created_at, change_number) VALUES';
+  await under.sql(database, `${insert} ${rows.join(', ')}`);
+  return database;
+}
+
+const newToken = (label: string) => ({ hash: hashToken(label), label, createdAt: 1, expiresAt: null });
+
+// On SQLite, a service does not see its own commits in the fingerprints.
+for (const { title, label, change, isValidAtOnce, isValid } of [
+  {
+    title: 'the service revokes a token',
+    label: 'token 1',
+    change: (service: StorageEngine) => service.revokeToken('token 1', 2),
+    isValidAtOnce: false,
+    isValid: false,
+  },
+  {
+    title: 'the service creates a token',
+    label: 'new',
+    change: (service: StorageEngine) => service.createToken(newToken('new')),
+    isValidAtOnce: true,
+    isValid: true,
+  },
+  {
+    title: 'the service creates a token, and another program revokes it',
+    label: 'new',
+    change: async (service: StorageEngine, other: StorageEngine) => {
+      const created = await service.createToken(newToken('new'));
+      await other.revokeToken('new', 2);
+      return created;
+    },
+    isValidAtOnce: true,
+    isValid: false,
+  },
+])
+  test(`${title} while the token cache reads all groups`, async t => {
+    for (let groupsRead = 0; groupsRead <= GROUPS; groupsRead++)
+      await t.test(`after ${groupsRead} of ${GROUPS} groups`, async () => {
+        const database = await storeWithGroups();
+        await using service = await openTokens(database);
+        await using other = await openTokens(database);
+        let reads = 0;
+        let afterRead = async (): Promise<void> => {};
+        const source = changedSource(service, {
+          tokenFingerprints: async () => {
+            const fingerprints = await service.tokenFingerprints();
+            await afterRead();
+            return fingerprints;
+          },
+          tokensOfGroup: async group => {
+            const tokens = await service.tokensOfGroup(group);
+            reads++;
+            await afterRead();
+            return tokens;
+          },
+        });
+        const clock = new ControlledClock();
+        await using cache = await open(source, undefined, clock);
+        const refresh = async (): Promise<void> => {
+          const lookup = lookUp(cache, makeToken());
+          clock.advance(TOKEN_REFRESH_INTERVAL_MIN_MS);
+          await lookup;
+        };
+        // A commit of another program: the next refresh reads all groups. It fills the last one.
+        await other.createToken(newToken('of another program'));
+        reads = 0;
+        const changed = Promise.withResolvers<void>();
+        afterRead = async () => {
+          if (reads !== groupsRead) return;
+          afterRead = async () => {};
+          cache.add((await change(service, other))!);
+          assert.equal(cache.lookUpCached(hashToken(label)) !== undefined, isValidAtOnce, 'at once');
+          changed.resolve();
+        };
+        await refresh();
+        await changed.promise;
+        for (let round = 1; round <= 3; round++) {
+          await refresh();
+          assert.equal(cache.lookUpCached(hashToken(label)) !== undefined, isValid, `refresh ${round}`);
+        }
+        reads = 0;
+        cache.add((await service.createToken(newToken('last')))!);
+        for (let round = 0; round < 3; round++) await refresh();
+        assert.equal(reads, 1, 'only the group of a new token is read again');
+      });
+  });
+
 // Node's monotonic clock stands still while the machine is suspended, and the other one may be set.
-test('a token is accepted only if the store was read lately by both clocks', async context => {
+test('a token is accepted only if the store was read lately by both clocks', async () => {
   await using store = await openTokens(await under.newDatabase());
-  const hash = hashToken(makeToken());
-  await store.createToken({ hash, label: 'A', createdAt: 1, expiresAt: null });
-  await using cache = await open(store);
-  for (const [clock, jumpMs] of [
-    [Date, EFFECT_WITHIN_MS],
-    [Date, -EFFECT_WITHIN_MS],
-    [performance, EFFECT_WITHIN_MS],
-  ] as const) {
-    assert.equal(cache.lookUpCached(hash), 1);
-    const now = clock.now.bind(clock);
-    const { mock } = context.mock.method(clock, 'now', () => now() + jumpMs);
-    assert.equal(cache.lookUpCached(hash), undefined);
-    mock.restore();
+  await store.createToken(newToken('A'));
+  for (const jump of [
+    (clock: ControlledClock) => clock.setWall(clock.wallNow() + EFFECT_WITHIN_MS),
+    (clock: ControlledClock) => clock.setWall(clock.wallNow() - EFFECT_WITHIN_MS),
+    (clock: ControlledClock) => clock.advance(EFFECT_WITHIN_MS),
+  ]) {
+    const clock = new ControlledClock();
+    await using cache = await open(store, undefined, clock);
+    assert.equal(cache.lookUpCached(hashToken('A')), 1);
+    jump(clock);
+    assert.equal(cache.lookUpCached(hashToken('A')), undefined);
   }
 });
 

@@ -4,8 +4,6 @@ import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { after, suite, test } from 'node:test';
 import { hashToken } from '../../src/auth/token.ts';
-import { TokenCache } from '../../src/auth/token-cache.ts';
-import type { StoredToken } from '../../src/contract/stored-token.ts';
 import { call, type Json, json, type Operator, sendText, signIn } from '../harness/console-session.ts';
 import { listen } from '../harness/loopback-server.ts';
 import { plantWrite } from '../harness/plant-write.ts';
@@ -226,22 +224,6 @@ suite('the console', () => {
     assertFailed(off, /start it with --console on/);
     for (const path of ['/console/', '/console/api/now', '/'])
       assert.equal((await fetch(without.opsUrl + path, { redirect: 'manual' })).status, 404);
-  });
-
-  test('accepts no token that another program revokes while the console makes it', async t => {
-    const made = { id: 1, hash: 'made', label: 'made', createdAt: 1, expiresAt: null, lastUsedDay: null };
-    const stored: StoredToken[] = [];
-    const source = {
-      // On SQLite, a commit of the service itself does not change it.
-      tokensFingerprint: async () => '1',
-      tokens: async () => stored,
-      recordTokenUse: async () => {},
-    };
-    const cache = await TokenCache.open(source, cause => assert.fail(String(cause)));
-    t.after(() => cache.close());
-    stored.push({ ...made, revokedAt: 2, changeNumber: 2 });
-    cache.add({ ...made, revokedAt: null, changeNumber: 1 });
-    await until('it is rejected', async () => (await cache.lookUp('made')) === undefined);
   });
 });
 

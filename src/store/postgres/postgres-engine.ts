@@ -1,3 +1,4 @@
+import { TOKEN_GROUP_SIZE } from '../../contract/limits.ts';
 import { GroupCommit } from '../group-commit.ts';
 import { OperatorTables } from '../operator-tables.ts';
 import {
@@ -10,7 +11,7 @@ import {
   StoreRejected,
   type WriteResult,
 } from '../plant-store.ts';
-import type { Row } from '../revision-rows.ts';
+import { numberOf, type Row, textOf } from '../revision-rows.ts';
 import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
 import { CitusWorkers, prepareCoordinator } from './citus-workers.ts';
 import { ConnectionPool } from './connection-pool.ts';
@@ -102,14 +103,15 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     return { connections: this.#pool.connections + this.#workers.connections };
   }
 
-  /** A digest of all columns that decide whether a token is valid. */
-  async tokensFingerprint(): Promise<string> {
-    const text = `SELECT md5(string_agg(
-        hash || ' ' || change_number::text || ' ' || coalesce(expires_at::text, '') || ' ' || coalesce(revoked_at::text, ''),
-        ' ' ORDER BY change_number
-      )) FROM token`;
-    const [row] = await this.#pool.use(connection => connection.run({ name: 'tokens_fingerprint', text }));
-    return row?.[0] ?? 'no token';
+  /** Digests of all columns that decide whether a token is valid. */
+  async tokenFingerprints(): Promise<ReadonlyMap<number, string>> {
+    const text = `SELECT id / ${TOKEN_GROUP_SIZE}, md5(string_agg(
+        hash || ' ' || id::text || ' ' || change_number::text || ' ' ||
+          coalesce(expires_at::text, '') || ' ' || coalesce(revoked_at::text, ''),
+        ' ' ORDER BY id
+      )) FROM token GROUP BY 1`;
+    const rows = await this.#pool.use(connection => connection.run({ name: 'token_fingerprints', text }));
+    return new Map(rows.map(([group, digest]) => [numberOf(group!), textOf(digest!)]));
   }
 
   protected override async query(text: string, values: unknown[]): Promise<Row[]> {

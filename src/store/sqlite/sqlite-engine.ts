@@ -109,8 +109,8 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
     return [`the write-ahead log cannot be copied into the database file, so it grows: ${failure}`];
   }
 
-  tokensFingerprint(): Promise<string> {
-    return this.#call(['tokensFingerprint']);
+  tokenFingerprints(): Promise<ReadonlyMap<number, string>> {
+    return this.#call(['tokenFingerprints']);
   }
 
   override lastRuns(): Promise<CommandRun[]> {

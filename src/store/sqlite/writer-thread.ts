@@ -1,5 +1,6 @@
 import { closeSync, openSync, readlinkSync, statSync } from 'node:fs';
 import { threadId } from 'node:worker_threads';
+import { TOKEN_GROUP_SIZE } from '../../contract/limits.ts';
 import type { RepeatedIdRule, SchemaSteps } from '../plant-store.ts';
 import type { Row } from '../revision-rows.ts';
 import { replyToCalls, threadData } from './called-thread.ts';
@@ -127,15 +128,16 @@ export class StoreWriter {
     return this.#run(({ database }) => queryRows(database, text));
   }
 
-  /** Changes after each commit of another connection. */
-  tokensFingerprint(): string {
+  /** All of them change after each commit of another connection. */
+  tokenFingerprints(): Map<number, string> {
     return this.#run(open => {
       const { database, connection, wal } = open;
       // A deleted log shows no further commits.
       if (wal !== undefined) this.#checkFiles(open);
       // Comparable only on one connection: https://sqlite.org/pragma.html#pragma_data_version
       const { data_version: version } = database.prepare('PRAGMA data_version').get()!;
-      return `${connection} ${version}`;
+      const groups = queryRows(database, `SELECT DISTINCT id / ${TOKEN_GROUP_SIZE} FROM token`);
+      return new Map(groups.map(([group]) => [Number(group), `${connection} ${version}`]));
     });
   }
 
