@@ -122,7 +122,8 @@ export class FastPathConnection {
 
   /** Once no response is pending: goes on with unprocessed bytes, or ends the connection. */
   readonly proceed = (): void => {
-    if (this.#responses.length > 0) return;
+    // A destroyed socket may have emitted its last event. Node's HTTP server would never forget it.
+    if (this.#responses.length > 0 || this.#socket.destroyed) return;
     const hasClientEnded = this.#socket.readableEnded;
     if (this.#unprocessed === '') {
       if (hasClientEnded) this.#socket.end();

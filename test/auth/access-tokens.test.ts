@@ -18,7 +18,8 @@ import {
 import { assertFailed, FREE_PORTS, runProgram } from '../harness/program.ts';
 import { RawConnection, type RawResponse, requestBytes } from '../harness/raw-connection.ts';
 import { type RunningService, startTestService, type TestSettings } from '../harness/running-service.ts';
-import { isLeftToNode } from '../harness/server-side.ts';
+import { scrape } from '../harness/scrape.ts';
+import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
 import { holdStore } from '../harness/store-hold.ts';
 import { enginesUnderTest, openTokens } from '../harness/store-under-test.ts';
 import { testFolder } from '../harness/test-folder.ts';
@@ -47,6 +48,10 @@ async function send(service: RunningService, token: string): Promise<RawResponse
 
 async function warnsOfKeys({ opsUrl }: RunningService): Promise<boolean> {
   return /keys of .* cannot be read since 2/.test(await (await fetch(`${opsUrl}/readyz?verbose`)).text());
+}
+
+async function openConnections({ opsUrl }: RunningService): Promise<number | undefined> {
+  return (await scrape(opsUrl)).values.get('plant_store_connections');
 }
 
 /** A control character, and a token of the service. */
@@ -302,6 +307,33 @@ test('a flood of unknown keys reads the keys once, and tokens of known ones are 
   assert.equal((await send(service, await provider.token({}, { kid: 'unknown' }))).status, 503);
   assert.deepEqual(provider.requests, ['/.well-known/openid-configuration', '/keys']);
 });
+
+for (const hasKeys of [true, false])
+  test(`1,500 connections, reset while a token is checked, are closed, ${hasKeys ? 'with' : 'without'} keys`, async () => {
+    await using provider = await startProvider();
+    const { promise: keysMayCome, resolve: sendKeys } = Promise.withResolvers<void>();
+    if (!hasKeys) provider.keysResponse = { status: 500, after: keysMayCome };
+    await using service = await startService(provider.url);
+    const bearers = await Promise.all(
+      Array.from({ length: 1_500 }, (_, jti) => provider.token({ jti }, {}, stranger)),
+    );
+    const connections = await Promise.all(bearers.map(() => RawConnection.open(service.address.port)));
+    using held = holdStore(service.database);
+    for (const [index, connection] of connections.entries()) {
+      const bytes = [service.token, bearers[index]!].map(token => requestBytes(token));
+      connection.write(Buffer.concat(bytes));
+    }
+    await until('all are read', () => connections.every(each => serverSideOf(each)?.bytesRead));
+    const serverSides = connections.map(each => serverSideOf(each)!);
+    for (const { socket } of connections) socket.resetAndDestroy();
+    // The responses to the first requests meet the resets.
+    held[Symbol.dispose]();
+    await until('the resets are noticed', () => serverSides.every(({ closed }) => closed));
+    const last = send(service, await provider.token());
+    sendKeys();
+    assert.equal((await last).status, hasKeys ? 200 : 503);
+    await until('none is open', async () => (await openConnections(service)) === 0);
+  });
 
 const BAD_DOCUMENTS: [reason: RegExp, response: HandMadeProvider['keysResponse'], issuerEnd?: string][] = [
   [/longer than 65536 bytes/, { body: NO_KEYS.padEnd(65_537) }],
