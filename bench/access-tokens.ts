@@ -6,7 +6,7 @@
  */
 import { join } from 'node:path';
 import { runWrk } from '../test/harness/load.ts';
-import { AUDIENCE, makeKey, startProvider } from '../test/harness/openid-provider.ts';
+import { AUDIENCE, makeKey, SCOPE, startProvider } from '../test/harness/openid-provider.ts';
 import { startServe } from '../test/harness/program.ts';
 import { RawConnection, requestBytes } from '../test/harness/raw-connection.ts';
 import { median } from '../test/harness/statistics.ts';
@@ -23,7 +23,7 @@ const PADDING = 'a'.repeat(500);
 using folder = newFolder();
 await using provider = await startProvider();
 provider.keys = [await makeKey('rsa', 'RS256')];
-const flags = ['--oidc-issuer', provider.url, '--oidc-audience', AUDIENCE];
+const flags = ['--oidc-issuer', provider.url, '--oidc-audience', AUDIENCE, '--oidc-scope', SCOPE];
 await using serve = await startServe(`sqlite:${join(folder.path, 'plants.db')}`, flags);
 const access = await provider.token({ exp: 4e9, PADDING });
 /** The own token with another field, in as many bytes as an access token: wrk sends fewer of these. */

@@ -8,6 +8,7 @@ import { Activity } from './console/activity.ts';
 import { type ConsoleParts, OperatorConsole, type ShownSetting } from './console/operator-console.ts';
 import { RejectedRequests } from './console/rejected-requests.ts';
 import { startSamples } from './console/samples.ts';
+import { type Clock, SYSTEM_CLOCK } from './contract/clock.ts';
 import { traceContextOf } from './contract/trace-context.ts';
 import { documentationOf } from './docs-page/docs-page.ts';
 import { clientAddress, trustedProxiesOf } from './http/client-address.ts';
@@ -63,6 +64,8 @@ export interface ServiceSettings extends StoreSettings {
   traces?: TraceSettings | undefined;
   /** The provider whose access tokens are valid, too; undefined: none. */
   openId?: OpenIdSettings | undefined;
+  /** The time for access tokens and the keys of their provider; undefined: that of the system. */
+  clock?: Clock | undefined;
   /** What the console shows of the service; undefined: no console. */
   console?: { database: string; settings: readonly ShownSetting[] } | undefined;
   /** Makes the service fail on request. */
@@ -190,11 +193,15 @@ async function openStore(settings: ServiceSettings): Promise<StorageEngine & Asy
 }
 
 /** The library of access tokens is loaded only if needed. */
-async function openAccessTokens({ openId, log }: ServiceSettings, tokens: TokenCache, engine: StorageEngine) {
+async function openAccessTokens(
+  { openId, log, clock = SYSTEM_CLOCK }: ServiceSettings,
+  tokens: TokenCache,
+  engine: StorageEngine,
+) {
   if (openId === undefined) return undefined;
   const { openAccessTokens } = await import('./auth/access-tokens.ts');
   const onFailure = (message: string) => rateLimitedLog(details => log.warn(details, message));
-  return openAccessTokens(openId, tokens, engine, onFailure);
+  return openAccessTokens(openId, clock, tokens, engine, onFailure);
 }
 
 /** What sees each response. */

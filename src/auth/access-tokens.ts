@@ -1,16 +1,21 @@
-import { type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { decodeJwt, decodeProtectedHeader, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { withoutTokens } from '../contract/bearer-token.ts';
+import type { Clock } from '../contract/clock.ts';
 import { readJson, readToEnd } from '../contract/json-reader.ts';
 import { SUBJECT_LABEL_LENGTH_MAX, TOKEN_EXPIRY_MS_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type NewStoredToken, type StoredToken } from '../contract/stored-token.ts';
 import type { TracedRequest } from '../contract/trace-context.ts';
+import { claimsNamed, isFulfilled } from './claim-rule.ts';
 import type { OpenIdSettings } from './open-id-settings.ts';
 import { KeysUnavailable, openProviderKeys } from './provider-keys.ts';
 import { hashToken } from './token.ts';
 import type { TokenCache } from './token-cache.ts';
 
-/** RFC 8725 section 3.1. A symmetric algorithm or `none` is never accepted. */
-const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+/**
+ * RFC 8725 section 3.1. A symmetric algorithm or `none` is never accepted. EdDSA is Ed25519 here; it
+ * has its own name since RFC 9864.
+ */
+const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'];
 /** How far the clocks of the provider and the service may differ. */
 const CLOCK_SKEW_SECONDS = 30;
 const ACCESS_TOKEN_LENGTH_MAX = 8 * 1024;
@@ -19,22 +24,29 @@ const VERIFIED_MS_MAX = 60_000;
 const VERIFIED_TOKENS_MAX = 10_000;
 /** A rejected token is not verified again when it leaves the fast path for its response. */
 const REJECTED_MS_MAX = 1_000;
-/** With more tokens in the store, new subjects are rejected: every service holds all in memory. */
+/** With so many valid tokens in the store, new subjects are rejected: every service holds all in memory. */
 const STORED_TOKENS_MAX = 10_000;
+const FULL = `the store has ${STORED_TOKENS_MAX} valid tokens`;
 
 /** How long operators see that a row could not be stored. */
 const UNSTORED_SHOWN_MS = 10_000;
 const UNSTORED =
   'access tokens of new subjects get 503 responses, because the service cannot store a row for each';
+/** How long operators see that a subject can have no row. Its client does not send again soon. */
+const CONFLICT_SHOWN_MS = 3_600_000;
+const CONFLICT = 'an access token gets 401 responses, because an own token has the label of its subject';
 
-interface Verification {
-  /** The hash of the row of the subject; undefined: rejected; `unavailable`: not checked. */
-  subjectHash: string | undefined | 'unavailable';
-  /** Why it was rejected or could not be checked. */
-  failure?: unknown;
-  /** Ms since 1970. */
-  validUntil: number;
-}
+/** What the check of an access token found. The causes are for the log. */
+type Verification =
+  /** `hash` is that of the row of the subject. */
+  | { kind: 'subject'; hash: string }
+  | { kind: 'rejected'; cause: unknown }
+  /** The token is valid, but its subject can have no row. */
+  | { kind: 'unstorable'; cause: unknown }
+  | { kind: 'unchecked'; cause: unknown };
+
+/** A subject can have no row, whenever it sends. */
+class SubjectUnstorable extends Error {}
 
 interface Store {
   createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
@@ -54,6 +66,7 @@ export type AccessTokens = ReturnType<typeof openAccessTokens>;
  */
 export function openAccessTokens(
   settings: OpenIdSettings,
+  clock: Clock,
   tokens: TokenCache,
   store: Store,
   onFailure: (message: string) => (cause: unknown, request?: TracedRequest) => void,
@@ -62,121 +75,191 @@ export function openAccessTokens(
   const onUnchecked = onFailure('an access token could not be checked, or its subject not be stored');
   const option = settings.jwks === undefined ? 'issuer' : 'jwks';
   const onUnread = onFailure(`the keys of the OpenID provider cannot be read; check --oidc-${option}`);
-  const keys = openProviderKeys(settings, onUnread);
-  const rows = subjectRows(tokens, store);
-  /** By the SHA-256 of the token. Rejected ones are apart, so that guesses push out no valid one. */
-  const [verified, rejected] = [new Map<string, Verification>(), new Map<string, Verification>()];
+  const keys = openProviderKeys(settings, clock, onUnread);
+  const rows = subjectRows(tokens, store, clock);
+  /** By the SHA-256 of the token. Others are apart, so that guesses push out no verified one. */
+  const [verified, others] = [new Map<string, CachedVerification>(), new Map<string, CachedVerification>()];
   const pending = new Map<string, Promise<Verification>>();
-  const verifyNow = async (token: string): Promise<Verification> => {
-    let isGenuine = false;
+  const verifyNow = async (token: string): Promise<CachedVerification> => {
+    const other = (verification: Verification): CachedVerification => ({
+      verification,
+      validUntil: clock.wallNow() + REJECTED_MS_MAX,
+    });
+    let subject: { label: string; expiresAt: number };
     try {
-      const { label, expiresAt } = await verifiedSubject(token, keys.keyOf, settings);
-      isGenuine = true;
-      const subjectHash = hashToken(label);
-      await rows.store(subjectHash, label);
-      return { subjectHash, validUntil: Math.min(expiresAt, Date.now() + VERIFIED_MS_MAX) };
+      subject = await verifiedSubject(token, keys.keyOf, settings, clock);
+    } catch (failure) {
+      const cause = new Error(shownMessage(failedCheck(failure as Error, token, settings)));
+      return other({ kind: failure instanceof KeysUnavailable ? 'unchecked' : 'rejected', cause });
+    }
+    try {
+      const hash = hashToken(subject.label);
+      await rows.store(hash, subject.label);
+      const validUntil = Math.min(subject.expiresAt, clock.wallNow() + VERIFIED_MS_MAX);
+      return { verification: { kind: 'subject', hash }, validUntil };
     } catch (cause) {
-      const failure = isGenuine ? cause : new Error(shownMessage((cause as Error).message));
-      const subjectHash = isGenuine || cause instanceof KeysUnavailable ? 'unavailable' : undefined;
-      return { subjectHash, failure, validUntil: Date.now() + REJECTED_MS_MAX };
+      return other({ kind: cause instanceof SubjectUnstorable ? 'unstorable' : 'unchecked', cause });
     }
   };
   const cached = (tokenHash: string): Verification | undefined => {
-    const verification = verified.get(tokenHash) ?? rejected.get(tokenHash);
-    return verification && Date.now() < verification.validUntil ? verification : undefined;
+    const found = verified.get(tokenHash) ?? others.get(tokenHash);
+    return found && clock.wallNow() < found.validUntil ? found.verification : undefined;
   };
   /** Verifies an access token and makes the row of its subject. It never throws. */
   const verify = async (token: string): Promise<Verification> => {
     const tokenHash = hashToken(token);
     const known = cached(tokenHash);
-    if (known && (known.failure || tokens.get(known.subjectHash!))) return known;
+    if (known && (known.kind !== 'subject' || tokens.get(known.hash))) return known;
     return pending.getOrInsertComputed(tokenHash, async () => {
-      const verification = await verifyNow(token);
-      const cache = verification.failure === undefined ? verified : rejected;
+      const found = await verifyNow(token);
+      const cache = found.verification.kind === 'subject' ? verified : others;
       if (cache.size >= VERIFIED_TOKENS_MAX) cache.clear();
-      for (const each of [verified, rejected]) each.delete(tokenHash);
-      cache.set(tokenHash, verification);
+      for (const each of [verified, others]) each.delete(tokenHash);
+      cache.set(tokenHash, found);
       pending.delete(tokenHash);
-      return verification;
+      return found.verification;
     });
   };
   return {
     verify,
-    /** As {@link verify}, but only from the cache; undefined: not in it, or rejected. */
-    cachedSubjectHash: (tokenHash: string) => cached(tokenHash)?.subjectHash,
-    /** For a request that gets its response now: the log gets the failed check. */
-    async subjectHash(token: string, request: TracedRequest): Promise<Verification['subjectHash']> {
-      const { subjectHash, failure } = await verify(token);
-      // Each has its own limit of lines: guesses do not hide why good tokens get 503.
-      if (failure !== undefined) (subjectHash === undefined ? onRejected : onUnchecked)(failure, request);
-      return subjectHash;
+    /** The hash of the row of its subject, if the token was verified a short time ago. */
+    cachedSubjectHash(tokenHash: string): string | undefined {
+      const verification = cached(tokenHash);
+      return verification?.kind === 'subject' ? verification.hash : undefined;
+    },
+    /** As {@link verify}, for a request that gets its response now: the log gets the failed check. */
+    async verifyFor(token: string, request: TracedRequest): Promise<Verification> {
+      const verification = await verify(token);
+      // Each has its own limit of lines: guesses do not hide why good tokens get errors.
+      if (verification.kind === 'rejected') onRejected(verification.cause, request);
+      else if (verification.kind !== 'subject') onUnchecked(verification.cause, request);
+      return verification;
     },
     /** Logs the rejection if the row is that of a subject. */
     onRevoked(hash: string, request: TracedRequest): void {
       const { label = '' } = tokens.get(hash) ?? {};
       if (hashToken(label) === hash) onRejected(new Error(`${label} is revoked`), request);
     },
-    /** Why valid tokens get 503 responses, for operators; undefined: they do not. */
-    fault(): string | undefined {
-      return rows.failedAgo() < UNSTORED_SHOWN_MS ? UNSTORED : keys.fault();
-    },
+    /** Why valid tokens get errors, for operators; undefined: they do not. */
+    fault: (): string | undefined => rows.fault() ?? keys.fault(),
     [Symbol.dispose]: () => keys[Symbol.dispose](),
   };
 }
 
+interface CachedVerification {
+  verification: Verification;
+  /** Ms since 1970. */
+  validUntil: number;
+}
+
 /** Stores the rows one at a time: on SQLite, each is a commit between those of plants. */
-function subjectRows(tokens: TokenCache, store: Store) {
+function subjectRows(tokens: TokenCache, store: Store, clock: Clock) {
   let latest: Promise<unknown> = Promise.resolve();
   /** Of the latest failure; `at` is in ms, on the monotonic clock. */
   let failed = { cause: undefined as unknown, at: Number.NEGATIVE_INFINITY };
+  /** When an own token last had the label of a subject; ms, on the monotonic clock. */
+  let conflictedAt = Number.NEGATIVE_INFINITY;
+  const isFull = (): boolean => tokens.validCount >= STORED_TOKENS_MAX;
   const storeNow = async (hash: string, label: string, since: number): Promise<void> => {
-    if (tokens.get(hash)) return;
+    if (tokens.get(hash) || isFull()) return;
     // Those that waited while the store failed do not each wait for it.
     if (since < failed.at) throw failed.cause;
-    if (tokens.size >= STORED_TOKENS_MAX)
-      throw new Error(`a new subject is rejected: the store has ${STORED_TOKENS_MAX} tokens`);
-    // Another instance may have made the row. Then it is returned as it is, perhaps revoked.
-    const row = await store.createToken({ hash, label, createdAt: Date.now(), expiresAt: null });
-    if (row === undefined) throw new Error(`another token has the label ${label}`);
-    tokens.add(row);
+    try {
+      // Another instance may have made the row. Then it is returned as it is, perhaps revoked.
+      const row = await store.createToken({ hash, label, createdAt: clock.wallNow(), expiresAt: null });
+      if (row !== undefined) {
+        tokens.add(row);
+        return;
+      }
+    } catch (cause) {
+      failed = { cause, at: clock.now() };
+      throw cause;
+    }
+    conflictedAt = clock.now();
+    throw new SubjectUnstorable(`an own token has the label ${label}`);
   };
   return {
+    /** @throws {SubjectUnstorable} if it will not be possible later either */
     async store(hash: string, label: string): Promise<void> {
       if (tokens.get(hash)) return;
-      const since = performance.now();
-      latest = latest.catch(() => {}).then(() => storeNow(hash, label, since));
-      try {
-        await latest;
-      } catch (cause) {
-        failed = { cause, at: performance.now() };
-        throw cause;
-      }
+      const since = clock.now();
+      const stored = latest.then(() => storeNow(hash, label, since));
+      latest = stored.catch(() => {});
+      await stored;
+      if (tokens.get(hash)) return;
+      // The store is full. Another instance may have made the row a moment ago.
+      const found = await tokens.lookUp(hash);
+      if (found === 'storeUnavailable') throw new Error('the token table cannot be read');
+      if (!tokens.get(hash)) throw new SubjectUnstorable(`${label} is new, and ${FULL}`);
     },
-    /** Ms since the latest failure. */
-    failedAgo: () => performance.now() - failed.at,
+    /** Why new subjects get errors; undefined: they do not. */
+    fault(): string | undefined {
+      if (clock.now() - failed.at < UNSTORED_SHOWN_MS) return UNSTORED;
+      if (isFull()) return `access tokens of new subjects get 401 responses, because ${FULL}`;
+      return clock.now() - conflictedAt < CONFLICT_SHOWN_MS ? CONFLICT : undefined;
+    },
   };
 }
 
 /** @throws with the failed check */
-async function verifiedSubject(token: string, keyOf: JWTVerifyGetKey, settings: OpenIdSettings) {
+async function verifiedSubject(
+  token: string,
+  keyOf: JWTVerifyGetKey,
+  { issuer, audience, scope, claims: rules, type: typ }: OpenIdSettings,
+  clock: Clock,
+) {
   if (token.length > ACCESS_TOKEN_LENGTH_MAX) throw new Error('it is too long');
-  const { issuer, audience, scope, type: typ } = settings;
+  // The key of another provider would be unknown, and the log would not say why.
+  const { iss: named } = decodeJwt(token);
+  if (named !== issuer) throw new Error(unexpected('iss', issuer, named));
   const { payload, protectedHeader } = await jwtVerify(token, keyOf, {
-    ...{ algorithms: ALGORITHMS, issuer, audience, typ, clockTolerance: CLOCK_SKEW_SECONDS },
+    algorithms: ALGORITHMS,
+    issuer,
+    ...(audience !== undefined && { audience }),
+    ...(typ !== undefined && { typ }),
+    clockTolerance: CLOCK_SKEW_SECONDS,
+    currentDate: new Date(clock.wallNow()),
     requiredClaims: ['exp', 'sub'],
   });
-  if (protectedHeader.crit !== undefined) throw new Error('"crit" is not supported');
+  const { crit, typ: sentType } = protectedHeader;
+  if (crit !== undefined) throw new Error('"crit" is not supported');
   for (const part of token.split('.', 2)) rejectRepeatedMembers(Buffer.from(part, 'base64url').toString());
-  const { exp, iss, sub, scope: scopes, scp, roles } = payload;
+  const { exp, iss, sub, aud, scope: scopes, scp, roles, permissions } = payload;
+  // An ID token has an audience, a logout token has a type, and access tokens here have neither.
+  if (typ === undefined && sentType !== undefined) throw new Error(unexpected('typ', typ, sentType));
+  // RFC 7519 section 4.1.3: a token for somebody else must be rejected.
+  if (audience === undefined && aud !== undefined) throw new Error(unexpected('aud', audience, aud));
   const label = `${iss} ${sub}`;
   if (typeof sub !== 'string' || !isTokenLabel(label, SUBJECT_LABEL_LENGTH_MAX))
     throw new Error('"sub" is too long or not readable');
   if (exp! > TOKEN_EXPIRY_MS_MAX / 1000) throw new Error('"exp" is later than any date');
   // `scope` is a text (RFC 8693 section 4.2); some providers send a list.
-  const granted = [scopes, scp, roles].flatMap(each => (typeof each === 'string' ? each.split(' ') : each));
+  const granted = [scopes, scp, roles, permissions].flatMap(each =>
+    typeof each === 'string' ? each.split(' ') : each,
+  );
   if (scope !== undefined && !granted.includes(scope))
-    throw new Error(`"scope", "scp" and "roles" do not contain ${scope}`);
+    throw new Error(`"scope", "scp", "roles" and "permissions" do not contain ${scope}`);
+  for (const rule of rules) {
+    const { name, value, isPrefix } = rule;
+    if (!isFulfilled(rule, payload))
+      throw new Error(unexpected(name, value + (isPrefix ? '*' : ''), ...claimsNamed(name, payload)));
+  }
   return { label, expiresAt: exp! * 1000 };
+}
+
+/** @param expected undefined: the member should be absent */
+function unexpected(name: string, expected: string | undefined, ...found: unknown[]): string {
+  const came = found.map(each => JSON.stringify(each) ?? 'absent').join(' and ') || 'absent';
+  return `"${name}" is ${came.slice(0, 200)}, but should be ${expected ?? 'absent'}`;
+}
+
+/** Why the check failed. jose does not say what it expected. */
+function failedCheck(failure: Error, token: string, settings: OpenIdSettings): string {
+  if (!(failure instanceof errors.JWTClaimValidationFailed)) return failure.message;
+  const { claim, payload } = failure;
+  if (claim === 'typ') return unexpected(claim, settings.type, decodeProtectedHeader(token).typ);
+  if (claim === 'aud') return unexpected(claim, settings.audience, payload.aud);
+  return failure.message;
 }
 
 /** JSON.parse takes the last of repeated members. @throws if a name is repeated, or it is no JSON */
@@ -194,7 +277,7 @@ function rejectRepeatedMembers(text: string): void {
  * slice of a long text would hold it.
  */
 function shownMessage(message: string): string {
-  const text = Buffer.from(message.slice(0, 200))
+  const text = Buffer.from(message.slice(0, 500))
     .toString()
     .replace(/[^ -~]/g, '?');
   return withoutTokens(text);

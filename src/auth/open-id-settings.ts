@@ -1,12 +1,20 @@
+import type { ClaimRule } from './claim-rule.ts';
+
 /** The OpenID provider whose access tokens are accepted. */
 export interface OpenIdSettings {
   issuer: string;
-  audience: string;
+  /** The claim `aud` contains it; undefined: a token has no `aud`. */
+  audience: string | undefined;
   scope: string | undefined;
+  /** A token must fulfil all of them. */
+  claims: readonly ClaimRule[];
   /** URL or file of the keys; undefined: the metadata of the issuer names the URL. */
   jwks: string | undefined;
-  /** The header parameter `typ`. RFC 9068 requires `at+jwt`; some providers send `JWT`. */
-  type: string;
+  /**
+   * The header parameter `typ`; undefined: a token has none. RFC 9068 requires `at+jwt`; some
+   * providers send `JWT`, others nothing.
+   */
+  type: string | undefined;
 }
 
 /** Whether a URL protects its content: https, or http on this machine. */

@@ -1,76 +1,113 @@
 import { readFile } from 'node:fs/promises';
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
+import type { Clock } from '../contract/clock.ts';
 import { isProtected, type OpenIdSettings } from './open-id-settings.ts';
+import { hashToken } from './token.ts';
 
 const READ_INTERVAL_MS = 3_600_000;
 /** Shortest interval between two reads that tokens cause. Failed reads count. */
 const READ_ON_DEMAND_INTERVAL_MS = 30_000;
+/** Unknown keys that are remembered, with 200 bytes each. */
+const UNKNOWN_KEYS_MAX = 10_000;
 /** Keys stay valid for this long after they were read, so the provider may be away. */
 const KEYS_AGE_MAX_MS = 24 * 3_600_000;
 const FETCH_TIMEOUT_MS = 5_000;
 const DOCUMENT_BYTES_MAX = 64 * 1024;
 const MISSING = 'access tokens get 503 responses, because the keys of the OpenID provider cannot be read';
 
-/** No keys are known, or only outdated ones. A token may be valid and cannot be checked. */
+/** No keys are known, or perhaps not that of a token. The token may be valid and cannot be checked. */
 export class KeysUnavailable extends Error {}
 
 /**
  * The public keys of an OpenID provider. Begins to read them, and reads them again every hour.
  *
+ * A token with an unknown key has perhaps a new one. It is rejected only after the keys were read
+ * once more since it arrived first. Until they may be read, it is not checked.
+ *
  * @param onError is called when the keys cannot be read; the last ones stay in use
  */
-export function openProviderKeys(settings: OpenIdSettings, onError: (cause: unknown) => void) {
+export function openProviderKeys(settings: OpenIdSettings, clock: Clock, onError: (cause: unknown) => void) {
   let keys = createLocalJWKSet({ keys: [] });
-  /** When the last successful read ended; ms since 1970, because a suspended machine counts. */
-  let readAt = 0;
+  /** The `kid` of each. */
+  let keyIds: ReadonlySet<unknown> = new Set();
+  let readsBegun = 0;
+  /** The last successful read: which one it was, and its end in ms since 1970. */
+  let lastRead = { number: 0, endedAt: 0 };
   /** Since when reads fail. */
   let failingSince: Date | undefined;
   /** When a token last caused a read; ms, on the monotonic clock. */
   let demandedAt = Number.NEGATIVE_INFINITY;
   let reading: Promise<void> | undefined;
+  /** How many reads had begun when a token with this unknown key first arrived. The oldest is first. */
+  const unknownSince = new Map<string, number>();
 
   const read = (): Promise<void> => {
-    reading ??= readKeys(settings)
+    if (reading !== undefined) return reading;
+    const number = ++readsBegun;
+    reading = readKeys(settings)
       .then(found => {
         const usable = createLocalJWKSet(found);
         if (found.keys.length === 0) throw new Error('the provider has no keys');
         keys = usable;
-        readAt = Date.now();
+        keyIds = new Set(found.keys.map(({ kid }) => kid));
+        // A suspended machine counts.
+        lastRead = { number, endedAt: clock.wallNow() };
         failingSince = undefined;
       })
       .catch(cause => {
-        failingSince ??= new Date();
+        failingSince ??= new Date(clock.wallNow());
         onError(cause);
       })
       .finally(() => (reading = undefined));
     return reading;
   };
-  /** Waits for a read in flight, or starts one unless tokens caused one a short time ago. */
-  const readOnDemand = async (): Promise<void> => {
-    const now = performance.now();
-    if (reading === undefined && now - demandedAt < READ_ON_DEMAND_INTERVAL_MS) return;
-    if (reading === undefined) demandedAt = now;
+  /** Waits for a read in flight, or starts one. @throws if it fails, or tokens caused one a short time ago */
+  const readOnDemand = async (failure: string): Promise<void> => {
+    if (reading === undefined) {
+      if (clock.now() - demandedAt < READ_ON_DEMAND_INTERVAL_MS) throw new KeysUnavailable(failure);
+      demandedAt = clock.now();
+    }
     await read();
+    if (failingSince !== undefined) throw new KeysUnavailable(failure);
   };
-  const areKnown = (): boolean => Date.now() - readAt < KEYS_AGE_MAX_MS;
+  const areKnown = (): boolean => clock.wallNow() - lastRead.endedAt < KEYS_AGE_MAX_MS;
+  const noteUnknown = (keyId: string, since: number): void => {
+    if (unknownSince.size >= UNKNOWN_KEYS_MAX) unknownSince.delete(unknownSince.keys().next().value!);
+    unknownSince.set(keyId, since);
+  };
+  const keyOf: JWTVerifyGetKey = async (header, token) => {
+    const { kid = '' } = header;
+    const keyId = hashToken(kid);
+    const since = unknownSince.get(keyId) ?? readsBegun;
+    if (!areKnown()) await readOnDemand('no keys of the OpenID provider are known');
+    for (;;) {
+      try {
+        return await keys(header, token);
+      } catch (error) {
+        if (!(error instanceof errors.JWKSNoMatchingKey) || keyIds.has(kid)) throw error;
+        // The provider may publish the key later, so the next token with it counts as its first.
+        unknownSince.delete(keyId);
+        if (lastRead.number > since) throw error;
+        noteUnknown(keyId, since);
+        await readOnDemand('the key of the token is unknown, and the keys cannot be read again now');
+      }
+    }
+  };
   void read();
-  const timer = setInterval(read, READ_INTERVAL_MS);
+  let timer: Disposable;
+  const readLater = (): void => {
+    timer = clock.setTimer(() => {
+      void read();
+      readLater();
+    }, READ_INTERVAL_MS);
+  };
+  readLater();
   return {
     /** For the operator; undefined if keys are known, or the first read has not ended. */
     fault: () => (areKnown() ? undefined : failingSince && `${MISSING} since ${failingSince.toISOString()}`),
     /** Finds the key of a token. @throws {KeysUnavailable} */
-    keyOf: (async (header, token) => {
-      if (!areKnown()) await readOnDemand();
-      if (!areKnown()) throw new KeysUnavailable('no keys of the OpenID provider are known');
-      return await keys(header, token).catch(async error => {
-        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
-        await readOnDemand();
-        // The token may have a new key.
-        if (failingSince !== undefined) throw new KeysUnavailable('the key of the token is unknown');
-        return await keys(header, token);
-      });
-    }) satisfies JWTVerifyGetKey,
-    [Symbol.dispose]: () => clearInterval(timer),
+    keyOf,
+    [Symbol.dispose]: () => timer[Symbol.dispose](),
   };
 }
 
@@ -90,7 +127,8 @@ async function readDocument(source: string) {
   const signal = AbortSignal.timeout(FETCH_TIMEOUT_MS);
   const response = await fetch(source, {
     redirect: 'error',
-    headers: { Accept: 'application/json' },
+    // RFC 7517 section 8.5.2. Kubernetes responds with 406 if the type of its keys is missing here.
+    headers: { Accept: 'application/json, application/jwk-set+json' },
     signal,
   });
   const chunks: Uint8Array[] = [];

@@ -107,6 +107,14 @@ export class TokenCache {
     return this.#tokens.size;
   }
 
+  /** How many tokens are neither expired nor revoked. It counts them at each call. */
+  get validCount(): number {
+    const now = Date.now();
+    let count = 0;
+    for (const { validUntil } of this.#tokens.values()) if (validUntil > now) count++;
+    return count;
+  }
+
   /** A token that is cached, valid or not. */
   get(hash: string): { id: number; label: string } | undefined {
     return this.#tokens.get(hash);

@@ -25,6 +25,8 @@ const LONG_BODY_BUDGET_MS = 2;
 const NOT_ASCII = /[\x80-\xff]/;
 
 const ACCESS_TOKEN_UNCHECKED = 'the access token cannot be checked now; send this plant again shortly';
+const SUBJECT_UNSTORABLE =
+  'the access token is valid, but the service cannot add its subject; tell the operator of the service';
 const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be checked; send it again';
 
 /** What validates tokens. `accessTokens` is undefined if only own tokens are accepted. */
@@ -76,11 +78,8 @@ export class CreatePlant {
   ): Promise<(Admission & { tokenHash: string; rawHeaders: HeaderFields }) | HttpResponse> {
     const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
     if (token === undefined) return errorResponse('noCredential');
-    const tokenHash = isWellFormed(token)
-      ? hashToken(token)
-      : await this.accessTokens?.subjectHash(token, received);
-    if (tokenHash === undefined) return errorResponse('tokenRejected');
-    if (tokenHash === 'unavailable') return errorResponse('busy', ACCESS_TOKEN_UNCHECKED);
+    const tokenHash = isWellFormed(token) ? hashToken(token) : await this.#subjectHash(token, received);
+    if (typeof tokenHash !== 'string') return tokenHash;
     const tokenId = await this.tokenId(tokenHash, received);
     received.tokenId = this.#tokens.get(tokenHash)?.id;
     if (typeof tokenId !== 'number') return tokenId;
@@ -90,6 +89,21 @@ export class CreatePlant {
     return error === undefined
       ? { ...admission, tokenHash, rawHeaders }
       : errorResponse(error, undefined, admission.fields);
+  }
+
+  /** @returns the hash of the row of the subject of an access token, or the error */
+  async #subjectHash(token: string, received: TracedRequest): Promise<string | HttpResponse> {
+    const verification = await this.accessTokens?.verifyFor(token, received);
+    switch (verification?.kind) {
+      case 'subject':
+        return verification.hash;
+      case 'unstorable':
+        return errorResponse('tokenRejected', SUBJECT_UNSTORABLE);
+      case 'unchecked':
+        return errorResponse('busy', ACCESS_TOKEN_UNCHECKED);
+      default:
+        return errorResponse('tokenRejected');
+    }
   }
 
   /** @returns the id of a valid token, or the error; waits for the store if necessary */

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
+import { claimRuleOf } from '../../auth/claim-rule.ts';
 import { isProtected, type OpenIdSettings } from '../../auth/open-id-settings.ts';
 import { isBaseUrl } from '../../client/transport.ts';
 import { BODY_BYTES_MAX } from '../../contract/limits.ts';
@@ -20,6 +21,11 @@ export const CONNECTIONS_DEFAULT = 4;
 const CONNECTIONS_MAX = 64;
 const RATE_LIMIT_REQUESTS_MAX = 1_000_000;
 
+/** As `--oidc-audience` and `--oidc-type`: tokens do not have it. */
+const NONE = 'none';
+/** As `--oidc-claim`: every token of the provider for the audience is accepted. */
+const ANY_CLAIM = 'any';
+
 export interface ServeOptions extends DatabaseOptions {
   listen: ListenAddress;
   ops: ListenAddress;
@@ -39,6 +45,8 @@ export interface ServeOptions extends DatabaseOptions {
   oidcIssuer?: string;
   oidcAudience?: string;
   oidcScope?: string;
+  /** Texts of rules, or only `any`. */
+  oidcClaim?: string[];
   oidcJwks?: string;
   oidcType: string;
 }
@@ -55,6 +63,9 @@ const ORIGINS = 'origins of web pages that may send plants, separated by commas;
 const PUBLIC_URL = 'address of the service for clients, which /docs and /openapi.json show';
 const PROXIES =
   'addresses and networks of proxies, separated by commas; logs, traces and the console show the client that they name in X-Forwarded-For';
+const CLAIM =
+  'claim that access tokens must have, such as repository=acme/plants; a final * allows any end; repeatable; any: no claim is required';
+const OIDC_TYPES = ['at+jwt', 'JWT', NONE];
 const OPS_HOSTS =
   'more host names that requests to --ops may use, separated by commas; localhost and IP addresses always work';
 
@@ -78,10 +89,11 @@ export function addServeOptions(command: Command, databaseDefault?: string): Com
       'OpenID provider whose access tokens are accepted (claim iss)',
       parseIssuer,
     ),
-    setting('--oidc-audience <text>', 'name of this service in access tokens (claim aud)'),
-    setting('--oidc-scope <scope>', 'scope or role that access tokens must have (default: none)', parseScope),
+    setting('--oidc-audience <text>', 'name of this service in access tokens (claim aud), or none'),
+    setting('--oidc-scope <scope>', 'scope, permission or role that access tokens must have', parseScope),
+    setting('--oidc-claim <NAME=VALUE>', CLAIM, parseClaims),
     setting('--oidc-jwks <URL or file>', 'keys of the provider (default: from its metadata)', parseJwks),
-    choice('--oidc-type <type>', 'type of access tokens in their header (typ)', ['at+jwt', 'JWT'], 'at+jwt'),
+    choice('--oidc-type <type>', 'type in the header of access tokens (typ)', OIDC_TYPES, 'at+jwt'),
   ];
   for (const each of settings) command.addOption(each);
   return addDatabaseOptions(command, databaseDefault);
@@ -139,12 +151,45 @@ function parseJwks(text: string): string {
   throw new InvalidArgumentError('Write an https address, or the path of a file.');
 }
 
-/** @throws {Failure} with exit code 2 if only one of issuer and audience is given */
+/** An environment variable has one rule in each line, because a value can contain any other separator. */
+function parseClaims(text: string, earlier: string[] = []): string[] {
+  const rules = text.split('\n').filter(line => line !== '');
+  if (rules.length === 0) throw new InvalidArgumentError('Write NAME=VALUE, or any.');
+  for (const rule of rules) {
+    try {
+      if (rule !== ANY_CLAIM) claimRuleOf(rule);
+    } catch (error) {
+      throw new InvalidArgumentError((error as Error).message);
+    }
+  }
+  return [...earlier, ...rules];
+}
+
+/** @throws {Failure} with exit code 2 if they are incomplete, or would accept tokens of strangers */
 export function readOpenId(options: ServeOptions): OpenIdSettings | undefined {
-  const { oidcIssuer: issuer, oidcAudience: audience, oidcScope, oidcJwks, oidcType } = options;
-  if (issuer && audience) return { issuer, audience, scope: oidcScope, jwks: oidcJwks, type: oidcType };
-  if ([issuer, audience, oidcScope, oidcJwks].every(each => each === undefined)) return undefined;
-  throw new Failure('access tokens need both --oidc-issuer and --oidc-audience', 2);
+  const { oidcIssuer: issuer, oidcAudience, oidcScope: scope, oidcJwks: jwks, oidcType: type } = options;
+  const texts = options.oidcClaim;
+  if ([issuer, oidcAudience, scope, texts, jwks].every(each => each === undefined)) return undefined;
+  if (!issuer || !oidcAudience)
+    throw new Failure('access tokens need both --oidc-issuer and --oidc-audience', 2);
+  if (texts?.includes(ANY_CLAIM) && (texts.length > 1 || scope !== undefined))
+    throw new Failure(
+      '--oidc-claim any stands alone; leave out --oidc-scope and every other --oidc-claim',
+      2,
+    );
+  if (!texts?.length && scope === undefined)
+    throw new Failure(
+      'some providers make tokens for any audience for anybody, so add --oidc-scope, or --oidc-claim NAME=VALUE; --oidc-claim any lets every user of the provider store plants',
+      2,
+    );
+  const claims = (texts ?? []).filter(text => text !== ANY_CLAIM).map(claimRuleOf);
+  const audience = oidcAudience === NONE ? undefined : oidcAudience;
+  if (audience === undefined && claims.length === 0)
+    throw new Failure(
+      '--oidc-audience none also accepts tokens for other services, so add --oidc-claim NAME=VALUE, such as client_id=ID',
+      2,
+    );
+  return { issuer, audience, scope, claims, jwks, type: type === NONE ? undefined : type };
 }
 
 /** Browsers compare origins as text, so the spelling must be exact (RFC 6454 section 6.2). */
