@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import Provider from 'oidc-provider';
+import type { OpenIdSettings } from '../../src/auth/open-id-settings.ts';
 import { ControlledClock } from '../harness/controlled-clock.ts';
 import { listen } from '../harness/loopback-server.ts';
 import {
@@ -34,12 +35,24 @@ import { until } from '../harness/until.ts';
 const engines = await enginesUnderTest();
 
 /** A service that accepts tokens of this provider, and the reasons that it logs. */
-async function startService(issuer: string, settings: TestSettings = {}, jwks?: string) {
+async function startService(
+  issuer: string,
+  settings: TestSettings = {},
+  differences: Partial<OpenIdSettings> = {},
+) {
   const reasons: string[] = [];
   const warn = (details: { err?: unknown; trace_id?: string }) =>
     reasons.push(`${details.trace_id} ${details.err}`);
   const log = { info: () => {}, warn, error: () => {} };
-  const openId = { issuer, audience: AUDIENCE, scope: SCOPE, claims: [], jwks, type: 'at+jwt' };
+  const openId: OpenIdSettings = {
+    issuer,
+    audience: AUDIENCE,
+    scope: SCOPE,
+    claims: [],
+    jwks: undefined,
+    type: 'at+jwt',
+    ...differences,
+  };
   return Object.assign(await startTestService({ log, ...settings, openId }), { reasons });
 }
 
@@ -152,13 +165,30 @@ for (const attacks of [ATTACKS.slice(0, 14), ATTACKS.slice(14)])
     assert.ok(!provider.requests.includes('/attacker'));
   });
 
+test('forged tokens are rejected, too, if a token has neither type nor audience', async () => {
+  await using provider = await startProvider();
+  const claims = [{ name: 'client_id', value: 'app', isPrefix: false }];
+  const settings = { type: undefined, audience: undefined, scope: undefined, claims };
+  await using service = await startService(provider.url, {}, settings);
+  const valid = { aud: undefined, scope: undefined, client_id: 'app' };
+  const withoutType: HandMadeProvider = {
+    ...provider,
+    token: (differences, header, key) =>
+      provider.token({ ...valid, ...differences }, { typ: undefined, ...header }, key),
+  };
+  for (const [what, reason, make] of ATTACKS)
+    if (!/aud|scope|typ"/.test(reason.source))
+      assert.equal((await send(service, await make(withoutType))).status, 401, what);
+  assert.equal((await send(service, await withoutType.token())).status, 200);
+});
+
 test('valid tokens in each allowed form are accepted, with keys from a file', async () => {
   await using provider = await startProvider();
   const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'];
   provider.keys = await Promise.all(algorithms.map(alg => makeKey(alg, alg)));
   const file = join(testFolder(), 'keys.json');
   writeFileSync(file, JSON.stringify({ keys: provider.keys.map(({ publicJwk }) => publicJwk) }));
-  await using service = await startService(provider.url, {}, file);
+  await using service = await startService(provider.url, {}, { jwks: file });
   const tokens = [
     ...provider.keys.map(key => provider.token({}, {}, key)),
     provider.token({ aud: ['a', AUDIENCE], scope: `read ${SCOPE}` }),
