@@ -71,10 +71,6 @@ export function openProviderKeys(settings: OpenIdSettings, clock: Clock, onError
     if (failingSince !== undefined) throw new KeysUnavailable(failure);
   };
   const areKnown = (): boolean => clock.wallNow() - lastRead.endedAt < KEYS_AGE_MAX_MS;
-  const noteUnknown = (keyId: string, since: number): void => {
-    if (unknownSince.size >= UNKNOWN_KEYS_MAX) unknownSince.delete(unknownSince.keys().next().value!);
-    unknownSince.set(keyId, since);
-  };
   const keyOf: JWTVerifyGetKey = async (header, token) => {
     const { kid = '' } = header;
     const keyId = hashToken(kid);
@@ -88,7 +84,8 @@ export function openProviderKeys(settings: OpenIdSettings, clock: Clock, onError
         // The provider may publish the key later, so the next token with it counts as its first.
         unknownSince.delete(keyId);
         if (lastRead.number > since) throw error;
-        noteUnknown(keyId, since);
+        if (unknownSince.size >= UNKNOWN_KEYS_MAX) unknownSince.delete(unknownSince.keys().next().value!);
+        unknownSince.set(keyId, since);
         await readOnDemand('the key of the token is unknown, and the keys cannot be read again now');
       }
     }
