@@ -4,6 +4,8 @@ import { failureLog, type ServiceLog } from './rate-limited-log.ts';
 
 /** If the store does not respond within this time, `/readyz` reports the service as not ready. */
 export const READINESS_TIMEOUT_MS = 2_000;
+/** Nobody needs a credential to ask, so the store is checked at most once in this time. */
+const STATE_AGE_MAX_MS = 1_000;
 
 /** One sentence per warning, or why the store cannot be used. */
 export type StoreState =
@@ -18,8 +20,11 @@ export function shownFailure(cause: unknown): string {
 }
 
 /**
+ * Checks are shared: at most one runs at a time, and all callers get its result until it is
+ * {@link STATE_AGE_MAX_MS} old. While a check hangs, callers get the failure that it did not respond.
+ *
  * @param check resolves with one sentence per warning; rejects when the store cannot be used
- * @returns a function that checks once, for a limited time, and never throws; it logs each change
+ * @returns a function that waits for a limited time, and never throws; each change is logged
  */
 export function storeWarningsOf(
   check: () => Promise<readonly string[]>,
@@ -36,10 +41,10 @@ export function storeWarningsOf(
     if (warnings.length === 0) log.info('the store has nothing to warn of any more');
     logged = warnings;
   };
-  return async () => {
+  const stateOf = async (checking: Promise<readonly string[]>): Promise<StoreState> => {
     try {
       const timeout = delay(READINESS_TIMEOUT_MS, undefined, { ref: false });
-      const warnings = await Promise.race([check(), timeout]);
+      const warnings = await Promise.race([checking, timeout]);
       if (warnings === undefined)
         throw new StoreUnavailable(`no response within ${READINESS_TIMEOUT_MS / 1000} s`);
       availability.recovered();
@@ -49,5 +54,18 @@ export function storeWarningsOf(
       availability.failed(cause);
       return { failure: shownFailure(cause) };
     }
+  };
+  const begin = () => {
+    const beganAt = performance.now();
+    const checking = check();
+    const begun = { state: stateOf(checking), validUntil: Number.POSITIVE_INFINITY };
+    const ended = () => (begun.validUntil = beganAt + STATE_AGE_MAX_MS);
+    checking.then(ended, ended);
+    return begun;
+  };
+  let last: ReturnType<typeof begin> | undefined;
+  return () => {
+    if (last === undefined || performance.now() >= last.validUntil) last = begin();
+    return last.state;
   };
 }

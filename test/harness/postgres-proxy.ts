@@ -35,6 +35,8 @@ export class PostgresProxy implements AsyncDisposable {
   readonly #expected: Expected[] = [];
   #stalled = false;
   openedConnections = 0;
+  /** The texts of all statements that came, in their order. */
+  readonly statements: string[] = [];
 
   private constructor(server: Server, targetPort: number) {
     this.#server = server;
@@ -90,7 +92,7 @@ export class PostgresProxy implements AsyncDisposable {
   #open(client: Socket): void {
     this.openedConnections++;
     const server = connect(this.#targetPort, '127.0.0.1');
-    const passage = new Passage(client, server, this.#expected);
+    const passage = new Passage(client, server, this.#expected, this.statements);
     this.#passages.add(passage);
     server.on('close', () => this.#passages.delete(passage));
     if (this.#stalled) passage.pause();
@@ -102,6 +104,7 @@ class Passage {
   readonly #client: Socket;
   readonly #server: Socket;
   readonly #expected: Expected[];
+  readonly #statements: string[];
   readonly #texts = new Map<string, string>();
   #fromClient = Buffer.alloc(0);
   #isStarted = false;
@@ -112,10 +115,11 @@ class Passage {
   #withheld: Buffer[] | undefined;
   #ready: (() => void) | undefined;
 
-  constructor(client: Socket, server: Socket, expected: Expected[]) {
+  constructor(client: Socket, server: Socket, expected: Expected[], statements: string[]) {
     this.#client = client;
     this.#server = server;
     this.#expected = expected;
+    this.#statements = statements;
     client.on('data', (data: Buffer) => this.#readClient(data));
     server.on('data', (data: Buffer) => this.#readServer(data));
     // The connection to the server closes with the client, unless a statement is held.
@@ -175,6 +179,7 @@ class Passage {
 
   #passOrHold(): void {
     const bytes = Buffer.concat(this.#arriving.splice(0));
+    this.#statements.push(this.#text);
     const index = this.#expected.findIndex(({ pattern }) => pattern.test(this.#text));
     this.#text = '';
     if (index < 0) {

@@ -39,7 +39,12 @@ async function scrapeAfterPlant(engine: EngineUnderTest): Promise<Scrape> {
   using connection = await RawConnection.open(service.address.port);
   connection.write(requestBytes(service.token));
   assert.equal((await connection.response()).status, 200);
-  return await scrape(service.opsUrl);
+  let read = await scrape(service.opsUrl);
+  await until('the runs are known, since a check of the store is shared for a while', async () => {
+    read = await scrape(service.opsUrl);
+    return read.text.includes('run="backup"');
+  });
+  return read;
 }
 
 const onSqlite = await scrapeAfterPlant(sqlite);

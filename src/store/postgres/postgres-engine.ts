@@ -40,10 +40,10 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
   private constructor(settings: PostgresSettings, search: HostSearch) {
     super();
     this.#settings = settings;
-    // Tokens and readiness have one more, so they never wait for plants.
-    const connectionsMax = settings.connections + 1;
-    this.#pool = new ConnectionPool(search, connectionsMax);
-    this.#workers = new CitusWorkers(this.#pool, settings.address, connectionsMax);
+    // Tokens have one more, and so does `check`. So none of them waits for plants, or plants for
+    // them. They share the pool: after a failover, tokens must come from the host of the plants.
+    this.#pool = new ConnectionPool(search, settings.connections + 2);
+    this.#workers = new CitusWorkers(this.#pool, settings.address, settings.connections + 1);
   }
 
   /** Opens the store. Creates it when needed, and updates its schema. @throws {StoreRejected} */
