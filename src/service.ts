@@ -147,11 +147,12 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         samples: opened.use(startSamples(metrics, queue)),
         search: opened.use(await openSearch(settings.database)),
         docsUrl: docsUrlOf(settings, reserved),
-        ...{ onToken: token => tokens.add(token), labelOf: tokenId => tokens.labelOf(tokenId) },
-        onError: damage.observed('a search', consoleFailureLog(log)),
+        onToken: token => tokens.add(token),
+        labelOf: tokenId => tokens.labelOf(tokenId),
+        onError: damage.observed('a search', errorLog(log, 'a request of the console failed')),
       });
     const hostNames = [settings.ops.host, ...(settings.opsHosts ?? [])];
-    const ops = opsServer({ readState, metrics, hostNames, page: operatorConsole });
+    const ops = opsServer({ readState, metrics, hostNames, page: operatorConsole, log });
     const opsAddress = await ops.listen(reservedOps);
     opened.defer(() => ops.close());
     const address = await server.listen(reserved);
@@ -175,8 +176,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   }
 }
 
-function consoleFailureLog(log: ServiceLog): (cause: unknown) => void {
-  return rateLimitedLog(details => log.error(details, 'a request of the console failed'));
+function errorLog(log: ServiceLog, message: string) {
+  return rateLimitedLog(details => log.error(details, message));
 }
 
 function openTokens(engine: StorageEngine, damage: KnownDamage, log: ServiceLog): Promise<TokenCache> {
@@ -224,9 +225,7 @@ function plantServer(
     corsOrigins,
     documentation: docs ? documentationOf(title, publicUrl) : undefined,
     traceContextOf: tracing?.contextOf ?? traceContextOf,
-    onInternalError: rateLimitedLog(details =>
-      log.error(details, 'a request failed: unexpected internal error'),
-    ),
+    onInternalError: errorLog(log, 'a request failed: unexpected internal error'),
     onResponse: (response, request, socket) => {
       metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
       // Most responses need it nowhere.

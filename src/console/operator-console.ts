@@ -1,5 +1,6 @@
 import { pipeline } from 'node:stream/promises';
 import { hashToken, makeToken } from '../auth/token.ts';
+import { ERRORS } from '../contract/errors.ts';
 import { SUBJECT_LABEL_LENGTH_MAX, TOKEN_EXPIRY_MS_MAX, TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { COMMON_FIELDS, type HttpResponse } from '../http/response.ts';
@@ -16,7 +17,9 @@ import {
   type PlantRevision,
   type PlantSearch,
   StoreDamaged,
+  StoreInternalError,
   StoreRejected,
+  StoreUnavailable,
 } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
 import type { Activity } from './activity.ts';
@@ -126,7 +129,9 @@ export class OperatorConsole implements OpsPage {
       this.#parts.onError(error);
       if (error instanceof StoreDamaged)
         return failure(503, `the store is damaged, and a part of it cannot be read; ${DAMAGE.advice}`);
-      return failure(503, 'the store does not respond; the log of the service has the cause');
+      if (error instanceof StoreUnavailable && !(error instanceof StoreInternalError))
+        return failure(503, 'the store does not respond; the log of the service has the cause');
+      return failure(500, ERRORS.internal.message);
     }
   }
 

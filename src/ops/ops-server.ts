@@ -14,6 +14,7 @@ import {
 } from '../http/response.ts';
 import { isAllowedHost } from './allowed-host.ts';
 import type { Metrics } from './metrics.ts';
+import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
 import { readinessOf, type ServiceState } from './readiness.ts';
 
 /** An idle connection stays open for this long: longer than the scrape interval of Prometheus. */
@@ -40,6 +41,7 @@ interface OpsParts {
   hostNames: readonly string[];
   /** Undefined if the console is off. */
   page: OpsPage | undefined;
+  log: ServiceLog;
 }
 
 /** It is not in the error catalogue, which is part of the interface for clients. */
@@ -62,8 +64,11 @@ const MISDIRECTED: ErrorBody = {
 export function opsServer(parts: OpsParts) {
   // Node's own response to a missing Host lacks our header fields, so Host is checked below.
   const server = createServer({ requireHostHeader: false, keepAliveTimeout: OPS_KEEP_ALIVE_MS });
+  const onInternalError = rateLimitedLog(details =>
+    parts.log.error(details, 'a request for operators failed: unexpected internal error'),
+  );
   for (const event of ['request', 'checkExpectation'])
-    server.on(event, (request, response) => respond(parts, request, response));
+    server.on(event, (request, response) => respond(parts, onInternalError, request, response));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (socket.writable) socket.end(responseText(parserError(error), true, false));
     else socket.destroy();
@@ -80,10 +85,14 @@ export function opsServer(parts: OpsParts) {
 
 async function respond(
   parts: OpsParts,
+  onInternalError: (cause: unknown) => void,
   request: IncomingMessage,
   serverResponse: ServerResponse,
 ): Promise<void> {
-  const response = await responseTo(parts, request, serverResponse).catch(() => errorResponse('internal'));
+  const response = await responseTo(parts, request, serverResponse).catch(cause => {
+    onInternalError(cause);
+    return errorResponse('internal');
+  });
   // A download that fails has responded, and has closed its connection.
   if (response === undefined || serverResponse.headersSent) return;
   serverResponse.writeHead(response.status, [...response.headers, ...COMMON_FIELDS]).end(response.body);

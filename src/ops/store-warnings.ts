@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
-import { failureLog, type ServiceLog } from './rate-limited-log.ts';
+import { StoreInternalError, StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
+import { failureLog, rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
 
 /** If the store does not respond within this time, `/readyz` reports the service as not ready. */
 export const READINESS_TIMEOUT_MS = 2_000;
@@ -34,6 +34,9 @@ export function storeWarningsOf(
     details => log.warn(details, 'the store cannot be used; /readyz reports 503'),
     () => log.info('the store can be used again'),
   );
+  const internalErrors = rateLimitedLog(details =>
+    log.error(details, 'the check of the store failed: unexpected internal error; /readyz reports 503'),
+  );
   let logged: readonly string[] = [];
   const logChange = (warnings: readonly string[]): void => {
     if (warnings.length === logged.length && warnings.every(warning => logged.includes(warning))) return;
@@ -51,7 +54,10 @@ export function storeWarningsOf(
       logChange(warnings);
       return { warnings };
     } catch (cause) {
-      availability.failed(cause);
+      // An error of another class comes from our own code, too.
+      const isStore = cause instanceof StoreUnavailable || cause instanceof StoreRejected;
+      if (isStore && !(cause instanceof StoreInternalError)) availability.failed(cause);
+      else internalErrors(cause);
       return { failure: shownFailure(cause) };
     }
   };

@@ -108,6 +108,9 @@ export class StoreUnavailable extends Error {
   isPartial = false;
 }
 
+/** Our own code failed, not the store. The cause is an unexpected internal error. */
+export class StoreInternalError extends StoreUnavailable {}
+
 /** Rows cannot be read, since the files of the store are damaged. */
 export class StoreDamaged extends StoreUnavailable {}
 

@@ -8,6 +8,13 @@ const SSL_REQUEST = 80_877_103;
 /** The message ReadyForQuery without its last byte, which is the state of the transaction. */
 const READY_FOR_QUERY = Buffer.from([0x5a, 0, 0, 0, 5]);
 
+/** CommandComplete, and ReadyForQuery outside a transaction. */
+const NO_ROWS = Buffer.concat([
+  Buffer.from('C\0\0\0\x0dSELECT 0\0', 'latin1'),
+  READY_FOR_QUERY,
+  Buffer.from('I'),
+]);
+
 /** Statements that write or look up plants. */
 export const PLANT_INSERT = /^INSERT INTO plant_revision\b/;
 export const PLANT_LOOKUP = /^SELECT\b.*\bplant_revision\b/s;
@@ -18,6 +25,8 @@ export interface HeldStatement {
   deliver(): Promise<void>;
   /** Passes the response to the client. After it the connection works as before. */
   respond(): void;
+  /** Responds to a simple Query as the server does to one that selects no rows. */
+  respondWithoutRows(): void;
   /** Disconnects the client only, so that the statement can still be delivered to the server. */
   cut(): void;
 }
@@ -199,6 +208,10 @@ class Passage {
       respond: () => {
         for (const data of this.#withheld ?? []) this.#client.write(data);
         this.#withheld = undefined;
+      },
+      respondWithoutRows: () => {
+        this.#withheld = undefined;
+        this.#client.write(NO_ROWS);
       },
       cut: () => this.#client.destroy(),
     };

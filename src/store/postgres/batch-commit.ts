@@ -9,7 +9,7 @@ import {
 } from '../plant-store.ts';
 import { revisionOf } from '../revision-rows.ts';
 import type { Connection } from './connection.ts';
-import { kindOf } from './failure.ts';
+import { ConnectionLost, kindOf } from './failure.ts';
 import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
 
 /** A revision that was sent for the write with this index, and is not known to be stored. */
@@ -154,13 +154,15 @@ export class BatchCommit {
       const inserted = await connection.commit(revisionInsert(revisions, connection.isCitus));
       // The commit is durable, but later ones would not be: another connection looks it up.
       if (inserted.some(([, flush]) => flush === 'on'))
-        throw new Error('synchronous_commit of the connection was lost; is there a pooler in between?');
+        throw new ConnectionLost(
+          'synchronous_commit of the connection was lost; is there a pooler in between?',
+        );
       this.#sent = [];
       return new Set(inserted.map(([id]) => BigInt(id!)));
     } catch (error) {
       // After an error of the server nothing is inserted: a revision with such a number is not
       // ours. But on Citus another server may have committed it.
-      const isUnknown = connection.isCitus || kindOf(error) === 'connectionLost';
+      const isUnknown = connection.isCitus || ['connectionLost', 'internal'].includes(kindOf(error));
       if (!isUnknown && !this.#mayBeStoredLate) this.#sent = [];
       throw error;
     }

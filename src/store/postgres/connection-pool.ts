@@ -1,7 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { StoreUnavailable } from '../plant-store.ts';
 import type { Connection } from './connection.ts';
-import { kindOf, NoResponse, sqlStateOf, TOO_MANY_CONNECTIONS, unavailable } from './failure.ts';
+import {
+  ConnectionLost,
+  kindOf,
+  NoResponse,
+  sqlStateOf,
+  TOO_MANY_CONNECTIONS,
+  unavailable,
+} from './failure.ts';
 import { type HostSearch, SEARCH_INTERVAL_MS } from './host-search.ts';
 
 /** Timeout of one operation with all its attempts. Then its plants get 503. */
@@ -25,6 +32,7 @@ interface Outage {
  * | up     | an operation needs a connection, none is idle  | up     | opens one, up to the limit |
  * | up     | the server has no connection left, one is open | up     | opens none for             |
  * |        |                                                |        | `FULL_SERVER_INTERVAL_MS`  |
+ * | up     | our own code fails during an operation         | up     | closes its connection      |
  * | up     | Citus reports that another server failed       | up     | retries after a delay      |
  * | up     | a connection fails, or cannot be opened        | outage | closes all idle ones, then |
  * |        |                                                |        | searches all hosts         |
@@ -75,8 +83,11 @@ export class ConnectionPool {
         // The statement had too little time left, so the host may still work.
         if (error instanceof NoResponse && error.cutShort) this.#discard(connection);
         else if (kind === 'connectionLost') this.#connectionLost(connection, startedAt, error);
+        // A statement or a transaction may not have ended.
+        else if (kind === 'internal') this.#discard(connection);
         else this.#release(connection);
-        if (kind === 'final' || performance.now() >= deadline) throw unavailable(error);
+        if (kind === 'final' || kind === 'internal' || performance.now() >= deadline)
+          throw unavailable(error);
         if (kind === 'workerLost') await wait(SEARCH_INTERVAL_MS);
         if (kind === 'retry') await wait(Math.random() * RETRY_DELAY_MS * attempt);
       }
@@ -105,7 +116,7 @@ export class ConnectionPool {
       const outage = this.#outage;
       const giveUpAt = Math.min(deadline, (outage?.since ?? now) + OPERATION_TIMEOUT_MS);
       if (now >= giveUpAt) {
-        throw unavailable(outage?.cause ?? new Error('no connection to the store was free in time'));
+        throw unavailable(outage?.cause ?? new ConnectionLost('no connection to the store was free in time'));
       }
       const mayOpen = this.#count === 0 || (this.#count < this.#connectionsMax && now >= this.#fullUntil);
       // A connection that is opened too late for this operation is for the next one.

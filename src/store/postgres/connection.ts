@@ -3,7 +3,14 @@ import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
 import pgpass from 'pgpass';
 import { StoreRejected } from '../plant-store.ts';
-import { HostIsReadOnly, kindOf, NoResponse, sqlStateOf } from './failure.ts';
+import {
+  ConnectionLost,
+  connectionError,
+  HostIsReadOnly,
+  kindOf,
+  NoResponse,
+  sqlStateOf,
+} from './failure.ts';
 import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './postgres-url.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls-attempts.ts';
 
@@ -62,7 +69,7 @@ export class Connection {
     this.#client = client;
     this.#socket = socket;
     client.on('error', error => {
-      this.#broken ??= error;
+      this.#broken ??= connectionError(error);
     });
     client.on('notice', ({ code, message, routine }) => {
       if (code !== SUCCESSFUL_COMPLETION && mayConcernCommit(routine)) this.#warning = message;
@@ -96,9 +103,10 @@ export class Connection {
       return rows;
     } catch (error) {
       this.#isInFlight = sqlStateOf(error) === undefined;
-      throw (error as Error).message === READ_TIMEOUT
-        ? new NoResponse(limitMs, limitMs < timeoutMs, { cause: error })
-        : error;
+      if ((error as Error).message === READ_TIMEOUT)
+        throw new NoResponse(limitMs, limitMs < timeoutMs, { cause: error });
+      // When a connection is lost, pg says so before its statement fails.
+      throw this.#isInFlight ? (this.#broken ?? error) : error;
     }
   }
 
@@ -111,7 +119,8 @@ export class Connection {
   async commit(statement: Statement): Promise<TextRow[]> {
     this.#warning = undefined;
     const rows = await this.run(statement);
-    if (this.#warning !== undefined) throw new Error(`the commit is not confirmed: ${this.#warning}`);
+    if (this.#warning !== undefined)
+      throw new ConnectionLost(`the commit is not confirmed: ${this.#warning}`);
     return rows;
   }
 
@@ -138,7 +147,7 @@ export class Connection {
 
   /** Closes the connection at once and cancels the statement in flight. */
   destroy(): void {
-    this.#broken ??= new Error('the connection was aborted');
+    this.#broken ??= new ConnectionLost('the connection was aborted');
     // A destroyed socket has no remote address, so the cancel request comes first.
     if (this.#isInFlight) this.#cancel();
     this.#isInFlight = false;
@@ -205,7 +214,9 @@ export class Connection {
     const abort = (): void => connection.destroy();
     signal.addEventListener('abort', abort);
     try {
-      await client.connect();
+      await client.connect().catch(error => {
+        throw connectionError(error);
+      });
       await connection.#setUp();
       return connection;
     } catch (error) {

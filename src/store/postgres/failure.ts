@@ -1,8 +1,32 @@
-import { StoreDamaged, StoreMissing, StoreRejected, StoreUnavailable } from '../plant-store.ts';
+import {
+  StoreDamaged,
+  StoreInternalError,
+  StoreMissing,
+  StoreRejected,
+  StoreUnavailable,
+} from '../plant-store.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 
+/** The connection cannot be used again, or was not made. The server may have executed a statement. */
+export class ConnectionLost extends Error {
+  override readonly name: string = 'ConnectionLost';
+  /** A code of Node, such as ECONNREFUSED. */
+  readonly code: string | undefined;
+
+  constructor(message: string, options: ErrorOptions = {}) {
+    super(message, options);
+    this.code = (options.cause as NodeJS.ErrnoException | undefined)?.code;
+  }
+}
+
+/** @param error what pg reports of a connection: an error of the server or of the network, or ours */
+export function connectionError(error: Error): Error {
+  if (error instanceof StoreRejected || sqlStateOf(error) !== undefined) return error;
+  return new ConnectionLost(error.message, { cause: error });
+}
+
 /** A statement timed out. It is unknown whether the server executed it. */
-export class NoResponse extends Error {
+export class NoResponse extends ConnectionLost {
   override readonly name = 'NoResponse';
   /** The operation was near its deadline, so the timeout was shorter than usual. */
   readonly cutShort: boolean;
@@ -17,7 +41,7 @@ export class NoResponse extends Error {
   }
 }
 
-export class HostIsReadOnly extends Error {
+export class HostIsReadOnly extends ConnectionLost {
   override readonly name = 'HostIsReadOnly';
 }
 
@@ -47,7 +71,9 @@ type FailureKind =
   /** Nothing was changed. The statement may be retried at once. */
   | 'retry'
   /** Nothing was changed. A retry fails until an operator fixes the cause. */
-  | 'final';
+  | 'final'
+  /** Our own code failed, at any time. A retry would probably fail in the same way. */
+  | 'internal';
 
 /**
  * These codes say that the server shuts down (57P), has no connection left or became read-only,
@@ -63,11 +89,12 @@ const RETRY = /^(?:40001|40P01|57014|55P03|23505)$/;
 
 /** @param isCitus whether the server belongs to Citus, and repeats the errors of other servers */
 export function kindOf(error: unknown, isCitus = false): FailureKind {
-  if (error instanceof StoreRejected) return 'final';
+  if (error instanceof StoreRejected || error instanceof StoreUnavailable) return 'final';
+  if (error instanceof ConnectionLost) return 'connectionLost';
   const sqlState = sqlStateOf(error);
   if (isCitus && sqlState !== undefined && WORKER_LOST.test(sqlState)) return 'workerLost';
-  // Without an SQLSTATE the connection was closed, or a statement timed out.
-  if (sqlState === undefined || CONNECTION_LOST.test(sqlState)) return 'connectionLost';
+  if (sqlState === undefined) return 'internal';
+  if (CONNECTION_LOST.test(sqlState)) return 'connectionLost';
   return RETRY.test(sqlState) ? 'retry' : 'final';
 }
 
@@ -76,7 +103,9 @@ export function isRejection(error: unknown): boolean {
   return error instanceof StoreRejected || explanationOf(error) !== undefined;
 }
 
-export function openFailure(cause: unknown, address: PostgresAddress): StoreRejected {
+/** @returns an internal error as it is */
+export function openFailure(cause: unknown, address: PostgresAddress): unknown {
+  if (kindOf(cause) === 'internal') return cause;
   const Rejection = cause instanceof StoreMissing ? StoreMissing : StoreRejected;
   const store = `the store at ${shownPostgresAddress(address)}`;
   return new Rejection(`${store} cannot be opened: ${reasonOf(cause)}`, { cause });
@@ -91,13 +120,19 @@ export function reasonOf(error: unknown): string {
 export function unavailable(error: unknown): StoreUnavailable {
   if (error instanceof StoreUnavailable) return error;
   const isDamaged = DAMAGED.test(sqlStateOf(error) ?? '');
-  return new (isDamaged ? StoreDamaged : StoreUnavailable)(reasonOf(error), { cause: error });
+  const Failure =
+    kindOf(error) === 'internal' ? StoreInternalError : isDamaged ? StoreDamaged : StoreUnavailable;
+  return new Failure(reasonOf(error), { cause: error });
 }
 
-/** For commands, which show a rejection as it is. */
+/** For commands, which show a rejection and an internal error as they are. */
+export function commandFailure(error: unknown): unknown {
+  return error instanceof StoreRejected || kindOf(error) === 'internal' ? error : unavailable(error);
+}
+
 export function orUnavailable<T>(work: Promise<T>): Promise<T> {
   return work.catch(error => {
-    throw error instanceof StoreRejected ? error : unavailable(error);
+    throw commandFailure(error);
   });
 }
 
@@ -121,6 +156,7 @@ function explanationOf(error: unknown): string | undefined {
 
 function outageOf(error: unknown): string {
   const message = messageOf(error);
+  if (kindOf(error) === 'internal') return `unexpected internal error (${message}); report it`;
   if (error instanceof NoResponse) return message;
   if (error instanceof HostIsReadOnly) return `${message}; name the host that accepts writes`;
   const sqlState = sqlStateOf(error);

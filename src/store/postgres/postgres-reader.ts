@@ -6,7 +6,7 @@ import { countRows, newestTime, type Query, REVISION_COLUMNS, revisionOf } from 
 import { allTokens } from '../token-rows.ts';
 import { rejectWorker } from './citus-workers.ts';
 import type { Connection, TextRow } from './connection.ts';
-import { INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf, unavailable } from './failure.ts';
+import { commandFailure, INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { checkSchema, schemaFaults } from './schema.ts';
@@ -92,7 +92,7 @@ async function* revisionsFrom(
       for (const row of page) yield revisionOf(row);
     }
   } catch (error) {
-    throw unavailable(error);
+    throw commandFailure(error);
   } finally {
     // The end of the connection ends the transaction, also when the caller stops early.
     await connection.close();
@@ -131,7 +131,7 @@ async function structureFaults(connection: Connection): Promise<string[] | undef
       faults.push(...rows.flatMap(([fault]) => fault || []));
     } catch (error) {
       if (NOT_CHECKED.includes(sqlStateOf(error) ?? '')) return undefined;
-      const failure = unavailable(error);
+      const failure = commandFailure(error);
       if (!(failure instanceof StoreDamaged)) throw failure;
       faults.push(failure.message);
     }

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ReservedAddress } from '../../src/http/listen.ts';
+import { Metrics } from '../../src/ops/metrics.ts';
+import { opsServer } from '../../src/ops/ops-server.ts';
+import { call, signIn } from '../harness/console-session.ts';
+import { type HeldStatement, PostgresProxy } from '../harness/postgres-proxy.ts';
+import { assertFailed, runProgram, sendPlant } from '../harness/program.ts';
+import { RawConnection } from '../harness/raw-connection.ts';
+import { startTestService } from '../harness/running-service.ts';
+import { readyz } from '../harness/store-outage.ts';
+import { postgresUnderTest } from '../harness/store-under-test.ts';
+import { until } from '../harness/until.ts';
+
+const { server } = await postgresUnderTest();
+
+/** A statement that each check of the store runs once. */
+const CHECK = /full_page_writes/;
+
+test('many /readyz and /metrics share one check of PostgreSQL, and plants do not wait for it', async () => {
+  await using proxy = await PostgresProxy.start(server.port);
+  const database = proxy.url(await server.createDatabase());
+  await using service = await startTestService({ database, connections: 1 });
+  const checks = () => proxy.statements.filter(text => CHECK.test(text)).length;
+  // The start has checked a moment ago, so the first requests may share that check.
+  let held: HeldStatement | undefined;
+  const holding = proxy.holdNext(CHECK).then(statement => (held = statement));
+  while (held === undefined) await Promise.race([readyz(service), holding]);
+  const before = checks();
+
+  using connection = await RawConnection.open(service.opsAddress.port);
+  const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+  connection.write(Buffer.from((request('/readyz') + request('/metrics')).repeat(20)));
+  // The service reads this request after those.
+  assert.equal((await fetch(`${service.opsUrl}/livez`)).status, 200);
+  assert.equal(await sendPlant(service.url, service.token, 1n), 200);
+  await held.deliver();
+  held.respond();
+  const states = new Set<string>();
+  for (let count = 0; count < 40; count++) {
+    const { body } = await connection.response();
+    states.add(/^plant_store_store_up \d$/m.exec(body)?.[0] ?? body);
+  }
+  // One state of `/readyz`, and one of `/metrics`.
+  assert.deepEqual([states.size, checks() - before], [2, 0]);
+});
+
+test('an internal error of the operations listener gets 500, and its cause is logged', async () => {
+  const cause = new TypeError('a fault of ours');
+  const logged: unknown[] = [];
+  const ops = opsServer({
+    readState: () => Promise.reject(cause),
+    metrics: new Metrics('1', 'sqlite'),
+    hostNames: [],
+    page: undefined,
+    log: { info: () => {}, warn: () => {}, error: details => logged.push(details) },
+  });
+  const { port } = await ops.listen(await ReservedAddress.reserve({ host: '127.0.0.1', port: 0 }));
+  for (const path of ['readyz', 'metrics']) {
+    const response = await fetch(`http://127.0.0.1:${port}/${path}`);
+    assert.deepEqual(
+      [response.status, logged.splice(0)],
+      [500, [{ err: cause, unsaid: 0, trace_id: undefined }]],
+    );
+  }
+  await ops.close();
+});
+
+/** Our own code fails when a statement that always selects a row selects none. */
+async function selectNothing(proxy: PostgresProxy, pattern: RegExp): Promise<void> {
+  (await proxy.holdNext(pattern)).respondWithoutRows();
+}
+
+test('an internal error during a statement of PostgreSQL is no outage, and is logged as it is', async () => {
+  await using proxy = await PostgresProxy.start(server.port);
+  const database = proxy.url(await server.createDatabase());
+  const logged: [message: string, err: unknown][] = [];
+  const note = (details: object, message: string) =>
+    logged.push([message, (details as { err?: unknown }).err]);
+  const log = { info: () => {}, warn: note, error: note };
+  await using service = await startTestService({ database, log, console: { database, settings: [] } });
+  const operator = await signIn(service);
+
+  void selectNothing(proxy, /synchronous_standby_names/);
+  await until('a check fails', async () => {
+    return /unexpected internal error \(.*\); report it;/.test(JSON.stringify(await readyz(service)));
+  });
+  void selectNothing(proxy, /reltuples/);
+  const counted = await call(operator, 'GET', 'plants/count');
+  assert.deepEqual([counted.status, JSON.stringify(await counted.json()).includes('internal')], [500, true]);
+  assert.deepEqual(
+    logged.map(([message, err]) => [message.replace(/;.*/, ''), (err as Error).name]),
+    [
+      ['the check of the store failed: unexpected internal error', 'TypeError'],
+      ['a request of the console failed', 'TypeError'],
+    ],
+  );
+  await until('the service is ready', async () => (await readyz(service)).status === 'ready');
+});
+
+test('an internal error while a store is opened is shown as one', async () => {
+  await using proxy = await PostgresProxy.start(server.port);
+  const database = proxy.url(await server.createDatabase());
+  void selectNothing(proxy, /transaction_read_only/);
+  assertFailed(
+    await runProgram(['stats', '--database', database]),
+    /^plant-store: unexpected internal error\. Please report this:\nTypeError: /,
+  );
+});
