@@ -187,7 +187,7 @@ function openTokens(engine: StorageEngine, damage: KnownDamage, log: ServiceLog)
 }
 
 async function openStore(settings: ServiceSettings): Promise<StorageEngine & AsyncDisposable> {
-  const engine = await openServedStore(settings);
+  const engine = await openServedStore(settings, message => settings.log.info(message));
   const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
   if (schemaUpdate !== undefined) settings.log.info(schemaUpdate);
   return engine;

@@ -31,13 +31,22 @@ export interface StorageEngine extends PlantCommits, OperatorTables {
 
 /**
  * Opens a store for a service, or creates it. Its disposal also ends the lock, since at most one
- * service uses an SQLite store. @throws {StoreRejected}
+ * service uses an SQLite store.
+ *
+ * @param onWait is told that PostgreSQL accepts the first connection late
+ * @throws {StoreRejected}
  */
-export async function openServedStore(settings: StoreSettings): Promise<StorageEngine & AsyncDisposable> {
+export async function openServedStore(
+  settings: StoreSettings,
+  onWait?: (message: string) => void,
+): Promise<StorageEngine & AsyncDisposable> {
   const { database, repeatedIdRule, connections } = settings;
   if (database.engine === 'postgres') {
     const { PostgresEngine } = await import('./postgres/postgres-engine.ts');
-    const engine = await PostgresEngine.open({ address: database.address, repeatedIdRule, connections });
+    const engine = await PostgresEngine.open(
+      { address: database.address, repeatedIdRule, connections },
+      onWait,
+    );
     return Object.assign(engine, { [Symbol.asyncDispose]: () => engine.close() });
   }
   // The lock comes first: a second service must not update the schema while the first one runs.

@@ -9,7 +9,7 @@ import {
 } from '../plant-store.ts';
 import { revisionOf } from '../revision-rows.ts';
 import type { Connection } from './connection.ts';
-import { ConnectionLost, kindOf } from './failure.ts';
+import { ConnectionLost, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf } from './failure.ts';
 import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
 
 /** A revision that was sent for the write with this index, and is not known to be stored. */
@@ -231,7 +231,20 @@ export async function confirmEverythingBefore(connection: Connection): Promise<v
     text: `SELECT coalesce(current_setting('synchronous_standby_names', true), '')`,
   });
   if (row![0] === '') return;
-  await connection.commit({ text: `SELECT pg_logical_emit_message(true, 'plant-store', '')` });
+  try {
+    await connection.commit({ text: `SELECT pg_logical_emit_message(true, 'plant-store', '')` });
+  } catch (error) {
+    if (sqlStateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+    // The number of parameters depends on the version.
+    const [grant] = await connection.run({
+      text: `SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', oid::regprocedure, current_user)
+        FROM pg_proc WHERE proname = 'pg_logical_emit_message' AND 'text'::regtype = proargtypes[2]`,
+    });
+    throw new StoreRejected(
+      `a synchronous standby must confirm plants, for which this user lacks a right; run this in the database as a superuser: ${grant![0]}`,
+      { cause: error },
+    );
+  }
 }
 
 /** Returns when the latest revisions of these plants are durable, also those of other instances. */

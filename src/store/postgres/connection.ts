@@ -42,6 +42,38 @@ const READ_TIMEOUT = 'Query read timeout';
 const CANCEL_REQUEST = 80_877_102;
 
 /**
+ * The settings on which our statements depend, since a role or a database may change their defaults
+ * (https://www.postgresql.org/docs/current/runtime-config-client.html). Not `search_path`: users
+ * select a schema with it. Not `client_encoding`: pg always sends it. A server may lack some.
+ */
+const SESSION_SETTINGS = {
+  // Our literals contain backslashes.
+  standard_conforming_strings: 'on',
+  // The schema is compared by names in the result of these functions, such as `format_type`.
+  quote_all_identifiers: 'off',
+  // The identity of a store contains a time.
+  DateStyle: 'ISO',
+  TimeZone: 'UTC',
+  // Only a warning reports that a wait for a standby was cancelled.
+  client_min_messages: 'warning',
+  // With a stricter level a statement that waited for a lock would not see what others changed
+  // meanwhile, such as a new trigger.
+  default_transaction_isolation: 'read committed',
+  // A policy must end a statement with an error: it would hide rows from `export` and `verify`.
+  row_security: 'off',
+  // Our timeouts are those of statements and operations.
+  lock_timeout: '0',
+  idle_session_timeout: '0',
+  idle_in_transaction_session_timeout: '0',
+  transaction_timeout: '0',
+};
+
+const SET_SESSION = `SELECT set_config(ours.name, ours.value, false) FROM pg_settings
+  JOIN (VALUES ${Object.entries(SESSION_SETTINGS)
+    .map(([name, value]) => `('${name}', '${value}')`)
+    .join(', ')}) AS ours (name, value) ON lower(ours.name) = lower(pg_settings.name)`;
+
+/**
  * Whether a warning may say that a commit has not reached a standby. Its text depends on the
  * language of the server, but the name of its C function does not. Citus repeats each warning of a
  * worker with its own function. A warning without a function may mean anything.
@@ -77,13 +109,18 @@ export class Connection {
   }
 
   /** @throws {HostIsReadOnly} @throws {StoreRejected} when the database cannot store plants */
-  static async open(address: PostgresAddress, host: HostAddress, signal: AbortSignal): Promise<Connection> {
+  static async open(
+    address: PostgresAddress,
+    host: HostAddress,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<Connection> {
     const tls = tlsOptions(address, host);
     try {
-      return await Connection.#openWith(address, host, tls, signal);
+      return await Connection.#openWith(address, host, tls, timeoutMs, signal);
     } catch (error) {
       if (tls === false || address.tlsMode !== 'prefer' || !isAboutTls(error)) throw error;
-      return await Connection.#openWith(address, host, false, signal);
+      return await Connection.#openWith(address, host, false, timeoutMs, signal);
     }
   }
 
@@ -135,14 +172,10 @@ export class Connection {
     }
   }
 
-  /** For commands: sets a longer timeout of statements, and disables those of sessions. */
-  async allowLongStatements(timeoutMs = COMMAND_STATEMENT_TIMEOUT_MS): Promise<void> {
-    await this.#setStatementTimeout(timeoutMs);
-    // `pg_settings` selects the ones that the server has: one is new in version 14, another in 17.
-    await this.run({
-      text: `SELECT set_config(name, '0', false) FROM pg_settings
-        WHERE name IN ('idle_session_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`,
-    });
+  /** @param timeoutMs by default that of commands */
+  async setStatementTimeout(timeoutMs = COMMAND_STATEMENT_TIMEOUT_MS): Promise<void> {
+    await this.run({ text: `SET statement_timeout = ${timeoutMs - STATEMENT_CANCEL_MARGIN_MS}` });
+    this.#statementTimeoutMs = timeoutMs;
   }
 
   /** Closes the connection at once and cancels the statement in flight. */
@@ -192,6 +225,7 @@ export class Connection {
     address: PostgresAddress,
     host: HostAddress,
     ssl: ConnectionOptions | false,
+    timeoutMs: number,
     signal: AbortSignal,
   ): Promise<Connection> {
     signal.throwIfAborted();
@@ -205,12 +239,14 @@ export class Connection {
       password: address.password ?? (() => passwordFromFile(address, host)),
       application_name: address.applicationName,
       options: address.options,
-      connectionTimeoutMillis: address.connectTimeoutMs,
+      connectionTimeoutMillis: timeoutMs,
       // Detects that the host of an idle connection has vanished without closing it.
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     });
     const connection = new Connection(host, client, socket);
+    // Until `#setUp` ends: a server that accepts the connection late may also respond late.
+    connection.#statementTimeoutMs = Math.max(timeoutMs, STATEMENT_TIMEOUT_MS);
     const abort = (): void => connection.destroy();
     signal.addEventListener('abort', abort);
     try {
@@ -252,23 +288,14 @@ export class Connection {
         `the database has the encoding ${encoding}, which cannot store every name; create one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
       );
     }
-    await this.#setStatementTimeout(STATEMENT_TIMEOUT_MS);
-    // Only a warning reports that a wait for a standby was cancelled.
-    await this.run({ text: 'SET client_min_messages = warning' });
-    // With a stricter level a statement that waited for a lock would not see what others changed
-    // meanwhile, such as a new trigger.
-    await this.run({ text: `SET default_transaction_isolation = 'read committed'` });
+    await this.run({ text: SET_SESSION });
+    await this.setStatementTimeout(STATEMENT_TIMEOUT_MS);
     if (synchronousCommit !== null) {
       // A 200 requires a flushed commit, whatever the default of the server is or becomes later.
       const value = synchronousCommit === 'off' ? 'on' : synchronousCommit;
       await this.run({ text: `SET synchronous_commit = ${value}` });
     }
     this.isCitus = isCitus === 't';
-  }
-
-  async #setStatementTimeout(timeoutMs: number): Promise<void> {
-    await this.run({ text: `SET statement_timeout = ${timeoutMs - STATEMENT_CANCEL_MARGIN_MS}` });
-    this.#statementTimeoutMs = timeoutMs;
   }
 }
 

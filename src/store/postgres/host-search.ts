@@ -2,7 +2,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { StoreUnavailable } from '../plant-store.ts';
 import { Connection } from './connection.ts';
 import { HostIsReadOnly, isRejection, openFailure } from './failure.ts';
-import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './postgres-url.ts';
+import {
+  CONNECT_TIMEOUT_MS,
+  type HostAddress,
+  type PostgresAddress,
+  START_TIMEOUT_MS,
+  shownPostgresAddress,
+} from './postgres-url.ts';
 
 export const SEARCH_INTERVAL_MS = 100;
 
@@ -26,16 +32,33 @@ export class HostSearch {
     this.#prepare = prepare;
   }
 
-  /** Connects for the first time. @param prepare may create the store @throws {StoreRejected} */
-  async open(prepare: (connection: Connection) => Promise<void>): Promise<Connection> {
+  /**
+   * Connects for the first time.
+   *
+   * @param prepare may create the store
+   * @param onWait is told that a connection takes long, and that the search waits longer for it
+   * @throws {StoreRejected}
+   */
+  async open(
+    prepare: (connection: Connection) => Promise<void>,
+    onWait?: (message: string) => void,
+  ): Promise<Connection> {
+    const { connectTimeoutMs = onWait === undefined ? CONNECT_TIMEOUT_MS : START_TIMEOUT_MS } = this.#address;
+    const waiting = setTimeout(() => {
+      const [store, seconds] = [shownPostgresAddress(this.#address), Math.round(connectTimeoutMs / 1_000)];
+      onWait?.(`waiting up to ${seconds} s for ${store}, which has not accepted the connection yet`);
+    }, CONNECT_TIMEOUT_MS);
     let connection: Connection | undefined;
     try {
-      connection = await this.connect();
+      connection = await this.connect(connectTimeoutMs);
+      clearTimeout(waiting);
       await prepare(connection);
       return connection;
     } catch (error) {
       connection?.destroy();
       throw openFailure(error, this.#address);
+    } finally {
+      clearTimeout(waiting);
     }
   }
 
@@ -53,7 +76,7 @@ export class HostSearch {
    *
    * @throws the most helpful failure: a rejection, else a read-only host, else the first failure
    */
-  async connect(): Promise<Connection> {
+  async connect(timeoutMs = this.#address.connectTimeoutMs ?? CONNECT_TIMEOUT_MS): Promise<Connection> {
     const { hosts } = this.#address;
     const preferred = this.#preferred;
     const found = new AbortController();
@@ -70,7 +93,7 @@ export class HostSearch {
       for (;;) {
         let opened: Connection | undefined;
         try {
-          opened = await Connection.open(this.#address, host, search);
+          opened = await Connection.open(this.#address, host, timeoutMs, search);
           await this.#prepare(opened);
           search.throwIfAborted();
           // Ends the attempts at other hosts at once, so no second one succeeds.

@@ -14,6 +14,7 @@ import {
 import { numberOf, type Row, textOf } from '../revision-rows.ts';
 import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
 import { CitusWorkers, prepareCoordinator } from './citus-workers.ts';
+import { STATEMENT_TIMEOUT_MS } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
@@ -46,15 +47,22 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     this.#workers = new CitusWorkers(this.#pool, settings.address, settings.connections + 1);
   }
 
-  /** Opens the store. Creates it when needed, and updates its schema. @throws {StoreRejected} */
-  static async open(settings: PostgresSettings): Promise<PostgresEngine> {
+  /**
+   * Opens the store. Creates it when needed, and updates its schema.
+   *
+   * @param onWait as for {@link HostSearch.open}
+   * @throws {StoreRejected}
+   */
+  static async open(settings: PostgresSettings, onWait?: (message: string) => void): Promise<PostgresEngine> {
     const search = new HostSearch(settings.address, prepareCoordinator);
     const engine = new PostgresEngine(settings, search);
     const connection = await search.open(async opened => {
+      await opened.setStatementTimeout();
       engine.schemaSteps = await applySchemaSteps(opened);
       await checkRights(opened, SERVICE_RIGHTS);
       await engine.#workers.refresh(opened);
-    });
+      await opened.setStatementTimeout(STATEMENT_TIMEOUT_MS);
+    }, onWait);
     engine.#pool.add(connection);
     return engine;
   }

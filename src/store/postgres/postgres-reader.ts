@@ -14,7 +14,7 @@ import { checkSchema, schemaFaults } from './schema.ts';
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
   const search = new HostSearch(address, rejectWorker);
   const connection = await search.open(async opened => {
-    await opened.allowLongStatements();
+    await opened.setStatementTimeout();
     await checkSchema(opened);
   });
   const query: Query = (text, values) => orUnavailable(connection.run({ text, values }));
@@ -77,10 +77,12 @@ async function* revisionsFrom(
 ): AsyncIterable<PlantRevision> {
   const connection = await orUnavailable(search.connect());
   try {
-    await connection.allowLongStatements();
+    await connection.setStatementTimeout();
     if (begin !== undefined) await connection.run({ text: begin });
     // In the order of the index: the key of a damaged row may be wrong.
-    await connection.run({ text: 'SET enable_seqscan = off; SET enable_bitmapscan = off' });
+    await connection.run({
+      text: 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexscan = on',
+    });
     let next = pageAfter(connection, [String(from), '0']);
     for (;;) {
       const page = await next;
@@ -123,7 +125,7 @@ async function structureFaults(connection: Connection): Promise<string[] | undef
   if (faults.length > 0) return faults;
   // The coordinator of Citus has none of the rows.
   if (connection.isCitus) return undefined;
-  await orUnavailable(connection.allowLongStatements(STRUCTURE_TIMEOUT_MS));
+  await orUnavailable(connection.setStatementTimeout(STRUCTURE_TIMEOUT_MS));
   for (const text of STRUCTURE) {
     try {
       const rows = await connection.run({ text });

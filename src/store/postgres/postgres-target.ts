@@ -13,7 +13,7 @@ export async function openPostgresTarget(address: PostgresAddress): Promise<Copy
   const connection = await search.open(async opened => {
     await applySchemaSteps(opened);
     await checkRights(opened, COPY_RIGHTS);
-    await opened.allowLongStatements();
+    await opened.setStatementTimeout();
   });
   const inTransaction = (work: () => Promise<void>) => orUnavailable(connection.transaction(work));
   return {

@@ -2,6 +2,8 @@ import { StoreRejected } from '../plant-store.ts';
 
 /** Timeout to connect to one host and to authenticate. The default of `connect_timeout`. */
 export const CONNECT_TIMEOUT_MS = 1_500;
+/** Its default for the first connection of a service, which otherwise would not start. */
+export const START_TIMEOUT_MS = 60_000;
 
 /** The values of sslmode, with their meaning in libpq (section 34.19 of its manual). */
 export const TLS_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
@@ -29,7 +31,8 @@ export interface PostgresAddress {
   certificateFile: string | undefined;
   keyFile: string | undefined;
   applicationName: string;
-  connectTimeoutMs: number;
+  /** Undefined: not given. */
+  connectTimeoutMs: number | undefined;
   /** Server settings for this connection, as `-c name=value`. */
   options: string | undefined;
 }
@@ -88,7 +91,7 @@ export function postgresAddressOf(text: string): PostgresAddress {
     certificateFile: given.sslcert,
     keyFile: given.sslkey,
     applicationName: given.application_name ?? 'plant-store',
-    connectTimeoutMs: given.connect_timeout ? Number(given.connect_timeout) * 1_000 : CONNECT_TIMEOUT_MS,
+    connectTimeoutMs: given.connect_timeout ? Number(given.connect_timeout) * 1_000 : undefined,
     options: given.options,
   };
   checkAddress(address);

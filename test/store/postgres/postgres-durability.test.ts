@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { StoreUnavailable } from '../../../src/store/plant-store.ts';
 import { freePort } from '../../harness/free-port.ts';
+import { openSearch } from '../../harness/open-store.ts';
 import { queryOnce } from '../../harness/postgres-server.ts';
-import { startServe } from '../../harness/program.ts';
+import { assertFailed, runProgram, startServe } from '../../harness/program.ts';
 import { addToken, type RunningService, startTestService } from '../../harness/running-service.ts';
 import { newPlant, send } from '../../harness/store-outage.ts';
 import { databaseName, openTokens, postgresUnderTest } from '../../harness/store-under-test.ts';
@@ -16,10 +17,17 @@ import { until } from '../../harness/until.ts';
 
 const { server } = await postgresUnderTest();
 await server.query(`CREATE ROLE careless LOGIN SUPERUSER PASSWORD 'secret'`);
-// The service must change these settings: it needs the warnings of the server, and statements that
-// see what others changed while they waited for a lock.
-for (const setting of ['client_min_messages = error', `default_transaction_isolation = 'serializable'`])
-  await server.query(`ALTER ROLE careless SET ${setting}`);
+// The service must change these settings: its statements depend on them.
+const CARELESS_SETTINGS = [
+  'client_min_messages = error',
+  `default_transaction_isolation = 'serializable'`,
+  'standard_conforming_strings = off',
+  'quote_all_identifiers = on',
+  `DateStyle = 'German'`,
+  `TimeZone = 'Asia/Kathmandu'`,
+  'lock_timeout = 1',
+];
+for (const setting of CARELESS_SETTINGS) await server.query(`ALTER ROLE careless SET ${setting}`);
 
 /** @returns the name of a new database, and its URL with the role `careless` */
 async function newDatabase(): Promise<[name: string, url: string]> {
@@ -140,6 +148,56 @@ test('a connection that lost its settings is replaced', async () => {
     assert.deepEqual(await notedCommits(database, running, 1), ['on warning read committed']);
   const lost = 'SELECT pid FROM pg_stat_activity JOIN loss USING (pid)';
   await until('the connection has ended', async () => (await server.query(lost, database)).length === 0);
+});
+
+test('settings of a role and policies change no result of a command or a search', async () => {
+  const [database, url] = await newDatabase();
+  await using running = await startTestService({ database: url });
+  for (const name of ['Bříza', 'oak'])
+    assert.equal((await send(running, { ...newPlant(), name }, [])).status, 200);
+  await using search = await openSearch(url);
+  const { plants } = await search.page({ name: 'briza' }, 10, 1_000);
+  assert.deepEqual(
+    plants.map(({ plant }) => plant.name),
+    ['Bříza'],
+  );
+  const verified = await runProgram(['verify', '--database', url]);
+  assert.deepEqual([verified.exitCode, /2 revisions/.test(verified.stdout)], [0, true], verified.stderr);
+  // Both URLs name the same store, with other settings.
+  assertFailed(
+    await runProgram(['copy', '--from', url, '--to', server.url(database)]),
+    /name the same store/,
+  );
+  await server.query(
+    `CREATE ROLE reader LOGIN PASSWORD 'secret';
+     GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader;
+     ALTER TABLE plant_revision ENABLE ROW LEVEL SECURITY;
+     CREATE POLICY few ON plant_revision USING (name <> 'oak')`,
+    database,
+  );
+  const exported = await runProgram(['export', '--database', server.url(database, '', 'reader', 'secret')]);
+  assert.deepEqual([exported.exitCode, /row-level security/.test(exported.stderr)], [1, true]);
+});
+
+test('a user who may not confirm commits is told the grant that helps', async () => {
+  const [name] = await newDatabase();
+  await server.query(`CREATE ROLE strict LOGIN PASSWORD 'secret'; ALTER DATABASE ${name} OWNER TO strict;
+    ALTER ROLE strict SET synchronous_commit = local`);
+  const emit = 'pg_logical_emit_message(boolean, text, text, boolean)';
+  await server.query(`REVOKE EXECUTE ON FUNCTION ${emit} FROM PUBLIC`, name);
+  await using engine = await openTokens(server.url(name, '', 'strict', 'secret'));
+  await setOnServer(['synchronous_standby_names'], 'missing');
+  try {
+    let grant = '';
+    await assert.rejects(engine.check(), ({ message }) => {
+      grant = /run this in the database as a superuser: (GRANT EXECUTE .*)$/.exec(message)?.[1] ?? message;
+      return true;
+    });
+    await server.query(`SET synchronous_commit = local; ${grant}`, name);
+    assert.deepEqual(await engine.check(), []);
+  } finally {
+    await server.set({ synchronous_standby_names: `''` });
+  }
 });
 
 const PGBOUNCER = '/usr/sbin/pgbouncer';

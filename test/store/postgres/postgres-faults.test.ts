@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { suite, test } from 'node:test';
 import pg from 'pg';
 import { StoreUnavailable } from '../../../src/store/plant-store.ts';
@@ -166,6 +166,33 @@ suite('silent hosts', { concurrency: true }, () => {
     const opening = openReader(urlOf([silent.name, host], { connectSeconds: 5, password: 'wrong' }));
     await assert.rejects(opening, /rejects the password/);
     assert.equal(proxy.openedConnections, 1);
+  });
+
+  test('serve waits for a first connection that is slow, and says so', async () => {
+    const database = await server.createDatabase();
+    const { promise: isFast, resolve: becomeFast } = Promise.withResolvers<void>();
+    await using slow = await listen(
+      createServer(async socket => {
+        socket.on('error', () => {});
+        await isFast;
+        const passage = connect(server.port, '127.0.0.1').on('error', () => {});
+        socket.pipe(passage).pipe(socket);
+      }),
+    );
+    const url = new URL(database);
+    url.port = String(slow.port);
+    const serve = startProgram(['serve', '--database', url.href, ...FREE_PORTS]);
+    const text = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const)
+      serve[name]!.setEncoding('utf8').on('data', chunk => (text[name] += chunk));
+    const ended = once(serve, 'exit');
+    await until('serve waits or ends', () => /waiting up to/.test(text.stdout) || serve.exitCode !== null);
+    assert.match(text.stdout, /waiting up to 60 s for postgres:[^ ]+, which has not accepted the connection/);
+    becomeFast();
+    await until('serve has started', () => /Accepting plants/.test(text.stderr) || serve.exitCode !== null);
+    assert.match(text.stderr, /Accepting plants/);
+    serve.kill('SIGKILL');
+    await ended;
   });
 
   test('serve ends soon after SIGTERM while it still searches its store', async () => {

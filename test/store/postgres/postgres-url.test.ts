@@ -19,7 +19,7 @@ const DEFAULTS: PostgresAddress = {
   certificateFile: undefined,
   keyFile: undefined,
   applicationName: 'plant-store',
-  connectTimeoutMs: 1_500,
+  connectTimeoutMs: undefined,
   options: undefined,
 };
 
