@@ -9,6 +9,10 @@ export const START_TIMEOUT_MS = 60_000;
 export const TLS_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 export type TlsMode = (typeof TLS_MODES)[number];
 
+/** `require`: the server must prove that it ends the TLS connection, and knows the password. */
+export const CHANNEL_BINDINGS = ['disable', 'prefer', 'require'] as const;
+export type ChannelBinding = (typeof CHANNEL_BINDINGS)[number];
+
 /** The value of sslrootcert for the root certificates that the operating system trusts. */
 export const SYSTEM_ROOTS = 'system';
 
@@ -30,6 +34,7 @@ export interface PostgresAddress {
   rootCertificateFile: string | undefined;
   certificateFile: string | undefined;
   keyFile: string | undefined;
+  channelBinding: ChannelBinding;
   applicationName: string;
   /** Undefined: not given. */
   connectTimeoutMs: number | undefined;
@@ -40,12 +45,16 @@ export interface PostgresAddress {
 /** The supported parameters of libpq and their values; docs/scale.md describes them. */
 const PARAMETERS = {
   host: [/./, 'a host'],
-  port: [/^[1-9][0-9]{0,4}$/, 'a number from 1 to 65535'],
+  port: [/^[1-9][0-9]{0,4}(?:,[1-9][0-9]{0,4})*$/, 'a number from 1 to 65535, or one for each host'],
   password: [/^/, 'a password'],
   sslmode: [new RegExp(`^(?:${TLS_MODES.join('|')})$`), `one of ${TLS_MODES.join(', ')}`],
   sslrootcert: [/./, 'a file or system'],
   sslcert: [/./, 'a file'],
   sslkey: [/./, 'a file'],
+  channel_binding: [
+    new RegExp(`^(?:${CHANNEL_BINDINGS.join('|')})$`),
+    `one of ${CHANNEL_BINDINGS.join(', ')}`,
+  ],
   connect_timeout: [/^[1-9][0-9]{0,2}$/, 'a whole number of seconds from 1 to 999'],
   options: [/^/, 'server settings'],
   application_name: [/^/, 'a name'],
@@ -57,13 +66,19 @@ const PARAMETER_NAMES = Object.keys(PARAMETERS) as ParameterName[];
 export const POSTGRES_SCHEME = /^postgres(?:ql)?:\/\//;
 const FORM = 'postgres://USER@HOST:PORT/DATABASE';
 const PORT_DEFAULT = '5432';
+const PORT = /^[1-9][0-9]{0,4}$/;
 /** No `@` may follow the hosts: the rest of a password with an unencoded `/` would be shown. */
 const PARTS = /^(?:([^/?]*)@)?([^@/?]*)(?:\/([^@/?]*))?(?:\?([^@]*))?$/s;
 const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]*))(?::([0-9]{1,5}))?$/;
 
 /**
  * Parses a connection URI of libpq (section 34.1.1.2 of its manual):
- * `postgres://user:password@host1:5432,host2:5432/database?sslmode=verify-full`.
+ * `postgres://user:password@host1:5432,host2:5432/database?sslmode=verify-full`. As in libpq, a
+ * parameter replaces what the URI says before it.
+ *
+ * `pg-connection-string`, the parser of pg, would lose what libpq accepts or rejects: it has no list
+ * of ports, cuts a password at `#`, reads `+` as a blank and a second value as the first, passes a
+ * wrong `%` on, and opens the files of `sslcert`, `sslkey` and `sslrootcert`, even `system`.
  *
  * @throws {StoreRejected} when it is invalid; the message repeats no part that may be a password
  */
@@ -79,17 +94,15 @@ export function postgresAddressOf(text: string): PostgresAddress {
   if (user.includes('@')) throw rejected('has an @ in the user; write it as %40');
   const given = parametersOf(query);
   const address: PostgresAddress = {
-    hosts: hostsOf(
-      hosts === '' ? (given.host ?? 'localhost') : decoded(hosts, 'the host'),
-      given.port ?? PORT_DEFAULT,
-    ),
+    hosts: hostsOf(given.host ?? (decoded(hosts, 'the host') || 'localhost'), given.port),
     database: decoded(database, 'the database'),
     user: decoded(user, 'the user'),
-    password: decoded(password, 'the password') || given.password || undefined,
+    password: given.password || decoded(password, 'the password') || undefined,
     tlsMode: (given.sslmode ?? (given.sslrootcert === SYSTEM_ROOTS ? 'verify-full' : 'prefer')) as TlsMode,
     rootCertificateFile: given.sslrootcert,
     certificateFile: given.sslcert,
     keyFile: given.sslkey,
+    channelBinding: (given.channel_binding ?? 'disable') as ChannelBinding,
     applicationName: given.application_name ?? 'plant-store',
     connectTimeoutMs: given.connect_timeout ? Number(given.connect_timeout) * 1_000 : undefined,
     options: given.options,
@@ -111,9 +124,10 @@ function parametersOf(query: string): Partial<Record<ParameterName, string>> {
     const text = decoded(encodedName, 'the name of a parameter');
     const name = PARAMETER_NAMES.find(each => each === text);
     if (name === undefined) {
-      // The message does not repeat it: after an unencoded ? or & it may be the rest of a password.
-      const known = PARAMETER_NAMES.join(', ');
-      throw rejected(`has an unknown parameter, number ${index + 1}; known are ${known}`);
+      // After a password it may be the rest of it, behind an unencoded &.
+      const isShown = given.password === undefined && /^\w{1,40}$/.test(text);
+      const which = isShown ? `the parameter ${text}` : `an unknown parameter, number ${index + 1}`;
+      throw rejected(`has ${which}, which is not supported; known are ${PARAMETER_NAMES.join(', ')}`);
     }
     // A second value is accepted after an empty one, such as an empty password.
     if (given[name]) throw rejected(`has the parameter ${name} twice`);
@@ -125,12 +139,17 @@ function parametersOf(query: string): Partial<Record<ParameterName, string>> {
   return given;
 }
 
-/** @param portDefault for hosts without a port, and for directories of Unix sockets */
-function hostsOf(text: string, portDefault: string): HostAddress[] {
-  return text.split(',').map(each => {
-    const [, literal, name, port = portDefault] = each.startsWith('/') ? [] : (HOST.exec(each) ?? []);
-    const host = each.startsWith('/') ? each : (literal ?? name ?? '');
-    if (host === '' || !PARAMETERS.port[0].test(port) || Number(port) > 65_535) {
+/** @param ports one for all hosts, or one for each; undefined: those in the text */
+function hostsOf(text: string, ports?: string): HostAddress[] {
+  const hosts = text.split(',');
+  const given = ports?.split(',') ?? [];
+  if (given.length > 1 && given.length !== hosts.length)
+    throw rejected(`has ${given.length} ports for ${hosts.length} hosts; give one, or one for each host`);
+  return hosts.map((each, index) => {
+    const [, literal, name, own = PORT_DEFAULT] = HOST.exec(each) ?? [];
+    const host = literal ?? name ?? '';
+    const port = given[index] ?? given[0] ?? own;
+    if (host === '' || !PORT.test(own) || Number(port) > 65_535) {
       // The message does not repeat it: a password with an unencoded slash ends up here.
       throw rejected('has an invalid host; write HOST:PORT,HOST:PORT, and a / in user or password as %2F');
     }

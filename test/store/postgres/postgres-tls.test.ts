@@ -16,7 +16,7 @@ const OTHER_CA = join(PEM, 'other-ca.pem');
 const CLIENT = { sslcert: join(PEM, 'client.pem'), sslkey: join(PEM, 'client-key.pem') };
 
 const { server, newDatabase } = await postgresUnderTest();
-for (const role of ['only_with_tls', 'only_without_tls', 'certified'])
+for (const role of ['only_with_tls', 'only_without_tls', 'certified', 'trusted', 'in_clear'])
   await server.query(`CREATE ROLE ${role} LOGIN PASSWORD '${OWNER_PASSWORD}' IN ROLE pg_read_all_data`);
 await offerTls();
 const database = databaseName(await newDatabase());
@@ -38,6 +38,8 @@ async function offerTls(): Promise<void> {
      hostnossl all only_with_tls    all reject
      hostssl   all certified        all scram-sha-256 clientcert=verify-full
      hostnossl all certified        all reject
+     hostssl   all trusted          all trust
+     hostssl   all in_clear         all password
      host      all all              all scram-sha-256
      local     all all                  scram-sha-256\n`,
   );
@@ -84,6 +86,7 @@ function modeOf(sslmode: TlsMode): UrlParts {
 const USER_REJECTED = /cannot be opened: the server rejects this user \(.*\); check the user and sslmode, /;
 const UNKNOWN_CA = /the TLS connection failed: self-signed certificate .*; check sslmode, sslrootcert, /;
 const WRONG_NAME = /the TLS connection failed: Hostname\/IP does not match .*127\.0\.0\.1.*; check sslmode, /;
+const NOT_BOUND = /the server does not prove with SCRAM-SHA-256-PLUS that it ends the TLS connection, /;
 const UNUSABLE =
   /cannot be used \(.*(?:ENOENT.*none\.pem|key values mismatch).*\); they must be readable PEM /;
 
@@ -118,6 +121,15 @@ const CASES: Case[] = [
   ['a certificate of the client', { user: 'certified', ...modeOf('verify-full'), ...CLIENT }, 'TLS'],
   ['no certificate of the client', { user: 'certified', ...modeOf('verify-full') }, USER_REJECTED],
   ['a key of another certificate', { ...modeOf('require'), ...CLIENT, sslcert: OTHER_CA }, UNUSABLE],
+  ['channel binding', { channel_binding: 'require' }, 'TLS'],
+  [
+    'channel binding, preferred, of a server that trusts',
+    { user: 'trusted', channel_binding: 'prefer' },
+    'TLS',
+  ],
+  ['channel binding, without TLS', { sslmode: 'disable', channel_binding: 'require' }, NOT_BOUND],
+  ['channel binding, of a server that trusts', { user: 'trusted', channel_binding: 'require' }, NOT_BOUND],
+  ['channel binding, and a password in clear', { user: 'in_clear', channel_binding: 'require' }, NOT_BOUND],
 ];
 
 for (const [name, parts, expected] of CASES) {
