@@ -78,7 +78,7 @@ test('without its standby the primary confirms no plant, and after a failover th
   await until('no host accepts writes', async () => !(await isReady(service)));
   assert.equal((await send(service, newPlant(), log)).status, 503);
   assertFailed(
-    await runProgram(['serve', '--database', pair.url('primary'), ...FREE_PORTS]),
+    await runProgram(['serve', '--database', `${pair.url('primary')}?connect_timeout=1`, ...FREE_PORTS]),
     /^plant-store: the store at .* is read-only \(a standby, or default_transaction_read_only is on\); name the host that accepts writes\n$/,
   );
   // The timeout is longer than the promotion. So this search must retry the standby while the
