@@ -4,6 +4,7 @@ import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
 import pgpass from 'pgpass';
 import { StoreRejected } from '../plant-store.ts';
+import { requireChannelBinding } from './channel-binding.ts';
 import {
   ConnectionLost,
   connectionError,
@@ -236,20 +237,13 @@ export class Connection {
   ): Promise<Connection> {
     signal.throwIfAborted();
     const socket = new Socket();
-    const isBindingRequired = address.channelBinding === 'require';
-    let isBindingOffered = false;
-    let isBindingProven = false;
     const client = new pg.Client({
       ...host,
       stream: () => socket,
       ssl,
       database: address.database,
       user: address.user,
-      password: () => {
-        // Before anything that depends on the password is sent.
-        if (isBindingRequired && !isBindingOffered) throw noChannelBinding();
-        return address.password ?? passwordFromFile(address, host);
-      },
+      password: address.password ?? (() => passwordFromFile(address, host)),
       enableChannelBinding: address.channelBinding !== 'disable',
       application_name: address.applicationName,
       options: address.options,
@@ -259,13 +253,10 @@ export class Connection {
       keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     });
     const connection = new Connection(host, client, socket);
-    // pg uses the channel if it is offered, and checks the proof, but does not require it. Its own
-    // listeners come later.
-    connection.#messages
-      .on('authenticationSASL', ({ mechanisms }: { mechanisms: string[] }) => {
-        isBindingOffered = ssl !== false && mechanisms.includes('SCRAM-SHA-256-PLUS');
-      })
-      .on('authenticationSASLFinal', () => (isBindingProven = isBindingOffered));
+    const checkBinding =
+      address.channelBinding === 'require'
+        ? requireChannelBinding(connection.#messages, socket, ssl !== false)
+        : undefined;
     // Until `#setUp` ends: a server that accepts the connection late may also respond late.
     connection.#statementTimeoutMs = Math.max(timeoutMs, STATEMENT_TIMEOUT_MS);
     const abort = (): void => connection.destroy();
@@ -274,7 +265,7 @@ export class Connection {
       await client.connect().catch(error => {
         throw connectionError(error);
       });
-      if (isBindingRequired && !isBindingProven) throw noChannelBinding();
+      checkBinding?.();
       await connection.#setUp();
       return connection;
     } catch (error) {
@@ -319,13 +310,6 @@ export class Connection {
     }
     this.isCitus = isCitus === 't';
   }
-}
-
-/** https://www.postgresql.org/docs/current/libpq-connect.html, `channel_binding` */
-function noChannelBinding(): StoreRejected {
-  return new StoreRejected(
-    'the server does not prove with SCRAM-SHA-256-PLUS that it ends the TLS connection, as channel_binding=require demands; check that it offers TLS, and scram-sha-256 for this user in pg_hba.conf',
-  );
 }
 
 /**

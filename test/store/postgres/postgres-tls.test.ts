@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
-import { chmodSync, chownSync, copyFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { createSecureContext, TLSSocket } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { TLS_MODES, type TlsMode } from '../../../src/store/postgres/postgres-url.ts';
+import { listen } from '../../harness/loopback-server.ts';
 import { openReader } from '../../harness/open-store.ts';
 import { OWNER_PASSWORD } from '../../harness/postgres-server.ts';
 import { runProgram } from '../../harness/program.ts';
@@ -139,6 +142,45 @@ for (const [name, parts, expected] of CASES) {
     else assert.match(result, expected);
   });
 }
+
+/** https://www.postgresql.org/docs/current/protocol-message-formats.html, Authentication... */
+function authentication(kind: number, text = ''): Buffer {
+  const header = Buffer.alloc(9);
+  header.write('R');
+  header.writeInt32BE(8 + text.length, 1);
+  header.writeInt32BE(kind, 5);
+  return Buffer.concat([header, Buffer.from(text)]);
+}
+
+test('channel binding: a server that offers it, and then asks for the password in clear, gets none', async () => {
+  const received: Buffer[] = [];
+  const secureContext = createSecureContext({
+    cert: readFileSync(join(PEM, 'server.pem')),
+    key: readFileSync(join(PEM, 'server-key.pem')),
+  });
+  await using thief = await listen(
+    createServer(socket => {
+      socket.once('data', () => {
+        socket.write('S');
+        const secured = new TLSSocket(socket, { isServer: true, secureContext });
+        const replies = [authentication(10, 'SCRAM-SHA-256-PLUS\0\0'), authentication(3)];
+        secured
+          .on('error', () => {})
+          .on('data', (data: Buffer) => {
+            received.push(data);
+            const reply = replies.shift();
+            if (reply === undefined) secured.destroy();
+            else secured.write(reply);
+          });
+      });
+    }),
+  );
+  const at = `127.0.0.1:${thief.port}`;
+  const result = await connect({ at, sslmode: 'require', channel_binding: 'require' });
+  const sent = Buffer.concat(received).toString('latin1');
+  assert.deepEqual([sent.includes('SCRAM-SHA-256-PLUS'), sent.includes(OWNER_PASSWORD)], [true, false]);
+  assert.match(result, NOT_BOUND);
+});
 
 test('sslrootcert=system: an authority that this machine trusts, and a check of the host name', async () => {
   // On Linux a variable of OpenSSL names the root certificates. A process reads it once.
