@@ -1,12 +1,16 @@
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
+import { ID_RULE } from '../contract/errors.ts';
+import { int64FromNumberText } from '../contract/int64.ts';
 import type { Damaged } from '../store/audit/checked-revisions.ts';
+import { sealLine } from '../store/audit/seal.ts';
 import {
   type CopyCount,
-  type CopyPass,
   type CopySide,
   checkTarget,
   compareStores,
   copyMissing,
+  countLeftOut,
+  type SourcePass,
   type StoreSummary,
 } from '../store/audit/store-copy.ts';
 import { openCopyTarget, openReader } from '../store/open-store.ts';
@@ -19,6 +23,7 @@ import {
 } from '../store/plant-store.ts';
 import { stoppable } from './interruption.ts';
 import { passwordFileOption, readDatabase } from './options/database-option.ts';
+import { readTextFile } from './options/setting.ts';
 import { reportDamage } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
 import { amount, CountedProgress, formatCount, perSecond } from './output/progress-display.ts';
@@ -38,6 +43,11 @@ At the end the command compares every row of both stores. Exit code 0 means that
 the stores are equal. Damaged revisions are reported on stderr and not copied,
 and the exit code is 1.
 
+With --except, the copy has no revision of the plants in the file. The comparison
+covers all other plants. If you run the command again, give the same file: without
+it, the plants would be copied. Seals of the source do not fit such a copy, so the
+last line is the seal of the target.
+
 Example:
   $ npx plant-store copy --from sqlite:./data/plant-store.db --to postgres://plant_owner@db.example/plants`;
 
@@ -45,10 +55,15 @@ interface CopyOptions {
   from: string;
   to: string;
   databasePasswordFile?: string;
+  except?: IdLines;
 }
+
+/** The ids of a file, each with the number of its last line. */
+type IdLines = Map<bigint, number>;
 
 const PASSWORD_FILE =
   'file that contains only the PostgreSQL password, for --from and --to if the URL has no password';
+const UNKNOWN_IDS_SHOWN_MAX = 20;
 const SOURCE = '--from';
 const TARGET = '--to';
 
@@ -60,8 +75,26 @@ export function copyCommand(): Command {
     .requiredOption('--from <url>', 'source: sqlite:PATH or postgres://USER@HOST:PORT/DATABASE')
     .requiredOption('--to <url>', 'target, in the same form as --from')
     .addOption(passwordFileOption(PASSWORD_FILE))
+    .option('--except <file>', 'leave out the plants whose ids the file has, one in each line', readIdFile)
     .addHelpText('after', HELP)
     .action(copy);
+}
+
+/** Reads one id from each line. A comment begins with `#`. */
+function readIdFile(file: string): IdLines {
+  const ids: IdLines = new Map();
+  const lines = readTextFile(file, `the file of --except, ${file},`, 'ids').split('\n');
+  for (const [index, line] of lines.entries()) {
+    const digits = line.split('#', 1)[0]!.trim();
+    if (digits === '') continue;
+    // A spreadsheet may have rounded an id with an exponent to that of another plant.
+    const id = /^-?\d+$/.test(digits) ? int64FromNumberText(digits) : undefined;
+    if (id === undefined)
+      throw new InvalidArgumentError(`Line ${index + 1} must be ${ID_RULE}, in decimal digits.`);
+    ids.set(id, index + 1);
+  }
+  if (ids.size === 0) throw new InvalidArgumentError('The file has no id.');
+  return ids;
 }
 
 async function copy(options: CopyOptions): Promise<void> {
@@ -85,28 +118,56 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const source = await open(SOURCE, () => openReader(sourceAddress));
   const existing = await open(TARGET, () => openReader(targetAddress).catch(ifMissing));
   if (existing !== undefined) await checkDistinct(source, existing);
-  const writer = await open(TARGET, () => openCopyTarget(targetAddress));
-  const target = existing ?? (await open(TARGET, () => openReader(targetAddress)));
   const damaged: DamagedCounts = { [SOURCE]: 0, [TARGET]: 0 };
+  const leftOut: SourcePass['leftOut'] = new Map();
   const total = (await source.size().catch(() => undefined))?.revisions;
-  const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
-  const pass = async <T>(title: string, work: (pass: CopyPass) => Promise<T>): Promise<T> => {
+  const from = { name: SOURCE, reader: source };
+  const pass = async <T>(title: string, work: (pass: SourcePass) => Promise<T>): Promise<T> => {
     using progress = new CountedProgress(title, 'revisions', total);
     const onDamaged = (side: CopySide, each: Damaged): void => {
       damaged[side.name as keyof DamagedCounts]++;
       reportDamage(each, `${side.name}: `);
     };
-    return await work({ ...sides, stop, onRead: progress.add, onDamaged });
+    for (const id of options.except?.keys() ?? []) leftOut.set(id, 0);
+    return await work({ source: from, leftOut, stop, onRead: progress.add, onDamaged });
   };
+  if (options.except !== undefined) {
+    await pass('looking for the plants of --except', countLeftOut);
+    rejectUnknownIds(options.except, leftOut);
+  }
 
-  await pass('checking', checkTarget);
+  const writer = await open(TARGET, () => openCopyTarget(targetAddress));
+  const to = { name: TARGET, reader: existing ?? (await open(TARGET, () => openReader(targetAddress))) };
+  await pass('checking', each => checkTarget({ ...each, target: to }));
   rejectDamagedTarget(damaged);
   const startMs = performance.now();
-  const copied = await pass('copying', each => copyMissing(each, writer));
+  const copied = await pass('copying', each => copyMissing({ ...each, target: to }, writer));
   const elapsedMs = performance.now() - startMs;
   const rate = formatCount(perSecond(copied.revisions, elapsedMs));
   console.log(`copied ${counted(copied)} in ${(elapsedMs / 1000).toFixed(1)} s (${rate}/s)`);
-  report(await pass('comparing', compareStores), damaged);
+  const compared = await pass('comparing', each => compareStores({ ...each, target: to }));
+  reportLeftOut(leftOut);
+  report(compared, damaged);
+  if (leftOut.size === 0) return;
+  console.error('no seal of the source fits the target; keep this one:');
+  console.log(sealLine(compared.target));
+}
+
+/** @throws {Failure} for ids that the source lacks: one with a typing error would stay in the copy */
+function rejectUnknownIds(except: IdLines, leftOut: SourcePass['leftOut']): void {
+  const unknown = [...except].filter(([id]) => leftOut.get(id) === 0);
+  if (unknown.length === 0) return;
+  const shown = unknown.slice(0, UNKNOWN_IDS_SHOWN_MAX).map(([id, line]) => `${id} (line ${line})`);
+  if (shown.length < unknown.length) shown.push(`${formatCount(unknown.length - shown.length)} more`);
+  throw new Failure(
+    `--except: the source has no plant with the id ${shown.join(', ')}; nothing was copied; correct or remove these ids`,
+  );
+}
+
+function reportLeftOut(leftOut: SourcePass['leftOut']): void {
+  if (leftOut.size === 0) return;
+  const revisions = leftOut.values().reduce((sum, count) => sum + count, 0);
+  console.log(`left out ${amount(leftOut.size, 'plant')} with ${amount(revisions, 'revision')}`);
 }
 
 type DamagedCounts = Record<typeof SOURCE | typeof TARGET, number>;

@@ -33,6 +33,8 @@ const stranger = join(folder, 'stranger.db');
 await sqlite.sql(`sqlite:${stranger}`, 'CREATE TABLE account (id)');
 const textFile = join(folder, 'text.db');
 writeFileSync(textFile, 'id,name,tag\n'.repeat(100));
+const emptyFile = join(folder, 'empty');
+writeFileSync(emptyFile, '');
 
 const taken = await listen(createServer());
 after(() => taken[Symbol.asyncDispose]());
@@ -136,6 +138,14 @@ const MISUSES: Misuse[] = [
   [1, `show 9007199254740993 --database ${database}`, /there is no plant with the id 9007199254740993 in /],
   ...wrong('list --from', ['1.5', '9223372036854775808', ''], ID_RULE),
   ...wrong('list --limit', ['0', '-1', ''], /Give a number from 1 to 9007199254740991/),
+  ...['3\n\n1e3', '3\r\n# 5\r\n9223372036854775808', '3\n\n03', '3\n4\n5,6', '# 5\n'].map(
+    (ids, index): Misuse => {
+      writeFileSync(join(folder, `ids-${index}`), ids);
+      return [2, `copy --from a --to b --except ids-${index}`, / (Line 3 must be an|The file has no id)/];
+    },
+  ),
+  [2, 'copy --from a --to b --except none', /--except, none, cannot be read \(ENOENT\)/],
+  [2, `copy --from a --to b --except ${emptyFile}`, /--except, .*, is empty; put the ids into it$/],
 
   ...wrong(
     'verify --against',

@@ -30,7 +30,7 @@ export function countUpTo(max: number): (text: string) => number {
 }
 
 /** @param name the file in a message. @throws {Failure} with exit code 2 if unreadable or empty */
-export function readTextFile(file: string, name: string, content: 'token' | 'password'): string {
+export function readTextFile(file: string, name: string, content: 'token' | 'password' | 'ids'): string {
   let text: string;
   try {
     text = readFileSync(file, 'utf8').replace(/\r?\n$/, '');

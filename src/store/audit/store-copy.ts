@@ -6,6 +6,7 @@ import {
   type PlantReader,
   type PlantRevision,
   StoreDamaged,
+  StoreRejected,
   StoreUnavailable,
 } from '../plant-store.ts';
 import { type CheckedRevision, checkedRevisions, Damaged } from './checked-revisions.ts';
@@ -20,9 +21,11 @@ export interface CopySide {
   reader: PlantReader;
 }
 
-export interface CopyPass {
+/** One pass over the source. */
+export interface SourcePass {
   source: CopySide;
-  target: CopySide;
+  /** The plants that are not copied, and how many of their revisions the pass has read. */
+  leftOut: Map<bigint, number>;
   /** Ends the pass between two rows. */
   stop: AbortSignal;
   /** @param revisions number of revisions of the source that were read since the last call */
@@ -31,11 +34,20 @@ export interface CopyPass {
   onDamaged(side: CopySide, damaged: Damaged): void;
 }
 
+export interface CopyPass extends SourcePass {
+  target: CopySide;
+}
+
 /** Summary of the content of a store. The tokens are compared one by one. */
 export type StoreSummary = Seal & { tokens: number };
 export type CopyCount = Pick<StoreSummary, 'revisions' | 'tokens'>;
 
-/** @throws {StoreRejected} when the target contains a row that the source lacks */
+/** Reads the whole source, to count the revisions of the plants that are left out. */
+export async function countLeftOut(pass: SourcePass): Promise<void> {
+  for await (const _ of rows(pass, pass.source));
+}
+
+/** @throws {StoreRejected} when the target contains a row that the source lacks, or leaves out */
 export async function checkTarget(pass: CopyPass): Promise<void> {
   missingTokens(await tokensOf(pass.source), await tokensOf(pass.target));
   let isRead = false;
@@ -92,12 +104,13 @@ export async function compareStores(pass: CopyPass) {
 }
 
 /** @returns a function for each revision: it reports a damaged one, and digests any other */
-function reporter(pass: CopyPass, side: CopySide, digest?: SealDigest): (each: CheckedRevision) => void {
+function reporter(pass: SourcePass, side: CopySide, digest?: SealDigest): (each: CheckedRevision) => void {
   return each => (each instanceof Damaged ? pass.onDamaged(side, each) : digest?.add(each));
 }
 
+/** @throws {StoreRejected} for a plant of the target that the copy leaves out */
 async function* rows(
-  pass: CopyPass,
+  pass: SourcePass,
   side: CopySide,
   onRow?: (each: CheckedRevision) => void,
 ): AsyncIterable<CheckedRevision> {
@@ -105,8 +118,13 @@ async function* rows(
   let count = 0;
   try {
     for await (const revision of checkedRevisions(side.reader.revisions())) {
-      onRow?.(revision);
-      yield revision;
+      if (isLeftOut(pass, revision)) {
+        if (side !== pass.source) throw leftOutInTarget(revision);
+        pass.leftOut.set(revision.plant.id, pass.leftOut.get(revision.plant.id)! + 1);
+      } else {
+        onRow?.(revision);
+        yield revision;
+      }
       if (++count % ITERATION_ROWS !== 0) continue;
       onRead(ITERATION_ROWS);
       await nextIteration();
@@ -116,6 +134,17 @@ async function* rows(
     throw withName(side, error);
   }
   onRead(count % ITERATION_ROWS);
+}
+
+/** A damaged revision is never left out, but reported: its id may be wrong. */
+function isLeftOut({ leftOut }: SourcePass, revision: CheckedRevision): revision is PlantRevision {
+  return !(revision instanceof Damaged) && leftOut.has(revision.plant.id);
+}
+
+function leftOutInTarget({ plant: { id } }: PlantRevision): StoreRejected {
+  return new StoreRejected(
+    `the target has plant ${id}, which --except leaves out; no store deletes a plant, so name a new store with --to`,
+  );
 }
 
 function tokensOf(side: CopySide): Promise<StoredToken[]> {

@@ -1,17 +1,26 @@
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { StoredToken } from '../../../src/contract/stored-token.ts';
 import { type PlantRevision, StoreRejected } from '../../../src/store/plant-store.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
-import { copiedRevisions, equalDigest, fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';
+import {
+  copiedRevisions,
+  equalDigest,
+  fillStore,
+  HARD_PLANTS,
+  manyPlants,
+  rowsOf,
+} from '../../harness/copied-stores.ts';
 import { LoggingClient } from '../../harness/logging-client.ts';
 import { openCopyTarget, openReader, openServedStore } from '../../harness/open-store.ts';
 import { type HeldStatement, PLANT_INSERT, PostgresProxy } from '../../harness/postgres-proxy.ts';
 import { assertFailed, type Finished, sendPlant, startCommand } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
-import { openTokens, postgresUnderTest, sqliteUnderTest } from '../../harness/store-under-test.ts';
+import { openTokens, pathOf, postgresUnderTest, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { changeRows, insertSql, type Row, withChecksum } from '../../harness/stored-revisions.ts';
 import { testFolder } from '../../harness/test-folder.ts';
 
@@ -20,8 +29,8 @@ const [sqlite, postgres] = [sqliteUnderTest(), await postgresUnderTest()];
 
 const commands = commandProcess(folder);
 
-function copy(from: string, to: string): Promise<Finished> {
-  return commands.run({ args: ['copy', '--from', from, '--to', to] });
+function copy(from: string, to: string, ...more: string[]): Promise<Finished> {
+  return commands.run({ args: ['copy', '--from', from, '--to', to, ...more] });
 }
 
 function assertRejected(finished: Finished, says: RegExp): void {
@@ -97,6 +106,70 @@ test('rejects a target with rows that the source does not have, and does not cha
     await changeRows(postgres, target, 'DELETE FROM plant_revision WHERE id = 1');
   }
 });
+
+/** The bytes of all files of a closed SQLite store. */
+function bytesOf(database: string): Buffer {
+  const store = dirname(pathOf(database));
+  return Buffer.concat(readdirSync(store).map(name => readFileSync(join(store, name))));
+}
+
+for (const from of [sqlite, postgres])
+  test(`copy --except from ${from.name} leaves out all of these plants, and proves all others`, async () => {
+    const to = from === sqlite ? postgres : sqlite;
+    const [source, target] = [await from.newDatabase(), await to.newDatabase()];
+    const file = join(folder, `${from.name}-ids`);
+    const except = ['--except', file];
+    await fillStore(source, [...HARD_PLANTS, { id: 12n, name: 'a person' }]);
+    const before = await commands.run({ args: ['verify', '--database', source] });
+
+    writeFileSync(file, '7\n\n9007199254740994\n5 # five\n');
+    assertRejected(
+      await copy(source, target, ...except),
+      /--except: the source has no plant with the id 9007199254740994 \(line 3\), 5 \(line 4\); nothing/,
+    );
+    await assert.rejects(openReader(target), /does not exist|no plant store/);
+
+    const ids = [2n ** 53n + 1n, 7n, 12n, -(2n ** 63n)];
+    writeFileSync(file, `\ufeff# asked to\r\n\r\n${ids.join(' # why\r\n')}\r\n7`);
+    const copied = await copy(source, target, ...except);
+    equalDigest(copied);
+    assert.match(
+      copied.stdout,
+      /^left out 4 plants with 15 revisions\nsource: 7 revisions and 3 tokens, 4 plants, sha256:/m,
+    );
+    const { revisions, tokens } = await rowsOf(source);
+    const expected = revisions.filter(({ plant }) => !ids.includes(plant.id));
+    assert.deepEqual(await rowsOf(target), { revisions: expected, tokens });
+    if (to === sqlite) assert.ok(!bytesOf(target).includes('a person'));
+
+    // The seal of the source does not fit, the new one does.
+    const against = (seal: string) =>
+      commands.run({ args: ['verify', '--database', target, '--against', seal] });
+    assertFailed(
+      await against(before.stdout.trim()),
+      /the seal has 22 revisions, and the store has 7 intact/,
+    );
+    assert.match(copied.stderr, /no seal of the source fits the target; keep this one:\n$/);
+    const seal = copied.stdout.trimEnd().split('\n').at(-1)!;
+    const verified = await against(seal);
+    assert.deepEqual([verified.exitCode, verified.stdout], [0, `${seal}\n`]);
+
+    // A second copy also leaves out new revisions of these plants.
+    await from.sql(source, insertSql([7, 13, 'new', null, 5, 1], [13, 1, 'new', null, 5, 1]));
+    assert.equal(copiedRevisions(await copy(source, target, ...except)), 1);
+    const unchanged = await rowsOf(target);
+    writeFileSync(file, '7\n13');
+    assertRejected(
+      await copy(source, target, ...except),
+      /: the target has plant 13, which --except leaves out; .* name a new store with --to$/m,
+    );
+    // A damaged revision may have a wrong id.
+    writeFileSync(file, ids.join('\n'));
+    await changeRows(from, source, `UPDATE plant_revision SET name = 'wrong' WHERE id = 12`);
+    const damaged = await copy(source, target, ...except);
+    assert.equal(damaged.exitCode, 1);
+    assert.deepEqual(await rowsOf(target), unchanged);
+  });
 
 test('a wrong address is named with its flag, and never with its password', async () => {
   const [file, database] = [await sqlite.newDatabase(), await postgres.newDatabase()];
