@@ -1,9 +1,14 @@
 import { once } from 'node:events';
 import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { devNull } from 'node:os';
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { csvLine } from '../contract/csv-line.ts';
-import { checkedRevisions, Damaged, latestPlants } from '../store/audit/checked-revisions.ts';
+import {
+  type CheckedRevision,
+  checkedRevisions,
+  Damaged,
+  plantsAt,
+} from '../store/audit/checked-revisions.ts';
 import { folded } from '../store/folded-text.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantFilter, PlantRevision } from '../store/plant-store.ts';
@@ -21,23 +26,65 @@ const CHUNK_LENGTH = 64 * 1024;
 
 const HELP = `
 A damaged revision is reported on stderr and not printed, and the exit code is 1.
-If it is the latest revision of a plant, nothing is printed for this plant.
+If it may be the latest revision of a plant, nothing is printed for this plant.
 
-Example:
-  $ npx plant-store export > plants.csv`;
+With --at, only revisions that were recorded until this time count. Of each plant,
+the one with the highest number is printed, even if a clock was set back.
+
+To set plants back to their content at a time, import what --changed prints.
+
+Examples:
+  $ npx plant-store export > plants.csv
+  $ npx plant-store export --at 2026-05-01T14:30+02:00 --changed > old.csv`;
 
 export function exportCommand(): Command {
   return addDatabaseOptions(new Command('export'))
     .description('print all plants as they are when the export starts, sorted by id')
     .addOption(new Option('--format <format>', 'CSV or JSON Lines').choices(['csv', 'jsonl']).default('csv'))
     .option('--revisions', 'print every revision of each plant, with its time and the label of its token')
+    .option('--at <time>', 'print the store as it was at this time, such as 2026-05-01T14:30Z', parsePastTime)
+    .addOption(
+      new Option('--changed', 'with --at: only plants that have other content now').conflicts('revisions'),
+    )
     .addHelpText('after', HELP)
-    .action((options: PrintOptions) => printPlants(options, options.revisions ? 'revisions' : 'plants'));
+    .action(exportPlants);
+}
+
+/**
+ * Reads a time of RFC 3339, also without seconds. A time without a zone could mean UTC, the zone
+ * of this machine or that of the person. The wrong one would silently give another state.
+ *
+ * @returns milliseconds since 1970 UTC
+ */
+function parsePastTime(text: string): number {
+  const time = instantOf(text);
+  if (time === undefined)
+    throw new InvalidArgumentError(
+      'Write date, time of day and zone, such as 2026-05-01T14:30+02:00, or 2026-05-01T12:30Z for UTC.',
+    );
+  if (time > Date.now()) throw new InvalidArgumentError('This time is in the future.');
+  return time;
+}
+
+function instantOf(text: string): number | undefined {
+  try {
+    return Temporal.Instant.from(text).epochMilliseconds;
+  } catch {
+    return undefined;
+  }
+}
+
+async function exportPlants(options: PrintOptions): Promise<void> {
+  if (options.changed && options.at === undefined) throw new Failure('--changed needs a time: give --at', 2);
+  await printPlants(options, options.revisions ? 'revisions' : 'plants');
 }
 
 interface PrintOptions extends DatabaseOptions, PlantFilter {
   format: keyof typeof LINES;
   revisions?: true;
+  /** Milliseconds since 1970 UTC. */
+  at?: number;
+  changed?: true;
   limit?: number;
 }
 
@@ -60,8 +107,11 @@ export async function printPlants(
   const all = checkedRevisions(
     isList ? reader.revisionsInSlices(options.from) : reader.revisions(options.from),
   );
+  let newer = 0;
+  const revisions =
+    what === 'revisions' ? revisionsUntil(all, options.at) : plantsUntil(all, options, () => newer++);
   try {
-    for await (const revision of what === 'revisions' ? all : latestPlants(all)) {
+    for await (const revision of revisions) {
       if (revision instanceof Damaged) {
         reportDamage(revision);
         continue;
@@ -79,7 +129,47 @@ export async function printPlants(
     // If a page is damaged, the rows before it are intact.
     await print(chunk);
   }
-  console.error(`${amount(count, what === 'revisions' ? 'revision' : 'plant')} printed`);
+  const noun = what === 'revisions' ? 'revision' : options.changed ? 'changed plant' : 'plant';
+  const omitted = isRecord || options.at === undefined ? '' : `; ${amount(newer, 'newer plant')} not printed`;
+  console.error(`${amount(count, noun)} printed${omitted}`);
+}
+
+async function* revisionsUntil(
+  revisions: AsyncIterable<CheckedRevision>,
+  time = Number.POSITIVE_INFINITY,
+): AsyncIterable<CheckedRevision> {
+  for await (const each of revisions) if (each instanceof Damaged || each.recordedAt <= time) yield each;
+}
+
+/** Reads what each plant was at a time, by default now. */
+async function* plantsUntil(
+  revisions: AsyncIterable<CheckedRevision>,
+  { at = Number.POSITIVE_INFINITY, changed }: PrintOptions,
+  onNewer: () => void,
+): AsyncIterable<CheckedRevision> {
+  for await (const each of plantsAt(revisions, at)) {
+    if (each instanceof Damaged) {
+      yield each;
+      continue;
+    }
+    const { atTime, latest, isClockSetBack } = each;
+    if (atTime === undefined) {
+      onNewer();
+      continue;
+    }
+    if (isClockSetBack) reportClock(atTime);
+    if (!changed || !isSameContent(atTime, latest)) yield atTime;
+  }
+}
+
+function isSameContent(one: PlantRevision, two: PlantRevision): boolean {
+  return one.plant.name === two.plant.name && one.plant.tag === two.plant.tag;
+}
+
+function reportClock({ plant: { id }, revision }: PlantRevision): void {
+  console.error(
+    `WARNING: a clock was set back, so the times of plant ${id} are not in the order of its revisions; its content is taken from revision ${revision}; compare npx plant-store show ${id}`,
+  );
 }
 
 /** The database would leave out a plant with a damaged tag without a message. */

@@ -138,6 +138,18 @@ const MISUSES: Misuse[] = [
   [1, `show 9007199254740993 --database ${database}`, /there is no plant with the id 9007199254740993 in /],
   ...wrong('list --from', ['1.5', '9223372036854775808', ''], ID_RULE),
   ...wrong('list --limit', ['0', '-1', ''], /Give a number from 1 to 9007199254740991/),
+  ...wrong(
+    'export --at',
+    ['2026-05-01', '2026-05-01T00:00', '2026-02-30T00:00Z', '1777593600000', 'yesterday', ''],
+    /'--at <time>' argument .* is invalid\. Write date, time of day and zone, such as /,
+  ),
+  ...wrong('export --at', ['2126-05-01T00:00Z'], /This time is in the future\.$/),
+  [2, 'export --changed', /--changed needs a time: give --at$/],
+  [
+    2,
+    'export --at 2026-05-01T00:00Z --changed --revisions',
+    /'--changed' cannot be used with .*'--revisions'/,
+  ],
   ...['3\n\n1e3', '3\r\n# 5\r\n9223372036854775808', '3\n\n03', '3\n4\n5,6', '# 5\n'].map(
     (ids, index): Misuse => {
       writeFileSync(join(folder, `ids-${index}`), ids);

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { suite, test } from 'node:test';
 import { ID_MAX, ID_MIN } from '../../src/contract/limits.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
-import { checkedRevisions, latestPlants } from '../../src/store/audit/checked-revisions.ts';
+import { checkedRevisions, type PlantAt, plantsAt } from '../../src/store/audit/checked-revisions.ts';
 import { BATCH_PLANTS_MAX } from '../../src/store/batch-size.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { openReader } from '../harness/open-store.ts';
@@ -37,7 +37,8 @@ const IDS = [
 
 async function latestRevisions(database: string): Promise<PlantRevision[]> {
   await using reader = await openReader(database);
-  return (await Array.fromAsync(latestPlants(checkedRevisions(reader.revisions())))) as PlantRevision[];
+  const plants = await Array.fromAsync(plantsAt(checkedRevisions(reader.revisions()), Infinity));
+  return plants.map(each => (each as PlantAt).latest);
 }
 
 function plantsOf(revisions: PlantRevision[]): NewPlant[] {

@@ -54,22 +54,44 @@ export async function* revisionsOfPlant(
   }
 }
 
+/** A plant as it was at a time, and as it is when it is read. */
+export interface PlantAt {
+  /** The revision with the highest number of those recorded until then; undefined if it is newer. */
+  atTime: PlantRevision | undefined;
+  latest: PlantRevision;
+  /** `atTime` has an earlier time than a revision before it, which was recorded after that time. */
+  isClockSetBack: boolean;
+}
+
 /**
- * Reads the latest revision of each plant, and each damaged revision. If a plant may have a damaged
- * latest revision, it has none here: an older revision is not its content.
+ * Reads each plant, and each damaged revision. If a damaged revision may be its content now or
+ * at the time, a plant is left out: an older revision is not its content.
+ *
+ * @param time in milliseconds since 1970 UTC; Infinity: the plants as they are now
  */
-export async function* latestPlants(
+export async function* plantsAt(
   revisions: AsyncIterable<CheckedRevision>,
-): AsyncIterable<CheckedRevision> {
-  let latest: PlantRevision | undefined;
+  time: number,
+): AsyncIterable<PlantAt | Damaged> {
+  let plant: PlantAt | undefined;
   for await (const checked of revisions) {
-    if (latest !== undefined && !mayBeOfSamePlant(latest, checked)) yield latest;
+    if (plant !== undefined && !mayBeOfSamePlant(plant.latest, checked)) {
+      yield plant;
+      plant = undefined;
+    }
     if (checked instanceof Damaged) {
-      latest = undefined;
+      plant = undefined;
       yield checked;
-    } else latest = checked;
+    } else if (checked.recordedAt <= time) {
+      const isClockSetBack = plant !== undefined && (plant.isClockSetBack || plant.latest.recordedAt > time);
+      plant = { atTime: checked, latest: checked, isClockSetBack };
+    } else if (plant !== undefined) {
+      plant.latest = checked;
+    } else if (checked.revision === 1) {
+      plant = { atTime: undefined, latest: checked, isClockSetBack: false };
+    }
   }
-  if (latest !== undefined) yield latest;
+  if (plant !== undefined) yield plant;
 }
 
 /**
