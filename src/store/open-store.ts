@@ -51,10 +51,10 @@ export async function openServedStore(
   }
   // The lock comes first: a second service must not update the schema while the first one runs.
   await using parts = new AsyncDisposableStack();
-  parts.use(await takeServeLock(database.path));
+  const { file: lockFile } = parts.use(takeServeLock(database.path));
   const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
   // SQLite puts the write-ahead log beside the file itself, not beside a symbolic link to it.
-  const engine = await SqliteEngine.open({ path: realpathSync(database.path), repeatedIdRule });
+  const engine = await SqliteEngine.open({ path: realpathSync(database.path), repeatedIdRule, lockFile });
   parts.defer(() => engine.close());
   const opened = parts.move();
   return Object.assign(engine, { [Symbol.asyncDispose]: () => opened.disposeAsync() });
@@ -75,7 +75,7 @@ export async function openCommandStore(database: DatabaseAddress): Promise<Stora
     if (!(error instanceof StoreMissing)) throw error;
   }
   const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
-  return SqliteEngine.open({ path, repeatedIdRule: 'revise' });
+  return SqliteEngine.open({ path, repeatedIdRule: 'revise', lockFile: undefined });
 }
 
 /** Changes a store that must exist: a mistyped path, or one moved away, must not create another. */
@@ -117,5 +117,5 @@ export async function openCopyTarget(database: DatabaseAddress): Promise<CopyTar
 /** Checks that no service uses the target of a copy. Creates nothing. @throws {StoreRejected} */
 export async function checkNotServed(database: DatabaseAddress): Promise<void> {
   if (database.engine !== 'sqlite' || !wasServed(database.path)) return;
-  (await takeServeLock(database.path))[Symbol.dispose]();
+  takeServeLock(database.path)[Symbol.dispose]();
 }

@@ -23,6 +23,7 @@ const PAGE_CACHE_KIB = 8 * 1024;
 /** Marks an SQLite database as a plant store: the four bytes "PLST". */
 export const APPLICATION_ID = 0x504c5354;
 /** https://sqlite.org/rescode.html */
+const SQLITE_BUSY = 5;
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 /** The number of FULL in https://sqlite.org/pragma.html#pragma_synchronous */
@@ -210,6 +211,12 @@ function makeFolder(path: string): void {
   flush(dirname(folder));
 }
 
+/** Device and inode, which identify a file independently of its name; undefined if there is none. */
+export function identityOf(path: string): string | undefined {
+  const stats = fs.statSync(path, { throwIfNoEntry: false, bigint: true });
+  return stats && `${stats.dev}:${stats.ino}`;
+}
+
 /** Flushes a file, or the entries of a folder, to the disk. */
 export function flush(path: string): void {
   const descriptor = fs.openSync(path, 'r');
@@ -271,7 +278,16 @@ export function orUnavailable<T>(work: () => T): T {
   }
 }
 
-/** The low byte is the primary result code, https://sqlite.org/rescode.html */
+/** Whether SQLite met the lock of another connection. */
+export function isBusy(error: unknown): boolean {
+  return primaryCode((error as { errcode?: number }).errcode) === SQLITE_BUSY;
+}
+
 function isDamage(errcode = 0): boolean {
-  return [SQLITE_CORRUPT, SQLITE_NOTADB].includes(errcode & 0xff);
+  return [SQLITE_CORRUPT, SQLITE_NOTADB].includes(primaryCode(errcode));
+}
+
+/** The low byte is the primary result code, https://sqlite.org/rescode.html */
+function primaryCode(errcode = 0): number {
+  return errcode & 0xff;
 }

@@ -1,72 +1,131 @@
-import { once } from 'node:events';
-import { existsSync, realpathSync, statSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { chownSync, existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../plant-store.ts';
-import { explainFailure, makeFile, prepareFile } from './database.ts';
+import { explainFailure, identityOf, isBusy, makeFile, prepareFile } from './database.ts';
 
-/** https://sqlite.org/rescode.html#busy */
-const SQLITE_BUSY = 5;
+/** How long a reader that opens the store at this moment may take to create its write-ahead log. */
+const READER_OPENS_MS = 100;
+
+/** The file that is locked, and its device and inode. */
+export interface LockFile {
+  path: string;
+  identity: string | undefined;
+}
+
+export interface ServeLock extends Disposable {
+  file: LockFile;
+}
 
 /**
  * Locks a store, so that only one service at a time uses it. Two would each take the other's
  * commits for their own.
  *
- * One lock is for the path: an exclusive transaction on a separate file beside the database. So
- * readers and the command line can still open the database. On Linux, another lock is for the
- * inode: it also holds after the file is renamed. The system releases both when the process ends.
+ * The lock is an exclusive transaction on a separate file beside the database, so readers and the
+ * command line can still open the database. Only who may write to the folder can take it. Its name
+ * comes from the real path of the database, so a link leads to the same lock. POSIX locks belong to
+ * the inode, so they also hold between mounts and containers on one machine. The system releases
+ * them when the process ends, whatever ends it (https://sqlite.org/lockingv3.html).
  * @throws {StoreRejected}
  */
-export async function takeServeLock(path: string): Promise<Disposable> {
-  using locks = new DisposableStack();
-  locks.use(explainFailure(path, () => lockPath(path)));
-  locks.defer(await lockFile(path));
-  return locks.move();
-}
-
-function lockPath(path: string): Disposable {
-  // The file must exist before its real path can be resolved through symbolic links.
-  prepareFile(path);
-  const lockFilePath = `${realpathSync(path)}-serve-lock`;
-  // Only the owner may read it: a reader could take a shared lock and block the service.
-  makeFile(lockFilePath);
-  const lock = new DatabaseSync(lockFilePath, { timeout: 0 });
-  try {
-    lock.exec('BEGIN EXCLUSIVE');
-  } catch (error) {
-    lock.close();
-    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
-    throw isServed(path, error);
-  }
-  return lock;
+export function takeServeLock(path: string): ServeLock {
+  return explainFailure(path, () => {
+    // The file must exist before its real path can be resolved through symbolic links.
+    prepareFile(path);
+    const real = realpathSync(path);
+    using parts = new DisposableStack();
+    const { file } = parts.use(takeLockFile(real));
+    rejectOtherName(real);
+    const taken = parts.move();
+    return { file, [Symbol.dispose]: () => taken.dispose() };
+  });
 }
 
 /**
- * Takes a name in the abstract socket namespace for the device and inode of the file
- * (https://man7.org/linux/man-pages/man7/unix.7.html). Containers with their own network do not
- * share these names, but `rejectSecondNames` rejects a file that is mounted into a container.
+ * Takes the lock, also again after somebody has deleted its file.
+ * @param path the real path of the database @throws {StoreRejected}
  */
-async function lockFile(path: string): Promise<() => void> {
-  if (process.platform !== 'linux') return () => {};
-  const { dev, ino } = statSync(path, { bigint: true });
-  const lock = createServer(socket => socket.destroy()).unref();
+export function takeLockFile(path: string): ServeLock {
+  const file = lockFileOf(path);
   try {
-    lock.listen(`\0plant-store:${dev}:${ino}`);
-    await once(lock, 'listening');
+    makeLockFile(file, path);
+    using parts = new DisposableStack();
+    const lock = parts.use(new DatabaseSync(file, { timeout: 0 }));
+    lock.exec('BEGIN EXCLUSIVE');
+    const taken = parts.move();
+    return { file: { path: file, identity: identityOf(file) }, [Symbol.dispose]: () => taken.dispose() };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') throw isServed(path, error);
-    // Some sandboxes do not allow such sockets. The lock of the path remains.
-    return () => {};
+    if (isBusy(error)) throw isServed(path, file, error);
+    const { message } = error as Error;
+    throw new StoreRejected(
+      `the lock file ${file} cannot be used (${message}); make the user of the service its owner, or delete it while no service runs`,
+      { cause: error },
+    );
   }
-  return () => lock.close();
 }
 
-function isServed(path: string, cause: unknown): StoreRejected {
+function lockFileOf(path: string): string {
+  return `${path}-serve-lock`;
+}
+
+function makeLockFile(file: string, path: string): void {
+  const isNew = !existsSync(file);
+  // Only the owner may read it: a reader could take a shared lock and block the service.
+  makeFile(file);
+  if (!isNew || process.geteuid?.() !== 0) return;
+  // As SQLite does with its own files. A command that root runs once must not block the service.
+  const { uid, gid } = statSync(path);
+  chownSync(file, uid, gid);
+}
+
+/**
+ * Rejects a database file that a service opened under an earlier name. That service uses the
+ * write-ahead log of the earlier name, and two logs corrupt a file
+ * (https://sqlite.org/howtocorrupt.html, section 2.5).
+ *
+ * Each connection has a shared lock on the file itself. One that knows the file by this name also
+ * has a log here. So without a log, an exclusive lock is possible unless there is another name. For
+ * the first read in this locking mode, SQLite takes it (https://sqlite.org/wal.html#noshm).
+ */
+function rejectOtherName(path: string): void {
+  const isOpenedHere = () => existsSync(`${path}-wal`) || existsSync(`${path}-shm`);
+  if (isOpenedHere()) return;
+  using database = new DatabaseSync(path, { timeout: READER_OPENS_MS });
+  try {
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA user_version');
+  } catch (error) {
+    // The engine meets any other failure, too, and has the better message.
+    if (isBusy(error) && !isOpenedHere()) throw isServed(path, path, error);
+  }
+}
+
+function isServed(path: string, lockedFile: string, cause: unknown): StoreRejected {
   const advice = 'stop it first, or name another file with --database';
-  return new StoreRejected(`another plant-store service is running on ${path}; ${advice}`, { cause });
+  const message = `another plant-store service is running on ${path}${lockHolder(lockedFile)}; ${advice}`;
+  return new StoreRejected(message, { cause });
+}
+
+/**
+ * Names the process that locks a file, if Linux shows it. It does not show processes of other
+ * containers (https://man7.org/linux/man-pages/man5/proc_locks.5.html).
+ */
+function lockHolder(file: string): string {
+  try {
+    const { dev, ino } = statSync(file, { bigint: true });
+    // The encoding of makedev(3), which also has bits above the 16 of most devices.
+    const [major, minor] = [(dev >> 8n) & 0xfffn, (dev & 0xffn) | ((dev >> 12n) & 0xfff00n)];
+    const device = [major, minor].map(each => each.toString(16).padStart(2, '0')).join(':');
+    const locks = readFileSync('/proc/locks', 'latin1').matchAll(/ (\d+) (\S+:\d+) \d+ \d+$/gm);
+    const holder = locks.find(
+      ([, pid, locked]) => locked === `${device}:${ino}` && Number(pid) !== process.pid,
+    );
+    return holder === undefined ? '' : ` (process ${holder[1]})`;
+  } catch {
+    // Another system, or Node's permission model.
+    return '';
+  }
 }
 
 /** Whether a service has ever used the store at this path. */
 export function wasServed(path: string): boolean {
-  return existsSync(path) && existsSync(`${realpathSync(path)}-serve-lock`);
+  return existsSync(path) && existsSync(lockFileOf(realpathSync(path)));
 }

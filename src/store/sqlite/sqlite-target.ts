@@ -7,7 +7,7 @@ import { takeServeLock } from './serve-lock.ts';
 /** Opens the target of a copy and locks it for services. Writes block this thread. */
 export async function openSqliteTarget(path: string): Promise<CopyTarget> {
   using parts = new DisposableStack();
-  parts.use(await takeServeLock(path));
+  parts.use(takeServeLock(path));
   const database = parts.use(openForWriting(path));
   const insert = database.prepare(
     'INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',

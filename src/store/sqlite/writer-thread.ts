@@ -1,14 +1,15 @@
-import { closeSync, openSync, readlinkSync, statSync } from 'node:fs';
+import { closeSync, openSync, readlinkSync } from 'node:fs';
 import { threadId } from 'node:worker_threads';
 import { TOKEN_GROUP_SIZE } from '../../contract/limits.ts';
 import type { RepeatedIdRule, SchemaSteps } from '../plant-store.ts';
 import type { Row } from '../revision-rows.ts';
 import { replyToCalls, threadData } from './called-thread.ts';
-import { APPLICATION_ID, openForWriting, StoreFileReplaced } from './database.ts';
+import { APPLICATION_ID, identityOf, openForWriting, StoreFileReplaced } from './database.ts';
 import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './limits.ts';
 import { type Batch, unpackWrites } from './packed-batch.ts';
 import { type PlantTable, plantTable } from './plant-table.ts';
 import { queryRows } from './queries.ts';
+import { type LockFile, type ServeLock, takeLockFile } from './serve-lock.ts';
 import { rewriteWal } from './wal-flush.ts';
 
 /** Size of a test commit: that of a full batch. A disk too full for it may have room for less. */
@@ -18,6 +19,8 @@ export interface SqliteSettings {
   /** Path of the database file. */
   path: string;
   repeatedIdRule: RepeatedIdRule;
+  /** The locked file of a service; undefined: a command, which needs no lock. */
+  lockFile: LockFile | undefined;
 }
 
 /** An operation of the writer, and its arguments. */
@@ -35,12 +38,6 @@ interface OpenStore {
 function fileReplaced(path: string): StoreFileReplaced {
   const advice = 'restore the file, or stop the service and start it again';
   return new StoreFileReplaced(`${path} or its write-ahead log was deleted, moved or replaced; ${advice}`);
-}
-
-/** Device and inode, which identify a file independently of its name. */
-function identityOf(path: string): string | undefined {
-  const stats = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stats && `${stats.dev}:${stats.ino}`;
 }
 
 /**
@@ -83,6 +80,9 @@ export class StoreWriter {
   /** Identity of the database file that was opened first. No other file may replace it. */
   #file: string | undefined;
   #isFileReplaced = false;
+  #lockFile = this.#settings.lockFile;
+  /** The lock that replaced that of the service. Without this reference it would be collected. */
+  #newLock: ServeLock | undefined;
   /** Number of connections that were opened. */
   #connections = 0;
 
@@ -189,8 +189,8 @@ export class StoreWriter {
   }
 
   /**
-   * Checks that both files are still at their paths. A file that was deleted, moved or replaced can
-   * still be written and flushed, but that data is lost when the process ends.
+   * Checks that the files are still at their paths. A database or log that was deleted, moved or
+   * replaced can still be written and flushed, but that data is lost when the process ends.
    */
   #checkFiles(open: OpenStore): void {
     const { path } = this.#settings;
@@ -200,6 +200,15 @@ export class StoreWriter {
       throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? fileReplaced(path) : error;
     }
     if (!open.wal.isInPlace() || identityOf(path) !== this.#file) throw fileReplaced(path);
+    if (this.#lockFile !== undefined && this.#lockFile.identity !== identityOf(this.#lockFile.path))
+      this.#lockAgain();
+  }
+
+  /** Somebody deleted the lock file. Another service may have taken a new one. */
+  #lockAgain(): void {
+    this.#newLock?.[Symbol.dispose]();
+    this.#newLock = takeLockFile(this.#settings.path);
+    this.#lockFile = this.#newLock.file;
   }
 }
 

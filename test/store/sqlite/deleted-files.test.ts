@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { test } from 'node:test';
 import { StoreUnavailable } from '../../../src/store/plant-store.ts';
 import type { LoggedRequest } from '../../harness/client-log.ts';
@@ -48,9 +48,6 @@ const SABOTAGES: [what: string, begin: (path: string) => void, end?: (path: stri
   [
     'is deleted, and the service does not create it again',
     path => {
-      // Keeps the inode until this process ends. The lock of the service names it, and the store of
-      // another test would be rejected if it got it.
-      openSync(path, 'r');
       for (const suffix of ['', '-wal', '-shm']) rmSync(`${path}${suffix}`);
     },
   ],
