@@ -29,7 +29,7 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
     checked(0);
     const copy = await checkCopy(to);
     // The store is under load. Equal counts and right checksums show that the copy has everything.
-    await using reader = openSqliteReader(to, true);
+    await using reader = openSqliteReader(to);
     // The store can still get revisions of the newest time, or before one that is ahead of the
     // clock. The seal lists these of the copy.
     const until = (await reader.newestTime(begunAt)) - 1;

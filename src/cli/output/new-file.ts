@@ -33,7 +33,7 @@ export async function makeNewFile<T>(file: string, write: (partial: string) => T
     if (code === 'EEXIST') rejectExisting(file);
     throw syscall === undefined ? error : notWritten(file, code);
   } finally {
-    for (const suffix of ['', '-journal']) rmSync(`${partial}${suffix}`, { force: true });
+    for (const suffix of ['', '-journal', '-wal']) rmSync(`${partial}${suffix}`, { force: true });
   }
 }
 

@@ -1,5 +1,5 @@
 import * as fs from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import {
@@ -24,7 +24,9 @@ const PAGE_CACHE_KIB = 8 * 1024;
 export const APPLICATION_ID = 0x504c5354;
 /** https://sqlite.org/rescode.html */
 const SQLITE_BUSY = 5;
+const SQLITE_READONLY = 8;
 const SQLITE_CORRUPT = 11;
+const SQLITE_CANTOPEN = 14;
 const SQLITE_NOTADB = 26;
 /** The number of FULL in https://sqlite.org/pragma.html#pragma_synchronous */
 const SYNCHRONOUS_FULL = 2;
@@ -56,28 +58,81 @@ export function openForWriting(path: string): DatabaseSync & { schemaSteps: Sche
   });
 }
 
+/** A connection that only reads. */
+export type ReadingDatabase = DatabaseSync & {
+  /** Follows each read, also one that failed. @throws {StoreUnavailable} if the read may be wrong */
+  rejectChange(): void;
+};
+
 /**
  * Opens an existing store for reading. A service may write to it at the same time.
  *
- * @param isImmutable when no program writes to the file, SQLite needs no lock and no other files
  * @throws {StoreMissing} @throws {StoreRejected}
  */
-export function openForReading(path: string, isImmutable = false): DatabaseSync {
+export function openForReading(path: string): ReadingDatabase {
   return explainFailure(path, () => {
     if (!fs.existsSync(path)) throw noStore(`at ${path}`);
-    rejectSecondNames(path);
-    const url = pathToFileURL(path);
-    // https://sqlite.org/c3ref/open.html, "immutable"
-    if (isImmutable) url.searchParams.set('immutable', '1');
-    using opened = new DisposableStack();
-    const database = opened.use(new DatabaseSync(url, { readOnly: true, timeout: LOCK_TIMEOUT_MS }));
-    const version = schemaVersion(database, path);
-    // The process that created the file was killed before it wrote the schema.
-    if (version === 0) throw noStore(`at ${path}`);
-    if (version < NEWEST_STEP) throw otherStep(path, version, NEWEST_STEP);
-    opened.move();
-    return database;
+    rejectOtherFile(path);
+    try {
+      return Object.assign(openReadOnly(path), { rejectChange: () => {} });
+    } catch (error) {
+      const code = primaryCode((error as { errcode?: number }).errcode);
+      if (![SQLITE_CANTOPEN, SQLITE_READONLY].includes(code)) throw error;
+      return openUnwritable(path, error);
+    }
   });
+}
+
+/**
+ * Opens a store in a folder that cannot be written. In WAL mode SQLite makes two files for a read,
+ * unless the file is immutable (https://sqlite.org/c3ref/open.html). Then SQLite ignores the
+ * write-ahead log, and a service that starts meanwhile. So both are noticed here.
+ */
+function openUnwritable(path: string, cause: unknown): ReadingDatabase {
+  const file = fs.realpathSync(path);
+  const sizeOf = (suffix: string) => fs.statSync(`${file}${suffix}`, { throwIfNoEntry: false })?.size;
+  const notRead = ['-wal', '-journal'].find(suffix => sizeOf(suffix));
+  if (notRead !== undefined)
+    throw new StoreRejected(
+      `${path} cannot be read here: ${file}${notRead} belongs to it, and this user may not write beside it; ` +
+        'copy both files into a folder that you may write to, and read the copy',
+      { cause },
+    );
+  const isUsed = () => sizeOf('-shm') !== undefined || Boolean(sizeOf('-wal'));
+  if (isUsed() || mayWrite(dirname(file))) throw cause;
+  const stateOf = () => {
+    const { ino, size, mtimeNs } = fs.statSync(file, { bigint: true });
+    return `${ino} ${size} ${mtimeNs}`;
+  };
+  const before = stateOf();
+  return Object.assign(openReadOnly(path, { immutable: '1' }), {
+    rejectChange: () => {
+      if (isUsed() || stateOf() !== before)
+        throw new StoreUnavailable(`${path} was changed while it was read`);
+    },
+  });
+}
+
+function mayWrite(folder: string): boolean {
+  try {
+    fs.accessSync(folder, fs.constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function openReadOnly(path: string, parameters?: Record<string, string>): DatabaseSync {
+  const url = pathToFileURL(path);
+  url.search = new URLSearchParams(parameters).toString();
+  using opened = new DisposableStack();
+  const database = opened.use(new DatabaseSync(url, { readOnly: true, timeout: LOCK_TIMEOUT_MS }));
+  const version = schemaVersion(database, path);
+  // The process that created the file was killed before it wrote the schema.
+  if (version === 0) throw noStore(`at ${path}`);
+  if (version < NEWEST_STEP) throw otherStep(path, version, NEWEST_STEP);
+  opened.move();
+  return database;
 }
 
 /** Reads both settings back: SQLite reports no error when it does not apply a setting. */
@@ -160,19 +215,22 @@ function schemaVersion(database: DatabaseSync, path: string): number {
 /** Creates the file of a store if needed. @throws {StoreRejected} when it may have a second name */
 export function prepareFile(path: string): void {
   makeFolder(path);
-  rejectSecondNames(path);
+  rejectOtherFile(path);
   makeFile(path);
 }
 
 /**
- * Rejects a database file that may have a second name. SQLite derives the name of the write-ahead
- * log from the name of the file. A file with two names has two logs, which corrupts it
- * (https://sqlite.org/howtocorrupt.html, section 2.5). @throws {StoreRejected}
+ * Rejects what is no file, and a database file that may have a second name. SQLite derives the name
+ * of the write-ahead log from the name of the file. A file with two names has two logs, which
+ * corrupts it (https://sqlite.org/howtocorrupt.html, section 2.5). @throws {StoreRejected}
  */
-export function rejectSecondNames(path: string): void {
+export function rejectOtherFile(path: string): void {
   const stats = fs.statSync(path, { throwIfNoEntry: false });
-  // SQLite rejects a folder later with a better message.
-  if (!stats?.isFile()) return;
+  if (stats === undefined) return;
+  if (!stats.isFile()) {
+    const what = stats.isDirectory() ? 'a folder' : 'not a file';
+    throw new StoreRejected(`${path} is ${what}; name a file, such as ${join(path, 'plant-store.db')}`);
+  }
   if (stats.nlink > 1) {
     throw new StoreRejected(
       `${path} is one of ${stats.nlink} names (hard links) of the same file; keep only one of them`,
@@ -252,7 +310,9 @@ export function explainFailure<T>(path: string, open: () => T): T {
         ? 'it is not an SQLite database, or its first bytes are damaged; name another file with --database'
         : isDamage(errcode)
           ? 'the file is damaged; restore a backup'
-          : 'check that the folder exists, and that this user may write to it and to the file';
+          : isBusy(error)
+            ? 'another program uses it; try again when that program has ended'
+            : 'check that the folder exists, and that this user may write to it and to the file';
     throw new StoreRejected(`the store at ${path} cannot be opened (${message}); ${advice}`, {
       cause: error,
     });

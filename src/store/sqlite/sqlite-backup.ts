@@ -1,4 +1,4 @@
-import { type BackupProgressInfo, backup, type DatabaseSync } from 'node:sqlite';
+import { type BackupProgressInfo, backup, DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreRejected } from '../plant-store.ts';
 import { countRows, type Query } from '../revision-rows.ts';
@@ -36,7 +36,18 @@ export async function copySnapshot(
   // The first read takes the snapshot, not BEGIN: https://sqlite.org/lang_transaction.html
   const counts = await countsIn(database);
   await backup(database, pathToFileURL(to), { rate: BACKUP_STEP_PAGES, progress: onStep });
+  database.rejectChange();
+  leaveWalMode(to);
   return counts;
+}
+
+/** Without WAL mode, every SQLite reads the copy also where it may not write. */
+function leaveWalMode(path: string): void {
+  using copy = new DatabaseSync(path);
+  // In this locking mode there is no `-shm` file: https://sqlite.org/wal.html#noshm
+  copy.exec('PRAGMA locking_mode = EXCLUSIVE');
+  const journalMode = copy.prepare('PRAGMA journal_mode = DELETE').get()?.journal_mode;
+  if (journalMode !== 'delete') throw new StoreRejected(`the copy has the journal mode ${journalMode}`);
 }
 
 /** Its source probably has the same faults. */
@@ -44,7 +55,7 @@ export class CopyDamaged extends StoreRejected {}
 
 /** Checks every page of a copy that no program has open. @throws {CopyDamaged} {StoreRejected} */
 export async function checkCopy(path: string): Promise<StoreCounts> {
-  using database = openForReading(path, true);
+  using database = openForReading(path);
   const [fault] = structureFaults(database);
   if (fault !== undefined) {
     throw new CopyDamaged(

@@ -4,25 +4,36 @@ import { lastRuns } from '../operator-tables.ts';
 import { type PlantReader, type PlantRevision, StoreDamaged } from '../plant-store.ts';
 import { countRows, newestTime, type Query } from '../revision-rows.ts';
 import { allTokens } from '../token-rows.ts';
-import { openForReading, orUnavailable, schemaFaults, unavailable } from './database.ts';
+import {
+  openForReading,
+  orUnavailable,
+  type ReadingDatabase,
+  schemaFaults,
+  unavailable,
+} from './database.ts';
 import { queryRows, revisionsIn, revisionsInSlices } from './queries.ts';
 
 export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
 
-export function openSqliteReader(path: string, isImmutable = false): PlantReader {
-  const database = openForReading(path, isImmutable);
-  const query: Query = async (text, values) => orUnavailable(() => queryRows(database, text, values));
+export function openSqliteReader(path: string): PlantReader {
+  const database = openForReading(path);
+  const read = <T>(work: () => T): T =>
+    orUnavailable(() => {
+      try {
+        return work();
+      } finally {
+        database.rejectChange();
+      }
+    });
+  const query: Query = async (text, values) => read(() => queryRows(database, text, values));
   return {
-    revisions: from => readEach(revisionsIn(database, from)),
-    revisionsInSlices: from => readEach(revisionsInSlices(database, from)),
+    revisions: from => readEach(database, revisionsIn(database, from)),
+    revisionsInSlices: from => readEach(database, revisionsInSlices(database, from)),
     size: async () => ({ ...(await countRows(query)), bytes: Number((await query(BYTES, []))[0]![0]) }),
     tokens: () => allTokens(query),
     lastRuns: () => lastRuns(query),
     newestTime: until => newestTime(query, until),
-    structureFaults: async () => [
-      ...orUnavailable(() => schemaFaults(database)),
-      ...structureFaults(database),
-    ],
+    structureFaults: async () => read(() => [...schemaFaults(database), ...structureFaults(database)]),
     identity: async () => {
       const { dev, ino } = statSync(path, { bigint: true });
       return `file ${dev}:${ino}`;
@@ -47,10 +58,15 @@ export function structureFaults(database: DatabaseSync): string[] {
   return faults.filter(fault => fault !== 'ok' && fault !== '*** in database main ***');
 }
 
-async function* readEach(revisions: Iterable<PlantRevision>): AsyncIterable<PlantRevision> {
+async function* readEach(
+  database: ReadingDatabase,
+  revisions: Iterable<PlantRevision>,
+): AsyncIterable<PlantRevision> {
   try {
     for (const revision of revisions) yield revision;
   } catch (error) {
     throw unavailable(error);
+  } finally {
+    database.rejectChange();
   }
 }

@@ -9,7 +9,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import type { StorageEngine } from '../../../src/store/open-store.ts';
@@ -222,23 +222,36 @@ test('a file that is mounted by itself is rejected, also by commands that only r
   }
 });
 
-test('a store on a read-only mount can be read while it is served, or the message says what is missing', async () => {
+test('on a read-only mount a store in use, a stopped one and a backup can be read, and no log is left out', async () => {
   const inNamespace = mountNamespace('a read-only mount');
   if (inNamespace === undefined) return;
   const { database, path } = await newStore();
-  const exported = () =>
-    runProgram(['export', '--database', database], {
+  const file = (name: string): string => join(dirname(path), name);
+  const run = (command: string, name: string) =>
+    runProgram([command, '--database', `sqlite:${file(name)}`], {
       prefix: [...inNamespace, 'sh', '-c', READ_ONLY],
       env: { FOLDER: dirname(path) },
     });
   {
     await using engine = await openStore(database);
     await commit(engine, { id: 1n, name: 'in the write-ahead log' });
-    assert.match((await exported()).stdout, /^1,in the write-/m);
+    // A store that was copied together with its log, as by a snapshot that leaves out `-shm`.
+    for (const suffix of ['', '-wal']) copyFileSync(path + suffix, file(`copied.db${suffix}`));
+    assert.match((await run('export', 'plants.db')).stdout, /^1,in the write-/m);
+  }
+  assert.equal((await runProgram(['backup', file('backup.db'), '--database', database])).exitCode, 0);
+  // https://sqlite.org/fileformat.html#file_format_version_numbers: 1 is no WAL mode.
+  assert.deepEqual([...readFileSync(file('backup.db')).subarray(18, 20)], [1, 1]);
+  for (const name of ['plants.db', 'backup.db']) {
+    for (const command of ['export', 'list', 'stats', 'verify']) {
+      const { exitCode, stdout, stderr } = await run(command, name);
+      assert.equal(exitCode, 0, `${command} ${name}: ${stderr}`);
+      assert.match(stdout, /in the write-|1 plant|plants +1/, command);
+    }
   }
   assertFailed(
-    await exported(),
-    /^plant-store: .*plants\.db cannot be opened .* that this user may write to it /,
+    await run('export', 'copied.db'),
+    /^plant-store: .*copied\.db cannot be read here: .*copied\.db-wal belongs to it, .*; copy both files /,
   );
 });
 
