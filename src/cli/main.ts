@@ -3,6 +3,7 @@ import { StoreDamaged, StoreRejected, StoreUnavailable } from '../store/plant-st
 import { VERSION } from '../version.ts';
 import { BACKUP_PROCESS } from './backup/own-program.ts';
 import { Interruption } from './interruption.ts';
+import { unknownVariables } from './options/unknown-variables.ts';
 import { Failure } from './output/failure.ts';
 import { visible } from './output/visible-text.ts';
 
@@ -38,7 +39,9 @@ export async function main(argv: string[]): Promise<void> {
   process.stdout.on('error', endWithReader);
   try {
     const args = argv[2] === 'version' ? ['--version'] : argv.slice(2);
-    await (await program(args[0])).parseAsync(args, { from: 'user' });
+    const run = await program(args[0]);
+    await warnOfUnknownVariables(run.commands);
+    await run.parseAsync(args, { from: 'user' });
   } catch (error) {
     process.exitCode = report(error);
   }
@@ -63,6 +66,17 @@ async function program(name: string | undefined): Promise<Command> {
     for (const each of [command, ...command.commands]) each.copyInheritedSettings(program);
   }
   return program;
+}
+
+/** A misspelt variable would otherwise be ignored without a word. */
+async function warnOfUnknownVariables(loaded: readonly Command[]): Promise<void> {
+  if (unknownVariables(process.env, loaded).length === 0) return;
+  // It may be a setting of another command: one file of variables may serve all.
+  const commands = await Promise.all(Object.values(COMMANDS).map(load => load()));
+  for (const name of unknownVariables(process.env, commands))
+    console.error(
+      `WARNING: ${visible(name)} is no setting, and is ignored; docs/reference.md lists the settings`,
+    );
 }
 
 /**

@@ -114,7 +114,12 @@ function readSeal(text: string): Seal {
     return parseSeal(/^\s*plant-store\s+seal\s/.test(text) ? text : readFileSync(text, 'utf8'));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const why = error instanceof StoreRejected ? error.message : `the file ${text} cannot be read (${code})`;
+    const why =
+      error instanceof StoreRejected
+        ? error.message
+        : code === 'ENOENT'
+          ? `there is no file ${text}; give the path of a seal, or its line in quotes`
+          : `the file ${text} cannot be read (${code}); give the path of a seal, or its line in quotes`;
     throw new Failure(`--against: ${why}`, 2);
   }
 }

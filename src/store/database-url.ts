@@ -17,12 +17,21 @@ const SQLITE_SCHEME = 'sqlite:';
  * @throws {StoreRejected} when it is invalid; the message repeats no part that may be a password
  */
 export function databaseAddressOf(text: string): DatabaseAddress {
+  if (/\p{Cc}/u.test(text))
+    throw new StoreRejected(
+      'the database URL has a control character, such as the carriage return of a Windows line end; remove it',
+    );
   if (POSTGRES_SCHEME.test(text)) return { engine: 'postgres', address: postgresAddressOf(text) };
   const path = text.startsWith(SQLITE_SCHEME) ? text.slice(SQLITE_SCHEME.length) : '';
   // In SQLite these paths mean a temporary database, a database in memory and a URI.
   if (path === '' || path.startsWith(':memory:') || path.startsWith('file:')) {
     throw new StoreRejected(
       'invalid database URL; write sqlite:PATH, for example sqlite:./data/plant-store.db, or postgres://USER@HOST:PORT/DATABASE',
+    );
+  }
+  if (path.startsWith('//') || path.includes('?') || path.trim() !== path) {
+    throw new StoreRejected(
+      'invalid database URL; write sqlite:PATH with a relative or absolute path, without // before it, blanks around it, and parameters (?)',
     );
   }
   return { engine: 'sqlite', path };

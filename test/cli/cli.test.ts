@@ -165,7 +165,12 @@ const MISUSES: Misuse[] = [
     /seal must be a line as/,
   ),
   [2, 'verify --against broken.seal', /--against: line 2 of the file of the seal is malformed/],
-  [2, 'verify --against none.seal', /--against: the file .*none.seal cannot be read \(ENOENT\)/],
+  [
+    2,
+    'verify --against none.seal',
+    /--against: there is no file none.seal; give the path of a seal, or its line/,
+  ],
+  [2, 'verify --against .', /--against: the file \. cannot be read \(EISDIR\); give the path of a seal, or/],
 
   [2, 'import --token t --token-file f a.csv', /--token and --token-file are both given/],
   [2, 'import --token-file none a.csv', /token file none cannot be read \(ENOENT\)/],
@@ -190,6 +195,22 @@ const MISUSES: Misuse[] = [
     ['plants.db', 'sqlite:', 'sqlite::memory:', 'mysql://localhost/plants'],
     /invalid database URL; write sqlite:PATH, for example sqlite:/,
   ),
+  ...wrong(
+    'export --database',
+    ['sqlite://rel.db', 'sqlite:///tmp/plants.db', 'sqlite:plants.db?mode=ro', 'sqlite:plants.db '],
+    /write sqlite:PATH with a relative or absolute path, without \/\/ before it, blanks around it, and parameters/,
+  ),
+  ...['DATABASE', 'LISTEN', 'PUBLIC_URL', 'OIDC_AUDIENCE'].map(
+    (name): Misuse => [
+      2,
+      'serve',
+      RegExp(`PLANT_STORE_${name} has a control character, such as the carriage return .*; remove it$`),
+      { [`PLANT_STORE_${name}`]: 'sqlite:plants.db\r' },
+    ],
+  ),
+  ...wrong('copy --from sqlite:a.db --to', ['sqlite:b.db\n'], /--to: .* has a control character, such as/),
+  [1, `serve ${ANY_PORTS} --database sqlite:.`, /\. is a folder; name a file, such as plant-store\.db$/],
+  [1, 'list --database sqlite:.', /\. is a folder; name a file, such as plant-store\.db$/],
   ...STORE_COMMANDS.map((command): Misuse => [1, `${command} --database sqlite:${newer}`, NEWER]),
   ...STORE_COMMANDS.slice(2).map(
     (command): Misuse => [1, `${command} --database sqlite:missing.db`, MISSING],
@@ -257,6 +278,19 @@ test('--help explains each command, and an incomplete command prints its help', 
     ['openapi', openApiJson()],
   ] as const)
     assert.deepEqual(await run(command), { exitCode: 0, stdout: printed, stderr: '' });
+});
+
+test('a set variable that is no setting is named, unless Kubernetes sets it', async () => {
+  const env = {
+    PLANT_STORE_DATABSE: 'sqlite:typo.db',
+    PLANT_STORE_OPS: '8081',
+    PLANT_STORE_PREFER: 'code=503',
+    PLANT_STORE_PORT: 'tcp://10.0.0.1:8080',
+    PLANT_STORE_PORT_8080_TCP_ADDR: '10.0.0.1',
+    PLANT_STORE_METRICS_SERVICE_HOST: '10.0.0.1',
+  };
+  const { stderr } = await run(['stats', '--database', database], env);
+  assert.match(stderr, /^WARNING: PLANT_STORE_DATABSE is no setting, and is ignored; .*\n$/);
 });
 
 test('settings of serve come from the environment or a flag, and a port alone is on loopback', async () => {

@@ -9,12 +9,20 @@ export function setting(
   parse: (text: string) => unknown = text => text,
   initial?: string | number,
 ): Option {
-  const option = new Option(flags, description).argParser(parse);
+  const option = new Option(flags, description);
   if (initial !== undefined) option.default(parse(String(initial)), String(initial));
   const variable = `PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`;
   // Commander would parse an empty variable as a value. Scripts often empty it to unset it.
   if (process.env[variable] === '') delete process.env[variable];
-  return option.env(variable);
+  return option.env(variable).argParser((text: string) => {
+    // The message does not repeat the text, which may be a secret.
+    if (/\p{Cc}/u.test(text))
+      throw new Failure(
+        `--${option.name()} or ${variable} has a control character, such as the carriage return of a Windows line end; remove it`,
+        2,
+      );
+    return parse(text);
+  });
 }
 
 export function choice(flags: string, description: string, words: string[], initial: string): Option {
