@@ -1,11 +1,15 @@
+import { existsSync } from 'node:fs';
 import type { DatabaseAddress } from '../store/database-url.ts';
 import { inExistingStore } from '../store/open-store.ts';
 import { type CommandRun, FAULTS_FOUND, StoreDamaged } from '../store/plant-store.ts';
 import { wasServed } from '../store/sqlite/serve-lock.ts';
 
+/** The end of the file name that `backup` gives the seal of a backup. */
+export const SEAL_SUFFIX = '.seal';
+
 /**
- * Notes the end of a command for services and their operators. A file that no service has used
- * stays as it is, unless it is a backup that contains damage which is gone.
+ * Notes the end of a command for services and their operators. A backup, which has its seal beside
+ * it, stays as it is, unless it contains damage which is gone.
  *
  * @param result undefined: the command made nothing
  * @param fault the first one; undefined: the command found none
@@ -18,8 +22,9 @@ export async function noteRun(
   fault: string | undefined,
   repaired?: CommandRun,
 ): Promise<void> {
-  const isUnused = database.engine === 'sqlite' && !wasServed(database.path);
-  if (isUnused && (repaired === undefined || fault !== undefined)) return;
+  const isServed = database.engine === 'postgres' || wasServed(database.path);
+  const isBackup = !isServed && existsSync(`${database.path}${SEAL_SUFFIX}`);
+  if (isBackup && (repaired === undefined || fault !== undefined)) return;
   const endedAt = Date.now();
   try {
     await inExistingStore(database, async store => {
@@ -32,7 +37,7 @@ export async function noteRun(
     });
   } catch (error) {
     // The services meet this damage, too.
-    if (error instanceof StoreDamaged) return;
+    if (error instanceof StoreDamaged || !isServed) return;
     const { message } = error as Error;
     console.error(`WARNING: services of this store will not know of this ${command}: ${message}`);
   }

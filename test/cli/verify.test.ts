@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import {
   closeSync,
+  copyFileSync,
   existsSync,
   mkdtempSync,
   openSync,
   readFileSync,
-  renameSync,
   statSync,
   writeFileSync,
   writeSync,
@@ -68,15 +68,19 @@ test('the line of a store is that of its backup', async () => {
   await fillStore(original, HARD_PLANTS);
   const backup = join(folder, 'backup.db');
   assert.equal((await run('backup', original, backup)).exitCode, 0);
-  renameSync(`${backup}.seal`, join(folder, 'elsewhere.seal'));
   const made = readFileSync(backup);
   const { stdout: first } = await verify(original);
   assert.match(first, /^plant-store seal 1 20\S+Z 7 plants 21 revisions sha256:[0-9a-f]{64}\n$/);
   assert.equal((await verify(`sqlite:${backup}`)).stdout, first);
   assert.ok(made.equals(readFileSync(backup)), 'a backup stays as it is');
-  const seal = readFileSync(join(folder, 'elsewhere.seal'), 'utf8');
+  const seal = readFileSync(`${backup}.seal`, 'utf8');
   assert.ok(seal.startsWith(first), seal);
-  assert.equal(statSync(join(folder, 'elsewhere.seal')).mode & 0o777, 0o600);
+  assert.equal(statSync(`${backup}.seal`).mode & 0o777, 0o600);
+  // Restored, no service has used it yet.
+  const restored = await sqlite.newDatabase();
+  copyFileSync(backup, pathOf(restored));
+  assert.equal((await verify(restored, '--against', `${backup}.seal`)).stdout, first);
+  assert.equal(await lastRun(restored), 'no fault found in 7 plants and 21 revisions');
 });
 
 const lose = (what: string): string => `DELETE FROM plant_revision WHERE ${what}`;

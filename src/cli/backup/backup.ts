@@ -7,7 +7,7 @@ import type { DatabaseAddress } from '../../store/database-url.ts';
 import { StoreDamaged } from '../../store/plant-store.ts';
 import type { StoreCounts } from '../../store/sqlite/sqlite-backup.ts';
 import { stoppable } from '../interruption.ts';
-import { noteRun } from '../note-run.ts';
+import { noteRun, SEAL_SUFFIX } from '../note-run.ts';
 import { type DatabaseOptions, databaseOption, readDatabase } from '../options/database-option.ts';
 import { reportFaults } from '../output/damage.ts';
 import { Failure } from '../output/failure.ts';
@@ -31,7 +31,6 @@ Example:
 type Database = Extract<DatabaseAddress, { engine: 'sqlite' }>;
 type Made = NonNullable<BackupMessage['made']>;
 
-const SEAL_SUFFIX = '.seal';
 /** https://sqlite.org/rescode.html#full */
 const SQLITE_FULL = 13;
 
