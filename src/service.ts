@@ -27,7 +27,13 @@ import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import type { TraceSettings, Tracing } from './ops/tracing.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
-import { openSearch, openServedStore, type StorageEngine, type StoreSettings } from './store/open-store.ts';
+import {
+  openSearch,
+  openServedStore,
+  type ServedStore,
+  type StorageEngine,
+  type StoreSettings,
+} from './store/open-store.ts';
 import { type PlantCommits, type PlantQueue, StoreRejected, schemaUpdateOf } from './store/plant-store.ts';
 import { VERSION } from './version.ts';
 
@@ -113,7 +119,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const tracing = opened.use(startTracing?.(settings.traces!, log));
     const engine = opened.use(await openStore(settings));
     const damage = new KnownDamage(engine, log);
-    const restartedAt = engine.schemaSteps.before === 0 ? null : Date.now();
+    const restartedAt = engine.isAfterCrash ? Date.now() : null;
     const tokens = await openTokens(engine, damage, log);
     opened.defer(() => tokens.close());
     const commits = monitoredCommits(engine, metrics, damage, log);
@@ -143,7 +149,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const operatorConsole =
       settings.console &&
       new OperatorConsole({
-        ...{ engine, damage, ...observed, log, version: VERSION, restartedAt, ...settings.console },
+        ...{ engine, damage, ...observed, log, version: VERSION, ...settings.console },
+        isFirstStart: engine.schemaSteps.before === 0,
         samples: opened.use(startSamples(metrics, queue)),
         search: opened.use(await openSearch(settings.database)),
         docsUrl: docsUrlOf(settings, reserved),
@@ -186,7 +193,7 @@ function openTokens(engine: StorageEngine, damage: KnownDamage, log: ServiceLog)
   return TokenCache.open(engine, damage.observed('reading tokens', onFailure));
 }
 
-async function openStore(settings: ServiceSettings): Promise<StorageEngine & AsyncDisposable> {
+async function openStore(settings: ServiceSettings): Promise<ServedStore> {
   const engine = await openServedStore(settings, message => settings.log.info(message));
   const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
   if (schemaUpdate !== undefined) settings.log.info(schemaUpdate);

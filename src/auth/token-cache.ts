@@ -109,7 +109,7 @@ export class TokenCache {
 
   /** How many tokens are neither expired nor revoked. It counts them at each call. */
   get validCount(): number {
-    const now = Date.now();
+    const now = this.#clock.wallNow();
     let count = 0;
     for (const { validUntil } of this.#tokens.values()) if (validUntil > now) count++;
     return count;

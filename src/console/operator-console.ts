@@ -67,8 +67,7 @@ export interface ConsoleParts {
   /** The address of `/docs`, for a console at this host; undefined if it is not served. */
   docsUrl: ((consoleHost: string) => string) | undefined;
   version: string;
-  /** Null: this is the first start on this store. */
-  restartedAt: number | null;
+  isFirstStart: boolean;
   /** The store, without its password. */
   database: string;
   settings: readonly ShownSetting[];
@@ -221,9 +220,9 @@ export class OperatorConsole implements OpsPage {
 
   /** What an operator asks first. */
   async #facts(): Promise<FactRow[]> {
-    const { engine, damage, version, restartedAt } = this.#parts;
+    const { engine, damage, version, isFirstStart } = this.#parts;
     const { diskFreeBytes, diskBytes, walBytes } = await engine.statistics();
-    const start = restartedAt === null ? 'the first start on this store' : 'a restart';
+    const start = isFirstStart ? 'the first start on this store' : 'a restart';
     const run = (label: string, command: CommandRun['command'], otherwise?: string): FactRow => {
       const last = damage.lastRuns.find(each => each.command === command);
       return last ? [label, `${ageText(last.endedAt)}: ${last.result}`, last.endedAt] : [label, otherwise];

@@ -29,6 +29,12 @@ export interface StorageEngine extends PlantCommits, OperatorTables {
   close(): Promise<void>;
 }
 
+export type ServedStore = StorageEngine &
+  AsyncDisposable & {
+    /** Whether the service before ended uncleanly. Not known on PostgreSQL, where several run. */
+    isAfterCrash: boolean;
+  };
+
 /**
  * Opens a store for a service, or creates it. Its disposal also ends the lock, since at most one
  * service uses an SQLite store.
@@ -39,7 +45,7 @@ export interface StorageEngine extends PlantCommits, OperatorTables {
 export async function openServedStore(
   settings: StoreSettings,
   onWait?: (message: string) => void,
-): Promise<StorageEngine & AsyncDisposable> {
+): Promise<ServedStore> {
   const { database, repeatedIdRule, connections } = settings;
   if (database.engine === 'postgres') {
     const { PostgresEngine } = await import('./postgres/postgres-engine.ts');
@@ -47,17 +53,17 @@ export async function openServedStore(
       { address: database.address, repeatedIdRule, connections },
       onWait,
     );
-    return Object.assign(engine, { [Symbol.asyncDispose]: () => engine.close() });
+    return Object.assign(engine, { isAfterCrash: false, [Symbol.asyncDispose]: () => engine.close() });
   }
   // The lock comes first: a second service must not update the schema while the first one runs.
   await using parts = new AsyncDisposableStack();
-  const { file: lockFile } = parts.use(takeServeLock(database.path));
+  const { file: lockFile, isAfterCrash } = parts.use(takeServeLock(database.path));
   const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
   // SQLite puts the write-ahead log beside the file itself, not beside a symbolic link to it.
   const engine = await SqliteEngine.open({ path: realpathSync(database.path), repeatedIdRule, lockFile });
   parts.defer(() => engine.close());
   const opened = parts.move();
-  return Object.assign(engine, { [Symbol.asyncDispose]: () => opened.disposeAsync() });
+  return Object.assign(engine, { isAfterCrash, [Symbol.asyncDispose]: () => opened.disposeAsync() });
 }
 
 /** Opens a store for a command that writes, beside a running service. @throws {StoreRejected} */

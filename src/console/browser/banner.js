@@ -6,7 +6,7 @@ import { html, useEffect, useState } from './preact.js';
 const INTERVAL_MS = 1_000;
 /** The service takes 2.5 s to notice that its store does not respond. */
 const RESPONSE_TIMEOUT_MS = 3_500;
-/** For so long, the page says that the service was restarted. */
+/** For so long, the page says that the service was restarted after an unclean end. */
 const RESTART_SHOWN_MS = 10 * 60_000;
 
 const NO_RESPONSE = {
@@ -37,7 +37,7 @@ export function Banner() {
   const others = warnings.filter((/** @type {string} */ each) => !each.startsWith(sentence));
   const restart =
     restartedAt && Date.now() - restartedAt < RESTART_SHOWN_MS
-      ? html` <span>The service was restarted: ${time(restartedAt)}. The end of its log, or its supervisor, says why.</span>`
+      ? html` <span>The service was restarted after an unclean end: ${time(restartedAt)}. The end of its log, or its supervisor, says why.</span>`
       : null;
   const asSentence = (/** @type {string} */ text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
   return html`<div class="verdict" data-state=${state}>

@@ -14,6 +14,8 @@ export interface LockFile {
 
 export interface ServeLock extends Disposable {
   file: LockFile;
+  /** Whether the process that had the lock before ended without giving it back. */
+  isAfterCrash: boolean;
 }
 
 /**
@@ -33,10 +35,10 @@ export function takeServeLock(path: string): ServeLock {
     prepareFile(path);
     const real = realpathSync(path);
     using parts = new DisposableStack();
-    const { file } = parts.use(takeLockFile(real));
+    const { file, isAfterCrash } = parts.use(takeLockFile(real));
     rejectOtherName(real);
     const taken = parts.move();
-    return { file, [Symbol.dispose]: () => taken.dispose() };
+    return { file, isAfterCrash, [Symbol.dispose]: () => taken.dispose() };
   });
 }
 
@@ -49,10 +51,16 @@ export function takeLockFile(path: string): ServeLock {
   try {
     makeLockFile(file, path);
     using parts = new DisposableStack();
+    // SQLite makes it in a transaction: https://sqlite.org/tempfiles.html#rollback_journals
+    const isAfterCrash = existsSync(`${file}-journal`);
     const lock = parts.use(new DatabaseSync(file, { timeout: 0 }));
     lock.exec('BEGIN EXCLUSIVE');
     const taken = parts.move();
-    return { file: { path: file, identity: identityOf(file) }, [Symbol.dispose]: () => taken.dispose() };
+    return {
+      file: { path: file, identity: identityOf(file) },
+      isAfterCrash,
+      [Symbol.dispose]: () => taken.dispose(),
+    };
   } catch (error) {
     if (isBusy(error)) throw isServed(path, file, error);
     const { message } = error as Error;

@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { dirname } from 'node:path';
 import { test } from 'node:test';
 import { StoreRejected } from '../../../src/store/plant-store.ts';
+import { freePort } from '../../harness/free-port.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { assertFailed, type Finished, FREE_PORTS, runProgram, startServe } from '../../harness/program.ts';
 import { commit, openStore, pathOf, sqliteUnderTest } from '../../harness/store-under-test.ts';
@@ -99,6 +100,23 @@ test('a killed service leaves a lock file that blocks nobody, at once', async ()
     await using serve = await startServe(database);
     await serve.stop('SIGKILL');
     assert.ok(existsSync(`${pathOf(database)}-serve-lock`));
+  }
+});
+
+test('only a start after an unclean end is a restart for /readyz', async () => {
+  const database = await sqlite.newDatabase();
+  const ops = `127.0.0.1:${await freePort()}`;
+  const ends: [signal: NodeJS.Signals, isRestart: boolean][] = [
+    ['SIGTERM', false],
+    ['SIGKILL', false],
+    ['SIGTERM', true],
+    ['SIGTERM', false],
+  ];
+  for (const [signal, isRestart] of ends) {
+    await using serve = await startServe(database, ['--ops', ops]);
+    const { restartedAt } = (await (await fetch(`http://${ops}/readyz`)).json()) as { restartedAt: unknown };
+    assert.equal(typeof restartedAt, isRestart ? 'number' : 'object', signal);
+    await serve.stop(signal);
   }
 });
 
