@@ -74,11 +74,22 @@ export function errorOfResponse(
   );
 }
 
-/** Reads Retry-After (RFC 9110 section 10.2.3): seconds, or a date. @returns ms; 0 without one */
-export function readRetryAfterMs(text: string | undefined): number {
-  if (text === undefined) return 0;
-  const ms = /^[0-9]+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
-  return Number.isFinite(ms) ? Math.max(ms, 0) : 0;
+/** Some servers send fractions, which RFC 9110 does not have. */
+const SECONDS = /^[0-9]+(?:\.[0-9]+)?$/;
+/** Each form of an HTTP date begins so (RFC 9110 section 5.6.7). All are GMT; one does not say it. */
+const DAY_NAME = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)/;
+
+/**
+ * Reads Retry-After (RFC 9110 section 10.2.3). `Date.parse` alone would read `32.5` as a date.
+ *
+ * @returns ms; 0 without a number and a date
+ */
+export function readRetryAfterMs(text = ''): number {
+  const value = text.trim();
+  if (SECONDS.test(value)) return Number(value) * 1000;
+  if (!DAY_NAME.test(value)) return 0;
+  const date = Date.parse(value.endsWith(' GMT') ? value : `${value} GMT`);
+  return Number.isNaN(date) ? 0 : Math.max(date - Date.now(), 0);
 }
 
 export function jsonObject(text: string): Record<string, unknown> {

@@ -215,6 +215,42 @@ test('the client sends a plant with a fetch that ignores its signal, and honours
   assert.equal(calls, 3, 'an aborted or closed client has sent a plant');
 });
 
+/** A value of Retry-After, and the delay that the error has. */
+const RETRY_AFTER: [value: string, expectedMs: number | [min: number, max: number]][] = [
+  ['2', 2_000],
+  ['0', 0],
+  ['1.5', 1_500],
+  ['32.5', 32_500],
+  ['45.1', 45_100],
+  ['9'.repeat(400), Infinity],
+  // An HTTP date (RFC 9110 section 5.6.7) has whole seconds.
+  [new Date(Date.now() + 100_000).toUTCString(), [30_000, 100_000]],
+  ['Sun, 06 Nov 1994 08:49:37 GMT', 0],
+  ['Sunday, 06-Nov-94 08:49:37 GMT', 0],
+  [asctime(new Date(Date.now() + 100_000)), [30_000, 100_000]],
+  // Neither a number nor a date: the client has its own delay.
+  ...['', '-3', '1 s', '1e3', '+5', 'NaN', '12 2099', '2099-01-01'].map((text): [string, number] => [
+    text,
+    0,
+  ]),
+];
+
+/** The obsolete form of a date without a time zone, such as `Sun Nov  6 08:49:37 1994`. */
+function asctime(date: Date): string {
+  const [day, dayOfMonth, month, year, time] = date.toUTCString().replace(',', '').split(' ');
+  return `${day} ${month} ${dayOfMonth!.replace(/^0/, ' ')} ${time} ${year}`;
+}
+
+test('Retry-After is a number of seconds or a date, and any other text is ignored', async () => {
+  for (const [value, expectedMs] of RETRY_AFTER) {
+    await using server = await startServer([[503, { 'Retry-After': value }]]);
+    const store = clientOf(server.url, { retryForMs: 0 });
+    const { retryAfterMs } = await thrownBy(() => store.createPlant(MONSTERA));
+    const [minMs, maxMs] = Array.isArray(expectedMs) ? expectedMs : [expectedMs, expectedMs];
+    assert.ok(minMs <= retryAfterMs && retryAfterMs <= maxMs, `${value}: ${retryAfterMs}`);
+  }
+});
+
 type AttemptCase = [what: string, replies: Reply[], attempts: number, error?: [number, number, boolean]];
 
 const TRANSIENT: AttemptCase[] = [
