@@ -3,8 +3,8 @@ import { BODY_BYTES_MAX } from '../../contract/limits.ts';
 import { newPlantJson } from '../../contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { amount, CountedProgress, formatCount } from '../output/progress-display.ts';
-import { fileRows, type Reading } from './plant-file.ts';
-import { SHOWN_LENGTH_MAX } from './plant-row.ts';
+import { fileRows, plantFileSize, type Reading } from './plant-file.ts';
+import { lineBreakText, quoted } from './plant-row.ts';
 
 const IDS_MAX = 1_000_000;
 /** Lines about each kind of finding that would not be rejected. */
@@ -13,33 +13,34 @@ const EXAMPLES_MAX = 5;
 const ROUNDED_ID = /^-?[0-9]{15}0+$/;
 /** Blanks and other characters that cannot be seen, or nothing. */
 const BLANK_NAME = /^[\p{Z}\p{C}]*$/u;
-/** A forgotten closing quote can take the next rows into a name. */
-const LINE_BREAK = /[\r\n]/;
 
 /** Prints what an import would reject, and what a person should check. @returns the exit code */
 export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>): Promise<0 | 1> {
-  using progress = new CountedProgress('reading', 'rows', undefined);
+  using progress = new CountedProgress('reading', 'bytes', await sizeOf(files));
+  let rowCount = 0;
   const examples = { 'repeated id': 0, 'rounded id': 0, 'blank name': 0, 'line break': 0 };
   const counts = { ...examples, 'rejected row': 0, 'faulty file': 0 };
-  const add = (kind: keyof typeof counts, ...parts: string[]): void => {
-    const line = [kind, ...parts].join(': ').slice(0, SHOWN_LENGTH_MAX);
-    if (++counts[kind] <= EXAMPLES_MAX || !(kind in examples)) progress.say(line, console.log);
+  const add = (kind: keyof typeof counts, place: () => string, text?: string): void => {
+    if (++counts[kind] > EXAMPLES_MAX && kind in examples) return;
+    const line = [kind, place(), text].filter(part => part !== undefined).join(': ');
+    progress.say(line, console.log);
   };
   const ids = new Set<bigint>();
   const read = async (file: string): Promise<void> => {
     const onNote = (line: string): void => progress.say(line);
-    for await (const rows of fileRows(file, { ...reading, onNote, onVerified: () => {} }))
+    const fileReading: Reading = { ...reading, onNote, onBytes: progress.add, onVerified: () => {} };
+    for await (const rows of fileRows(file, fileReading))
       for (const row of rows) {
         const { plant, message = ERRORS.bodyTooLarge.message } = row.reading;
-        const place = `${file} row ${row.number}`;
-        progress.done++;
+        const place = (): string => `${file} ${row.place()}`;
+        rowCount++;
         const isTooLarge = plant !== undefined && Buffer.byteLength(newPlantJson(plant)) > BODY_BYTES_MAX;
         if (plant === undefined || isTooLarge) add('rejected row', place, message);
+        if (row.lineBreak !== undefined) add('line break', place, lineBreakText(row.lineBreak));
         if (plant === undefined) continue;
         const id = String(plant.id);
         if (ROUNDED_ID.test(id)) add('rounded id', place, `a spreadsheet may have changed digits of ${id}`);
-        if (BLANK_NAME.test(plant.name)) add('blank name', place, JSON.stringify(plant.name));
-        else if (LINE_BREAK.test(plant.name)) add('line break', place, JSON.stringify(plant.name));
+        if (BLANK_NAME.test(plant.name)) add('blank name', place, quoted(plant.name));
         if (ids.has(plant.id)) add('repeated id', place, id);
         else if (ids.size < IDS_MAX) ids.add(plant.id);
       }
@@ -48,11 +49,17 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
     await read(file).catch(error => {
       if (reading.stop.aborted) throw reading.stop.reason;
       if (!(error instanceof Failure)) throw error;
-      add('faulty file', error.message);
+      add('faulty file', () => error.message);
     });
-  const totals = Object.entries({ row: progress.done, 'distinct id': ids.size, ...counts });
+  const totals = Object.entries({ row: rowCount, 'distinct id': ids.size, ...counts });
   const partial = ids.size === IDS_MAX ? `; only ${formatCount(IDS_MAX)} ids were compared` : '';
   const counted = totals.map(([kind, count]) => amount(count, kind)).join(', ');
-  console.log(`${counted}${partial}; nothing was sent`);
+  progress.say(`${counted}${partial}; nothing was sent`, console.log);
   return counts['rejected row'] + counts['faulty file'] === 0 ? 0 : 1;
+}
+
+/** @returns undefined if the size of a file is unknown */
+async function sizeOf(files: string[]): Promise<number | undefined> {
+  const sizes = await Promise.all(files.map(file => plantFileSize(file).catch(() => undefined)));
+  return sizes.reduce((sum, size) => (sum === undefined || size === undefined ? undefined : sum + size), 0);
 }

@@ -4,10 +4,10 @@ import type { NewPlant } from '../../contract/plant.ts';
 import type { ServiceAddress } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
-import type { CsvForm } from './csv-rows.ts';
+import type { CsvForm } from './csv-columns.ts';
 import { pipelinedTransport } from './pipelined-transport.ts';
 import { DamagedGzip, fileRows, plantFileSize } from './plant-file.ts';
-import { type PlantRow, type PlantRows, SAFE_TO_REPEAT } from './plant-row.ts';
+import { lineBreakText, type PlantRow, type PlantRows, SAFE_TO_REPEAT } from './plant-row.ts';
 import { Progress } from './progress.ts';
 import { checkRejectsPath, defaultRejectsPath, rejectsFile } from './rejects-file.ts';
 import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, retryRules } from './retry-rules.ts';
@@ -50,7 +50,8 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
       await checkRejectsPath(rejects ?? defaultRejectsPath(file, 'csv'), rejects !== undefined);
       if (size === undefined) continue;
       using progress = new CountedProgress(`verifying ${file}`, 'bytes', size);
-      for await (const _ of fileRows(file, { form, stop, onNote: () => {}, onVerified: progress.add })) break;
+      for await (const rows of fileRows(file, { form, stop, onNote: () => {}, onVerified: progress.add }))
+        if (rows.length > 0) break;
     }
   } catch (error) {
     if (stop.aborted) throw stop.reason;
@@ -90,7 +91,8 @@ async function sendFiles(
       }
     };
     const onBytes = (bytes: number): void => progress.read(bytes);
-    const plants = plantsOf(fileRows(path, { form, stop, onNote, onBytes }), progress, reject);
+    const rows = withLineBreakNote(fileRows(path, { form, stop, onNote, onBytes }), path, onNote);
+    const plants = plantsOf(rows, progress, reject);
     const options = { concurrency: inFlightMax, signal: stop, onRetry: rules.retried };
     for await (const { plant, error, input } of store.createPlants(plants, options)) {
       rules.settled();
@@ -117,6 +119,27 @@ async function sendFiles(
   }
 }
 
+/** The same rows. The note about the first line break in a field tells that rows may be missing. */
+async function* withLineBreakNote(
+  batches: PlantRows,
+  path: string,
+  onNote: (line: string) => void,
+): PlantRows {
+  let isNoted = false;
+  for await (const rows of batches) {
+    const row: PlantRow | undefined = isNoted
+      ? undefined
+      : rows.find(({ lineBreak }) => lineBreak !== undefined);
+    if (row !== undefined)
+      onNote(
+        `${path} ${row.place()} has a line break: ${lineBreakText(row.lineBreak!)}; ` +
+          'if a quote is not closed, the next rows are in this field; --dry-run lists such rows',
+      );
+    isNoted ||= row !== undefined;
+    yield rows;
+  }
+}
+
 /** The valid plants of a file. Rows without a valid plant are rejected here and never sent. */
 async function* plantsOf(
   batches: PlantRows,
@@ -131,6 +154,8 @@ async function* plantsOf(
         else yield { ...plant, row };
         progress.sent(rows.length - index);
       }
+      // A file can have many lines without rows.
+      if (rows.length === 0) progress.sent(1);
     }
   } catch (error) {
     if (!(error instanceof Failure)) throw error;

@@ -1,11 +1,11 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { Interruption, stoppable } from '../interruption.ts';
 import { addServiceOptions, readServiceAddress } from '../options/service-options.ts';
 import { countUpTo } from '../options/setting.ts';
 import { Failure } from '../output/failure.ts';
 import { amount } from '../output/progress-display.ts';
 import { visible } from '../output/visible-text.ts';
-import type { CsvForm } from './csv-rows.ts';
+import type { CsvForm } from './csv-columns.ts';
 import { dryRun } from './dry-run.ts';
 import { type ImportResult, importFiles } from './import-run.ts';
 import { STANDARD_INPUT } from './plant-file.ts';
@@ -22,7 +22,7 @@ empty field means that the plant has no tag, and "" means an empty tag.
 
 The command writes rejected rows to a rejects file, with three more
 columns: "row" (its number), "error" and "message". Correct these rows, then import
-the rejects file, without --columns and --delimiter. A row with too few fields is
+the rejects file, without --columns, --delimiter and --quotes. A row with too few fields is
 rejected again until you fill one of the missing fields or delete its message.
 
 You can run an import again. A plant that equals the latest revision of its id
@@ -40,6 +40,12 @@ export function importCommand(): Command {
     .option('--dry-run', 'send nothing, and print what to correct; needs no service and no token')
     .option('--columns <LIST>', 'names of CSV columns, such as id=ACCESSION; tag= for no tag', parseColumns)
     .option('--delimiter <CHAR>', 'delimiter of CSV (default: comma, semicolon or tab)', parseDelimiter)
+    .addOption(
+      new Option(
+        '--quotes <on|off>',
+        'whether quotes enclose fields of CSV; off: they are text (default: on; with tabs, off if a line does not close a quote)',
+      ).choices(['on', 'off']),
+    )
     .option(
       '--rejects <FILE>',
       'file for rejected rows (default: FILE.rejects.csv or FILE.rejects.jsonl in the current folder)',

@@ -1,7 +1,16 @@
 import { readJson, readToEnd } from '../../contract/json-reader.ts';
-import { readNewPlantText } from '../../contract/plant.ts';
+import { type NewPlant, readNewPlantText } from '../../contract/plant.ts';
 import { Failure } from '../output/failure.ts';
-import { type PlantRow, type PlantRows, REASON_NAMES, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
+import { countLineEnds } from './line-ends.ts';
+import {
+  LINE_BREAK,
+  type LineBreak,
+  type PlantRow,
+  type PlantRows,
+  REASON_NAMES,
+  ROW_LENGTH_MAX,
+  tooLong,
+} from './plant-row.ts';
 
 /**
  * The white space around a value (RFC 8259 section 2). String.trim would remove more. The
@@ -9,13 +18,21 @@ import { type PlantRow, type PlantRows, REASON_NAMES, ROW_LENGTH_MAX, tooLong } 
  */
 const OUTER_SPACE = /^[ \t\n\r]+|(?<![ \t\n\r])[ \t\n\r]+$/g;
 
+/** The same at the start, except a last CR that may be half of a CRLF. */
+const OPENING_SPACE = /^(?:[ \t\n]|\r(?!$))*/;
+
 const SEVERAL_LINES =
   'is neither JSON Lines nor a JSON array: a plant spans several lines; write each plant on one line, ' +
   'or all plants in one array';
 
-/** Reads the plants of a JSON Lines file. Empty lines are skipped but counted. */
-export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>): PlantRows {
-  let number = 0;
+/**
+ * Reads the plants of a JSON Lines file. Empty lines are skipped but counted.
+ *
+ * @param line number of the first line of the text
+ */
+export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>, line = 1): PlantRows {
+  let number = line - 1;
+  let isFirst = true;
   /** The start of an incomplete line. */
   let rest = '';
   for await (const text of withLineEnd(texts)) {
@@ -23,12 +40,13 @@ export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>)
     lines[0] = rest + lines[0];
     rest = lines.pop()!;
     const rows: PlantRow[] = [];
-    for (const line of lines) {
+    for (const each of lines) {
       number++;
-      const value = line.replace(OUTER_SPACE, '');
+      const value = each.replace(OUTER_SPACE, '');
       // Otherwise all lines of the file would be rejected, with a confusing message.
-      if (number === 1 && value === '{') throw new Failure(`${name} ${SEVERAL_LINES}`);
-      if (value !== '') rows.push(jsonRow(number, value));
+      if (isFirst && value === '{') throw new Failure(`${name} ${SEVERAL_LINES}`);
+      isFirst = false;
+      if (value !== '') rows.push(jsonRow(number, `line ${number}`, value));
     }
     yield rows;
     if (rest.length > ROW_LENGTH_MAX)
@@ -42,10 +60,16 @@ async function* withLineEnd(texts: AsyncIterable<string>): AsyncIterable<string>
   yield '\n';
 }
 
-/** Reads the plants of one JSON array. The first character that is not white space is `[`. */
-export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>): PlantRows {
+/**
+ * Reads the plants of one JSON array. The first character that is not white space is `[`.
+ *
+ * @param line number of the first line of the text
+ */
+export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>, line = 1): PlantRows {
   const scanner = new ArrayScanner();
   let number = 0;
+  /** The line of the start of `rest`. */
+  let lineOfRest = line;
   /** The start of an incomplete element. */
   let rest = '';
   let isClosed = false;
@@ -54,19 +78,28 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
     let start = 0;
     for (const end of scanner.borders(text)) {
       if (isClosed) break;
+      const element = rest + text.slice(start, end);
       if (text[end] !== '[') {
-        const value = (rest + text.slice(start, end)).replace(OUTER_SPACE, '');
+        const value = element.replace(OUTER_SPACE, '');
         isClosed = text[end] === ']';
         number++;
+        const place = `line ${lineOfRest + countLineEnds(/^\s*/.exec(element)![0])} (element ${number})`;
         // An empty array has no text before its end.
-        if (!isClosed || number > 1 || value !== '') rows.push(jsonRow(number, value));
+        if (!isClosed || number > 1 || value !== '') rows.push(jsonRow(number, place, value));
       }
+      lineOfRest += countLineEnds(element);
       rest = '';
       start = end + 1;
     }
     yield rows;
-    if (!isClosed) rest += text.slice(start);
-    else if (text.slice(start).replace(OUTER_SPACE, '') !== '')
+    if (!isClosed) {
+      const isStart = rest.length <= 1;
+      rest += text.slice(start);
+      // White space before an element may be of any size.
+      const space = isStart ? OPENING_SPACE.exec(rest)![0] : '';
+      lineOfRest += countLineEnds(space);
+      rest = rest.slice(space.length);
+    } else if (text.slice(start).replace(OUTER_SPACE, '') !== '')
       throw new Failure(`${name} has text after the end of the JSON array, after element ${number}`);
     if (rest.length > ROW_LENGTH_MAX)
       throw new Failure(`${name}: element ${number + 1} ${tooLong('quote or bracket')}`);
@@ -105,26 +138,35 @@ class ArrayScanner {
 
 /**
  * @param number line number, or number of the array element
+ * @param place where a person finds the value
  * @param text a value. In a rejects file, the member `text` contains a value that is no object. It
  *   also contains an object that itself begins with such a member
  */
-function jsonRow(number: number, text: string): PlantRow {
+function jsonRow(number: number, place: string, text: string): PlantRow {
   const reading = readNewPlantText(text);
   const isObject = text.startsWith('{') && reading.error !== 'notJson';
   const members = isObject && reading.plant === undefined ? ownMembers(text) : undefined;
   const hasText = members?.startsWith('"text":"');
   const rejected = hasText ? JSON.parse(text) : {};
   const isRejected = Object.keys(rejected).join() === ['text', ...REASON_NAMES].join();
-  if (isRejected && typeof rejected.text === 'string') return jsonRow(number, rejected.text);
+  if (isRejected && typeof rejected.text === 'string') return jsonRow(number, place, rejected.text);
+  const ownReading = members === undefined ? reading : readNewPlantText(`{${members}}`);
   return {
     number,
-    reading: members === undefined ? reading : readNewPlantText(`{${members}}`),
+    place: () => place,
+    lineBreak: lineBreakOf(ownReading.plant),
+    reading: ownReading,
     rejectsHeader: () => '',
     rejectsLine: ({ error, message }) => {
       const own = isObject && !hasText ? ownMembers(text) : `"text":${JSON.stringify(text)}`;
       return `{${own}${own && ','}"row":${number},"error":${error},"message":${JSON.stringify(message)}}\n`;
     },
   };
+}
+
+function lineBreakOf(plant: NewPlant | undefined): LineBreak | undefined {
+  const column = (['name', 'tag'] as const).find(member => LINE_BREAK.test(plant?.[member] ?? ''));
+  return column && { column, text: plant![column]! };
 }
 
 /**

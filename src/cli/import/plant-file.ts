@@ -3,8 +3,12 @@ import { open, stat } from 'node:fs/promises';
 import { addAbortSignal, pipeline } from 'node:stream';
 import { createGunzip, type Gunzip } from 'node:zlib';
 import { Failure } from '../output/failure.ts';
-import { type CsvForm, csvRows } from './csv-rows.ts';
+import type { CsvForm } from './csv-columns.ts';
+import { csvRows } from './csv-rows.ts';
+import { encodingQuestion } from './encoding-question.ts';
 import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
+import { countLineEnds } from './line-ends.ts';
+import { FORMAT_BYTES, otherFormatOf } from './other-formats.ts';
 import { type PlantRows, ROW_LENGTH_MAX } from './plant-row.ts';
 import { joined, NotUtf8, utf8Texts } from './utf8-texts.ts';
 
@@ -38,45 +42,69 @@ export async function plantFileSize(path: string): Promise<number | undefined> {
   }
 }
 
-/** The start of a ZIP file, such as .xlsx and .ods (APPNOTE.TXT section 4.3.7). */
-const ZIP = 'PK\x03\x04';
-
 /** The start of a file that shows its format and, in CSV, its delimiter. */
-const START = /^\s*(?:[[{]|\S[^\r\n]*[\r\n])/;
+const START = /^\s*[[{]|[^\s,;|"][^\r\n]*[\r\n]/;
+/** Lines without text, except a last CR that may be half of a CRLF. */
+const BLANK_LINES = /^\s*(?:\n|\r(?!\n|$))/;
 
 /** Reads the rows, in the format that the first character shows. @throws {Failure} at a fault */
 export async function* fileRows(path: string, reading: Reading): PlantRows {
   const name = path === STANDARD_INPUT ? 'standard input' : path;
   let lastRow = 0;
   try {
-    const texts = utf8Texts(plainBytes(path, name, reading));
+    const texts = utf8Texts(textBytes(name, plainBytes(path, name, reading)));
     let start = '';
+    let line = 1;
     while (!START.test(start) && start.length < (/\S/.test(start) ? CHUNK_BYTES : ROW_LENGTH_MAX)) {
       const next = await texts.next();
       if (next.done) break;
       start += next.value;
-      if (start.startsWith(ZIP))
-        throw new Failure(`${name} is a spreadsheet or ZIP file; save it as CSV UTF-8, and import that`);
+      const blank = BLANK_LINES.exec(start)?.[0] ?? '';
+      line += countLineEnds(blank);
+      start = start.slice(blank.length);
     }
     const first = /\S/.exec(start)?.[0];
     if (first === undefined) throw new Failure(`${name} is empty: it contains no plant`);
-    const rowsIn = first === '[' ? jsonArrayRows : first === '{' ? jsonLinesRows : csvRows;
-    for await (const rows of rowsIn(name, joined(start, texts), start, reading)) {
+    const all = joined(start, texts);
+    const isJson = first === '[' || first === '{';
+    const rowsOfJson = first === '[' ? jsonArrayRows : jsonLinesRows;
+    const batches = isJson ? rowsOfJson(name, all, line) : csvRows(name, all, start, { ...reading, line });
+    for await (const rows of batches) {
       lastRow = rows.at(-1)?.number ?? lastRow;
       yield rows;
     }
   } catch (error) {
     if (!(error instanceof NotUtf8)) throw error;
-    const convert = (from: string): string => `convert it (iconv -f ${from} -t UTF-8 FILE > NEW_FILE)`;
-    if (error.isUtf16) throw new Failure(`${name} is UTF-16; ${convert('UTF-16')}`);
     // Conversion would damage the other rows of a file that is UTF-8 except for this one.
     throw new Failure(
-      `${name} is not UTF-8 near row ${lastRow + 1} (save a spreadsheet as CSV UTF-8); ${convert('WINDOWS-1252')}, or correct the row in an editor if other rows are UTF-8`,
+      `${name} is not UTF-8: line ${error.line} (near row ${lastRow + 1}) has ${encodingQuestion(error.bytes, error.position)}; ` +
+        'which encoding is right? Convert the file from it (iconv -f ENCODING -t UTF-8 FILE > NEW_FILE), ' +
+        'or save the spreadsheet as CSV UTF-8; if other lines are UTF-8, correct this line in an editor',
     );
   }
 }
 
 type Bytes = AsyncGenerator<Buffer, void, undefined>;
+
+/** @throws {Failure} if the first bytes show that this is no text in UTF-8 */
+async function* textBytes(name: string, bytes: Bytes): Bytes {
+  await using rest = bytes;
+  const start = await startOf(rest, FORMAT_BYTES);
+  const format = otherFormatOf(start);
+  if (format !== undefined) throw new Failure(`${name} is ${format}`);
+  yield* joined(start, rest);
+}
+
+/** Reads chunks until they have this many bytes, or end. */
+async function startOf(bytes: Bytes, length: number): Promise<Buffer> {
+  let start = Buffer.alloc(0);
+  while (start.length < length) {
+    const next = await bytes.next();
+    if (next.done) break;
+    start = Buffer.concat([start, next.value]);
+  }
+  return start;
+}
 
 async function* storedBytes(path: string, stop: AbortSignal, onBytes: Reading['onBytes']): Bytes {
   // A stream that is aborted before the loop listens to it would end the process.
@@ -110,12 +138,7 @@ async function* plainBytes(
     const isFile = (await plantFileSize(path)) !== undefined;
     if (!isFile && path !== STANDARD_INPUT) stop.addEventListener('abort', () => void endWaitForWriter(path));
     await using stored = storedBytes(path, stop, onBytes);
-    let start = Buffer.alloc(0);
-    while (start.length < GZIP.length) {
-      const next = await stored.next();
-      if (next.done) break;
-      start = Buffer.concat([start, next.value]);
-    }
+    const start = await startOf(stored, GZIP.length);
     const bytes = joined(start, stored);
     if (!start.subarray(0, GZIP.length).equals(GZIP)) return yield* bytes;
     if (!isFile)

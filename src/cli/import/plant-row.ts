@@ -1,14 +1,27 @@
 import type { ErrorBody } from '../../contract/errors.ts';
 import type { NewPlantReading } from '../../contract/plant.ts';
+import { visible } from '../output/visible-text.ts';
 
 /** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */
 export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
 /** Messages show this many characters of a file, such as its header. */
 export const SHOWN_LENGTH_MAX = 200;
 
+export const LINE_BREAK = /[\r\n]/;
+
+/** A field with a line break. */
+export interface LineBreak {
+  column: string;
+  text: string;
+}
+
 export interface PlantRow {
   /** Number of the CSV data row, JSON line or array element, counted from 1. */
   readonly number: number;
+  /** Where a person finds the row, such as `line 4 (row 3)`. */
+  place(): string;
+  /** The first field with a line break: a quote that is never closed takes the next rows into one. */
+  readonly lineBreak: LineBreak | undefined;
   /** The plant of the row, or the reason why it has none. */
   readonly reading: NewPlantReading;
   /** First line of a rejects file for this input; may be empty. */
@@ -24,6 +37,16 @@ export type PlantRows = AsyncGenerator<PlantRow[], void, undefined>;
 export const REASON_NAMES = ['row', 'error', 'message'];
 
 export const SAFE_TO_REPEAT = 'you can safely run the import again';
+
+/** Text of a file in quotes. A long one is cut. */
+export function quoted(text: string): string {
+  const mark = text.length > SHOWN_LENGTH_MAX ? '…' : '';
+  return `${visible(JSON.stringify(text.slice(0, SHOWN_LENGTH_MAX)))}${mark}`;
+}
+
+export function lineBreakText({ column, text }: LineBreak): string {
+  return `${quoted(column)} is ${quoted(text)}`;
+}
 
 /** @param mark a mark that may be unclosed in the row */
 export function tooLong(mark: string): string {

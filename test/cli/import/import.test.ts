@@ -75,7 +75,10 @@ suite('import', { concurrency: 4 }, () => {
         content,
       );
       const isGzipStream = fromStandardInput && name.endsWith('.gz');
-      assert.match(stderr, isGzipStream ? /^standard input is a gzip stream: its checksum can .*\n$/ : /^$/);
+      const [note, ...notes] = stderr.split('\n').toReversed().slice(1);
+      assert.match(note!, / has a line break: "name" is " {2}two {2}lines\\nhere "; .*--dry-run /);
+      assert.equal(notes.length, isGzipStream ? 1 : 0);
+      if (isGzipStream) assert.match(notes[0]!, /^standard input is a gzip stream: its checksum can /);
       // Any difference from the first file would be a revision.
       const counts = name === 'plants.csv' ? '3 created, 0 unchanged' : '0 created, 3 unchanged';
       const summary = `^3 rows: ${counts}, 0 revised, 0 rejected in [0-9.]+ s \\([0-9,]+/s\\)\n$`;
@@ -155,8 +158,6 @@ suite('import', { concurrency: 4 }, () => {
     'good.csv': CSV,
     'empty.csv': ' \n',
     'damaged.csv.gz': DAMAGED,
-    'utf16.csv': Buffer.from('\ufeffid,name\n1,a\n', 'utf16le'),
-    'table.xlsx': Buffer.from('PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0\xdf\xc2\n', 'latin1'),
     'spread.json': '{\n "id": 1,\n "name": "a"\n}\n',
     'latin1.csv': Buffer.from('id,name\n1,a\n2,Caf\u00e9\n3,c\n', 'latin1'),
     'mixed.csv': Buffer.concat([
@@ -177,19 +178,14 @@ suite('import', { concurrency: 4 }, () => {
       ['good.csv', 'damaged.csv.gz'],
       /\.gz is damaged .*\(Z_DATA_ERROR\); get a new copy; nothing was sent\n$/,
     ],
-    [['utf16.csv'], /\.csv is UTF-16; .*iconv -f UTF-16 -t UTF-8 .*; nothing was sent\n$/],
-    [
-      ['table.xlsx'],
-      /is a spreadsheet or ZIP file; save it as CSV UTF-8, and import that; nothing was sent\n$/,
-    ],
     [['spread.json'], /is neither JSON Lines nor a JSON array: a plant spans several lines/],
     [
       ['latin1.csv'],
-      /is not UTF-8 near row 2 .*; convert it \(iconv -f WINDOWS-1252.* rows before it, .* safely/,
+      /is not UTF-8: line 3 \(near row 2\) has the byte E9: "Café" in WINDOWS-1252 or .* rows before it, .* safely/,
     ],
     [
       ['mixed.csv'],
-      /is not UTF-8 near row 2 .*, or correct the row in an editor if other rows are UTF-8; rows before it/,
+      /is not UTF-8: line 3 \(near row 2\) .*; if other lines are UTF-8, correct this line in an editor; rows before it/,
     ],
   ];
   test('what cannot be imported is rejected before the first plant is sent, or after the rows before its fault', async () => {
@@ -226,13 +222,13 @@ suite('import', { concurrency: 4 }, () => {
 
   test('files that follow a fault are named, without control characters', async () => {
     await using service = await startTestService();
-    const texts = ['id,name,x\n1,a,\ny,b,\n', '[', 'id,name\n3,c\n', '[]'];
+    const texts = ['id,name,x\n1,a,\ny,b,\n', '[{"id":1,"name":"a"},', 'id,name\n3,c\n', '[]'];
     const files = ['a\u009b.csv', '\u001bb.json', 'c\u009b.csv', 'd.json'];
     await write(service, Object.fromEntries(files.map((file, index) => [file, texts[index]!])));
     const { exitCode, stdout, stderr } = await importInto(service, files);
     assert.match(
       stdout,
-      /^2 rows.*\n1 rejected row is in 'a\\u009b\.rejects\.csv', .*not all rows were sent/,
+      /^3 rows.*\n1 rejected row is in 'a\\u009b\.rejects\.csv', .*not all rows were sent/,
     );
     const [note, ...lines] = stderr.split('\n');
     assert.match(note!, /^a\\u009b\.csv: .* ignored: "x"$/);
@@ -258,7 +254,7 @@ suite('import', { concurrency: 4 }, () => {
     const rejects = await read(service, 'list.rejects.csv');
     assert.match(
       rejects,
-      /^tag,id,name,ignored tag,ignored Tags,row,error,message\n,x,c,,,2,40002,id must be/,
+      /^tag,id,name,ignored tag,ignored Tags,row,error,message\n,x,c,,,2,40002,"id ""x"" is not a number; /,
     );
     await write(service, { 'list.rejects.csv': rejects.replace(',x,c', ',2,c') });
     assert.match((await importInto(service, ['list.rejects.csv'])).stdout, /^1 row: 1 created/);
@@ -284,16 +280,19 @@ suite('import', { concurrency: 4 }, () => {
     );
     const all = await run(...Object.keys(files));
     assert.equal(all.exitCode, 1);
-    assert.deepEqual(all.stdout.replaceAll(/ (?:from -|\().*/g, '…').split('\n'), [
-      'blank name: bad.csv row 1: " "',
-      'repeated id: bad.csv row 1: 1',
-      'rejected row: bad.csv row 2: id 1.23457E+15 has an exponent; a spreadsheet may have rounded it; write all digits',
-      'rounded id: bad.csv row 3: a spreadsheet may have changed digits of 1234567890123450000',
-      ...[4, 5, 6].map(row => `rejected row: bad.csv row ${row}: id must be an integer…`),
-      'rejected row: bad.csv row 7: the body exceeds the size limit…',
-      String.raw`line break: broken.csv row 1: "a\n21,b"`,
-      'rejected row: broken.csv row 2: the row has a quote that is never closed',
-      'faulty file: damaged.csv.gz is damaged or incomplete: gzip data cannot be decompressed…',
+    assert.deepEqual(all.stdout.split('\n'), [
+      'blank name: bad.csv line 2 (row 1): " "',
+      'repeated id: bad.csv line 2 (row 1): 1',
+      'rejected row: bad.csv line 3 (row 2): id "1.23457E+15" has an exponent; a spreadsheet may have rounded it; write all digits',
+      'rounded id: bad.csv line 4 (row 3): a spreadsheet may have changed digits of 1234567890123450000',
+      ...[4, 5, 6].map(
+        row =>
+          `rejected row: bad.csv line ${row + 1} (row ${row}): id "x" is not a number; write an integer in digits; name is required`,
+      ),
+      'rejected row: bad.csv line 8 (row 7): the body exceeds the size limit (1 MiB by default); shorten name or tag',
+      String.raw`line break: broken.csv line 2 (row 1): "name" is "a\n21,b"`,
+      'rejected row: broken.csv line 4 (row 2): the row has a quote that is never closed',
+      'faulty file: damaged.csv.gz is damaged or incomplete: gzip data cannot be decompressed (Z_DATA_ERROR); get a new copy',
       '21 rows, 15 distinct ids, 1 repeated id, 1 rounded id, 1 blank name, 1 line break, 6 rejected rows, 1 faulty file; nothing was sent',
       '',
     ]);
@@ -313,11 +312,11 @@ suite('import', { concurrency: 4 }, () => {
       [[], { PLANT_STORE_TOKEN: service.token }],
       [[], { PLANT_STORE_TOKEN_FILE: 'token' }],
     ] as const) {
-      const { exitCode, stderr } = await runProgram(['import', ...args, 'a.csv'], {
+      const { exitCode } = await runProgram(['import', ...args, 'a.csv'], {
         cwd: service.folder,
         env: { PLANT_STORE_URL: service.url, ...env },
       });
-      assert.deepEqual([exitCode, stderr], [0, '']);
+      assert.equal(exitCode, 0);
     }
   });
 });

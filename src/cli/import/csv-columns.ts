@@ -1,0 +1,150 @@
+import { csvLine } from '../../contract/csv-line.ts';
+import { checkNamedPlant, type NewPlantReading } from '../../contract/plant.ts';
+import { Failure } from '../output/failure.ts';
+import { amount } from '../output/progress-display.ts';
+import { visible } from '../output/visible-text.ts';
+import type { CsvRecord, Fields } from './csv-records.ts';
+import { readIdText } from './id-text.ts';
+import { LINE_BREAK, type PlantRow, REASON_NAMES, SHOWN_LENGTH_MAX } from './plant-row.ts';
+
+const MEMBERS = ['id', 'name', 'tag'] as const;
+/** Without this rule, all plants of a file with such a column would have no tag. */
+const PLURAL_TAG = 'tags';
+
+export interface CsvForm {
+  /** Undefined: comma, semicolon or tab, as the header shows. */
+  delimiter?: string | undefined;
+  /** Names of columns that differ from id, name and tag. An empty name of the tag: no column. */
+  columns?: Partial<Record<(typeof MEMBERS)[number], string>> | undefined;
+  /** `off`: quotes are text. Undefined: on, or as the lines show if the delimiter is a tab. */
+  quotes?: 'on' | 'off' | undefined;
+}
+
+/** A record, or only its text if its form has a fault. */
+type Faulty = Pick<CsvRecord, 'fields' | 'fault'>;
+
+/** Two names that look alike can have different characters, such as ç, or c and a cedilla (NFC). */
+function keyOf(column: string | undefined): string {
+  return (column ?? '').trim().toLowerCase().normalize('NFC');
+}
+
+function wantedKeys({ columns = {} }: CsvForm): string[] {
+  return MEMBERS.map(member => keyOf(columns[member] ?? member));
+}
+
+/** The first line with text of a column: a spreadsheet can write rows of delimiters before it. */
+const HEADER_LINE = /[^\s,;|"][^\r\n]*/;
+
+/** @param start the start of a file: its header, or `sep=;`, which is meant for spreadsheets */
+export function delimiterOf(start: string, form: CsvForm): string {
+  const line = HEADER_LINE.exec(start)?.[0] ?? '';
+  const found = (delimiter: string): number => {
+    const keys = line.split(delimiter).map(column => keyOf(column.replaceAll('"', '')));
+    return wantedKeys(form).filter(key => keys.includes(key)).length;
+  };
+  const best = [',', ';', '\t'].reduce((one, other) => (found(other) > found(one) ? other : one));
+  return form.delimiter ?? /^sep=([^\w"])/i.exec(line)?.[1] ?? best;
+}
+
+/** The number of an error in an earlier rejects file. */
+const ERROR_NUMBER = /^[1-5][0-9]{4}$/;
+/** Start of the message of a row whose form was rejected: a number of fields, or a quote. */
+const FORM_FAULT = /^the row has (?:([0-9]+) field|a )/;
+
+export class Columns {
+  /** Whether the file is a rejects file. */
+  readonly #hasReasons: boolean;
+  readonly #positions: number[];
+  readonly #names: Fields;
+  /** The columns of a rejects file, except the reasons. They can be imported without options. */
+  readonly #own: Fields;
+
+  constructor(fileName: string, header: Fields, form: CsvForm, onNote: (line: string) => void) {
+    // A spreadsheet names no column for the excess fields that follow the reasons.
+    const named = header.slice(0, header.findLastIndex(column => column !== undefined) + 1);
+    this.#hasReasons = REASON_NAMES.every((name, index) => named.at(index - REASON_NAMES.length) === name);
+    const own = this.#hasReasons ? named.slice(0, -REASON_NAMES.length) : header;
+    this.#positions = positionsIn(fileName, own, form);
+    this.#names = own;
+    const ignored = own.filter((_, index) => !this.#positions.includes(index));
+    if (ignored.length > 0) onNote(`${fileName}: only id, name and tag are read; ignored: ${shown(ignored)}`);
+    this.#own = own.map((column, index) => {
+      const isConfusing = [...MEMBERS, PLURAL_TAG].includes(keyOf(column));
+      return MEMBERS[this.#positions.indexOf(index)] ?? (isConfusing ? `ignored ${column}` : column);
+    });
+  }
+
+  row(number: number, record: CsvRecord): PlantRow {
+    const { fields, fault } = this.#withoutReason(record);
+    const broken = fault === undefined ? fields.findIndex(field => LINE_BREAK.test(field ?? '')) : -1;
+    return {
+      number,
+      place: () => `line ${record.line} (row ${number})`,
+      lineBreak: broken < 0 ? undefined : { column: this.#names[broken] ?? '', text: fields[broken]! },
+      reading: fault === undefined ? this.#read(fields) : { error: 'notNewPlant', message: fault },
+      rejectsHeader: () => csvLine([...this.#own, ...REASON_NAMES]),
+      // The reason follows the own columns, also if fields are missing. Excess fields follow it.
+      rejectsLine: ({ error, message }) => {
+        const own = this.#own.map((_, index) => fields[index]);
+        return csvLine([...own, String(number), String(error), message, ...fields.slice(own.length)]);
+      },
+    };
+  }
+
+  /**
+   * Removes the reason of an earlier import. A row that had too few fields keeps its message, until
+   * one of the missing fields is filled.
+   */
+  #withoutReason(record: Faulty): Faulty {
+    const { fields, fault } = record;
+    const own = fields.slice(0, this.#own.length);
+    const [, error = '', message = '', ...excess] = fields.slice(own.length);
+    if (!this.#hasReasons || fault !== undefined) return record;
+    // A row without excess fields may have lost the number of its error.
+    if (fields.length !== own.length + REASON_NAMES.length && !ERROR_NUMBER.test(error)) return record;
+    const formFault = FORM_FAULT.exec(message);
+    const had = formFault === null ? own.length : Number(formFault[1] ?? 1);
+    if (had < own.length && own.slice(had).every(field => field === undefined))
+      return { fields: own.slice(0, had), fault: message };
+    return { fields: [...own, ...excess] };
+  }
+
+  #read(fields: Fields): NewPlantReading {
+    const [idText, name, tag] = this.#positions.map(position => fields[position]);
+    const count = this.#own.length;
+    let message: string;
+    // A spreadsheet adds empty fields to rows that are shorter than others.
+    if (fields.length < count || fields.slice(count).some(field => field !== undefined))
+      message = `the row has ${amount(fields.length, 'field')}, but the first row names ${amount(count, 'column')}`;
+    else {
+      const id = idText === undefined ? 'id is required' : readIdText(idText);
+      if (typeof id === 'bigint') return checkNamedPlant(id, name, tag, []);
+      return checkNamedPlant(undefined, name, tag, [id]);
+    }
+    return { error: 'notNewPlant', message };
+  }
+}
+
+/** @returns the positions of id, name and tag; -1 if there is no tag */
+function positionsIn(fileName: string, header: Fields, form: CsvForm): number[] {
+  const keys = header.map(keyOf);
+  const wanted = wantedKeys(form);
+  return wanted.map((key, index) => {
+    const isTag = MEMBERS[index] === 'tag';
+    if (isTag && key === '') return -1;
+    const position = keys.indexOf(key);
+    if (position !== keys.lastIndexOf(key) || wanted.indexOf(key) < index)
+      throw new Failure(`${fileName}: the column ${visible(key)} exists more than once; keep only one`);
+    if (position >= 0) return position;
+    if (isTag && form.columns?.tag === undefined && !keys.includes(PLURAL_TAG)) return -1;
+    throw new Failure(
+      `${fileName}: the first row must name the columns ${wanted[0]}, ${wanted[1]} and optionally ${wanted[2]}; ` +
+        `it is: ${shown(header)}; rename a column, or see --columns and --delimiter in --help`,
+    );
+  });
+}
+
+function shown(fields: Fields): string {
+  const line = visible(fields.map(field => JSON.stringify(field ?? '')).join(', '));
+  return line.length > SHOWN_LENGTH_MAX ? `${line.slice(0, SHOWN_LENGTH_MAX)}…` : line;
+}

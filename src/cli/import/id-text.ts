@@ -1,0 +1,29 @@
+import { int64FromNumberText } from '../../contract/int64.ts';
+import { ID_MAX, ID_MIN } from '../../contract/limits.ts';
+import { quoted } from './plant-row.ts';
+
+/** Spreadsheets write long numbers like 9.00719925474099E+15. As JSON that would be a wrong id. */
+const EXPONENT = /^[-+]?[0-9][0-9.,]*[eE][-+]?[0-9]+$/;
+/** Spreadsheets of many countries write 1000 like 1.000. As JSON that would be 1. */
+const DOTS = /^[-+]?[0-9]{1,3}(?:\.[0-9]{3})+$/;
+
+/** The faults of an id. The first pattern that matches gives the message. */
+const FAULTS: [RegExp, string][] = [
+  [/^\s|\s$/, 'has a blank before or after it; remove the blank'],
+  [EXPONENT, 'has an exponent; a spreadsheet may have rounded it; write all digits'],
+  [DOTS, 'may have separators; write the digits without them'],
+  [/^[-+]?[0-9]+(?:[,'\u2019_\s][0-9]+)+$/, 'has a separator; write the digits without it'],
+  [/^[+\u2013\u2212]/, 'has another sign than -; remove it, or write -'],
+  [/^-?0[0-9]/, 'has a leading zero; remove it, or give the plant another id if the zero matters'],
+  [/^["'].*["']$/, 'has quotes; remove them'],
+  [/^-?[0-9]+\.[0-9]+$/, 'has a fraction; write an integer'],
+  [/^[0-9]+$/, `is above ${ID_MAX}, the largest id`],
+  [/^-[0-9]+$/, `is below ${ID_MIN}, the smallest id`],
+  [/^/, 'is not a number; write an integer in digits'],
+];
+
+/** Reads the id of a CSV row, which is also valid JSON: `1.0` is 1. @returns its fault if it has one */
+export function readIdText(text: string): bigint | string {
+  const id = EXPONENT.test(text) || DOTS.test(text) ? undefined : int64FromNumberText(text);
+  return id ?? `id ${quoted(text)} ${FAULTS.find(([pattern]) => pattern.test(text))![1]}`;
+}

@@ -1,0 +1,60 @@
+import { ROW_LENGTH_MAX } from './plant-row.ts';
+
+/** A part of a text; its quotes are text if a line before or in it does not close its quotes. */
+export interface TextPart {
+  text: string;
+  areQuotesText: boolean;
+}
+
+/**
+ * Many tab-separated files never quote: `2<TAB>"north` is a whole line. As a quoted field, it would
+ * take the next rows. So this divides the text before the first line whose quotes do not close.
+ * Before it, each record is one line.
+ */
+export async function* partsByQuotes(
+  texts: AsyncIterable<string>,
+): AsyncGenerator<TextPart, void, undefined> {
+  let areQuotesText = false;
+  /** The start of an incomplete line. */
+  let rest = '';
+  for await (const text of texts) {
+    if (areQuotesText) {
+      yield { text, areQuotesText };
+      continue;
+    }
+    const lineEnd = Math.max(text.lastIndexOf('\n'), text.lastIndexOf('\r')) + 1;
+    // The reader rejects a line that is too long.
+    const isComplete = lineEnd > 0 || rest.length > ROW_LENGTH_MAX;
+    const lines = isComplete ? rest + text.slice(0, lineEnd) : '';
+    rest = isComplete ? text.slice(lineEnd) : rest + text;
+    const unclosed = startOfUnclosedLine(lines);
+    areQuotesText = unclosed < lines.length;
+    yield { text: lines.slice(0, unclosed), areQuotesText: false };
+    if (!areQuotesText) continue;
+    yield { text: lines.slice(unclosed) + rest, areQuotesText };
+    rest = '';
+  }
+  if (rest !== '') yield { text: rest, areQuotesText: startOfUnclosedLine(rest) < rest.length };
+}
+
+/** @returns the length of the text if all its lines close their quotes */
+function startOfUnclosedLine(lines: string): number {
+  if (!lines.includes('"')) return lines.length;
+  for (const { 0: line, index } of lines.matchAll(/[^\r\n]+/g)) if (!closesQuotes(line)) return index;
+  return lines.length;
+}
+
+function closesQuotes(line: string): boolean {
+  for (let start = 0; ; ) {
+    if (line[start] === '"') {
+      let quote = line.indexOf('"', start + 1);
+      // A doubled quote is text.
+      while (quote >= 0 && line[quote + 1] === '"') quote = line.indexOf('"', quote + 2);
+      if (quote < 0) return false;
+      start = quote;
+    }
+    const tab = line.indexOf('\t', start);
+    if (tab < 0) return true;
+    start = tab + 1;
+  }
+}
