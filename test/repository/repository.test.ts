@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { globSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 
@@ -17,6 +17,10 @@ const BANNED: [files: RegExp, text: RegExp, instead: string][] = [
   [/^/, /(?<![\w.~-])\/(?:work|root|home|Users)\/[\w.]/, 'a relative path: this exists on one machine'],
   [/package-lock\.json$/, /"resolved": "[a-z+]+:/, 'npm install --omit-lockfile-registry-resolved'],
 ];
+
+/** A path from the root of the repository. */
+const OWN_PATH =
+  /(?<![\w./-])(?:bench|deploy|docs|examples|faults|packaging|src|test)\/[\w./-]+\.(?:c?js|css|html|json|md|mjs|py|sql|ts|yaml)\b/g;
 
 type Manifest = Partial<
   Record<'dependencies' | 'devDependencies' | 'optionalDependencies', Record<string, string>>
@@ -47,6 +51,15 @@ test('no file has banned text', () => {
     ),
   );
   assert.deepEqual(findings, []);
+});
+
+test('each file that a text names is there', () => {
+  const missing = ownFiles().flatMap(file =>
+    [...read(file).matchAll(OWN_PATH)]
+      .filter(([name]) => !existsSync(path.join(ROOT, name)))
+      .map(([name]) => `${file}: ${name}`),
+  );
+  assert.deepEqual(missing, []);
 });
 
 test('each dependency has an exact version, and a row in docs/dependencies.md', () => {

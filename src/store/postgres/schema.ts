@@ -1,22 +1,16 @@
-import { readFileSync } from 'node:fs';
 import { type SchemaSteps, StoreRejected } from '../plant-store.ts';
 import { REVISION_COLUMNS } from '../revision-rows.ts';
 import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
 import type { Connection } from './connection.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
+import { SCHEMA_STEPS } from './schema-steps.ts';
 
 /** Timeout of one schema step, which may change a large table. */
 const SCHEMA_STEP_TIMEOUT_MS = 3_600_000;
 /** The key of a lock on the database while steps are applied: the four bytes "PLST". */
 const SCHEMA_LOCK = 0x504c5354;
 
-/** Each store applies a step once, so a released step is never edited. */
-const STEPS = [
-  readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8'),
-  readFileSync(new URL('./schema/002-console-codes.sql', import.meta.url), 'utf8'),
-  readFileSync(new URL('./schema/003-last-runs.sql', import.meta.url), 'utf8'),
-];
-const NEWEST_STEP = STEPS.length;
+const NEWEST_STEP = SCHEMA_STEPS.length;
 /** Citus splits a batch into one statement for each shard, so a worker gets only two by default. */
 const DISTRIBUTE = `SELECT create_distributed_table('plant_revision', 'id', shard_count := (
     SELECT CASE source WHEN 'default' THEN greatest(4, 2 * (SELECT count(*) FROM citus_get_active_worker_nodes()))
@@ -54,7 +48,7 @@ export async function applySchemaSteps(connection: Connection): Promise<SchemaSt
         await run(`SELECT pg_advisory_xact_lock(${SCHEMA_LOCK})`);
         await run('CREATE TABLE IF NOT EXISTS plant_schema_step (step integer NOT NULL PRIMARY KEY)');
         before = await schemaStep(connection);
-        for (const [index, sql] of STEPS.entries()) {
+        for (const [index, sql] of SCHEMA_STEPS.entries()) {
           if (index < before) continue;
           await run(sql);
           await run(`INSERT INTO plant_schema_step VALUES (${index + 1})`);
@@ -93,7 +87,7 @@ function itemsOf(steps: readonly string[]): Map<string, string> {
   return new Map(items);
 }
 
-const OURS = itemsOf(STEPS);
+const OURS = itemsOf(SCHEMA_STEPS);
 
 /** Triggers that may change or delete rows. Citus itself has one for TRUNCATE, which is bit 32. */
 const TRIGGERS = `FROM pg_trigger WHERE tgtype & 28 <> 0 AND tgenabled <> 'D' AND NOT tgisinternal`;

@@ -12,6 +12,7 @@ import {
 } from '../plant-store.ts';
 import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
 import { queryRows } from './queries.ts';
+import { SCHEMA_STEPS } from './schema-steps.ts';
 
 /** Timeout for the lock of another process. The command line locks the store only briefly. */
 const LOCK_TIMEOUT_MS = 2_000;
@@ -34,13 +35,7 @@ const SYNCHRONOUS_FULL = 2;
 /** https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html, only on Linux. */
 const MOUNTS = '/proc/self/mountinfo';
 
-/** Each store applies a step once, so a released step is never edited. */
-const STEPS = [
-  fs.readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8'),
-  fs.readFileSync(new URL('./schema/002-console-codes.sql', import.meta.url), 'utf8'),
-  fs.readFileSync(new URL('./schema/003-last-runs.sql', import.meta.url), 'utf8'),
-];
-const NEWEST_STEP = STEPS.length;
+const NEWEST_STEP = SCHEMA_STEPS.length;
 
 /** Opens a store for writing, or creates it, and updates its schema. @throws {StoreRejected} */
 export function openForWriting(path: string): DatabaseSync & { schemaSteps: SchemaSteps } {
@@ -155,7 +150,7 @@ function applySchemaSteps(database: DatabaseSync, path: string): SchemaSteps {
   if (before === NEWEST_STEP) return { before, now: NEWEST_STEP };
   inTransaction(database, () => {
     before = schemaVersion(database, path);
-    for (const sql of STEPS.slice(before)) database.exec(sql);
+    for (const sql of SCHEMA_STEPS.slice(before)) database.exec(sql);
     database.exec(`PRAGMA user_version = ${NEWEST_STEP}; PRAGMA application_id = ${APPLICATION_ID}`);
   });
   // If the write-ahead log were lost, a database file without the schema would be useless.
@@ -171,7 +166,7 @@ const SCHEMA_ITEMS = `SELECT type || ' ' || name, sql FROM sqlite_schema
 /** @returns one text for each difference between the schema and that of the schema steps */
 export function schemaFaults(database: DatabaseSync): string[] {
   using empty = new DatabaseSync(':memory:');
-  empty.exec(STEPS.join('\n'));
+  empty.exec(SCHEMA_STEPS.join('\n'));
   const [ours, found] = [empty, database].map(each => {
     const rows = queryRows(each, SCHEMA_ITEMS, []) as [string, string][];
     return new Map(rows.map(([item, sql]) => [item, sql.replace(/\s+/g, ' ')]));

@@ -28,7 +28,7 @@ CREATE TABLE plant_revision (
   tag text,                        -- NULL: sent without a tag; '' is a tag that was sent empty
   recorded_at bigint NOT NULL,
   recorded_by bigint NOT NULL,     -- token.id
-  checksum bigint NOT NULL,        -- src/store/checksum.ts
+  checksum bigint NOT NULL,        -- src/store/audit/checksum.ts
   CONSTRAINT plant_revision_pkey PRIMARY KEY (id, revision)
 );
 
@@ -37,3 +37,19 @@ CREATE VIEW plant AS
 SELECT id, revision, name, tag, recorded_at, recorded_by
 FROM plant_revision AS latest
 WHERE revision = (SELECT max(revision) FROM plant_revision WHERE id = latest.id);
+
+-- Codes that sign in to the console once. On Citus the table is local to the coordinator.
+CREATE TABLE console_code (
+  hash text NOT NULL,              -- SHA-256 of the code in hexadecimal; the code itself is not stored
+  expires_at bigint NOT NULL,      -- milliseconds since 1970 UTC
+  CONSTRAINT console_code_pkey PRIMARY KEY (hash)
+);
+
+-- The last run of each command that the operator should know of. On Citus the table is local to
+-- the coordinator.
+CREATE TABLE last_run (
+  command text NOT NULL,
+  ended_at bigint NOT NULL,        -- milliseconds since 1970 UTC
+  result text NOT NULL,            -- in words, for the operator
+  CONSTRAINT last_run_pkey PRIMARY KEY (command)
+);

@@ -22,7 +22,7 @@ CREATE TABLE plant_revision (
   tag TEXT,                              -- NULL: sent without a tag; '' is a tag that was sent empty
   recorded_at INTEGER NOT NULL,
   recorded_by INTEGER NOT NULL,          -- token.id
-  checksum INTEGER NOT NULL,             -- src/store/checksum.ts
+  checksum INTEGER NOT NULL,             -- src/store/audit/checksum.ts
   PRIMARY KEY (id, revision)
 ) STRICT, WITHOUT ROWID;
 
@@ -42,3 +42,16 @@ CREATE VIEW plant AS
 SELECT id, revision, name, tag, recorded_at, recorded_by
 FROM plant_revision AS latest
 WHERE revision = (SELECT max(revision) FROM plant_revision WHERE id = latest.id);
+
+-- Codes that sign in to the console once.
+CREATE TABLE console_code (
+  hash TEXT NOT NULL PRIMARY KEY,        -- SHA-256 of the code in hexadecimal; the code itself is not stored
+  expires_at INTEGER NOT NULL            -- milliseconds since 1970 UTC
+) STRICT, WITHOUT ROWID;
+
+-- The last run of each command that the operator should know of, such as backup.
+CREATE TABLE last_run (
+  command TEXT NOT NULL PRIMARY KEY,
+  ended_at INTEGER NOT NULL,             -- milliseconds since 1970 UTC
+  result TEXT NOT NULL                   -- in words, for the operator
+) STRICT, WITHOUT ROWID;
