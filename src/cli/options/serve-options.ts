@@ -12,7 +12,7 @@ import {
 import type { RepeatedIdRule } from '../../store/plant-store.ts';
 import { Failure } from '../output/failure.ts';
 import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
-import { choice, countUpTo, setting } from './setting.ts';
+import { choice, countUpTo, repeatableSetting, setting } from './setting.ts';
 
 export const BODY_LIMIT_MAX = 8 * 1024 * 1024;
 /** Connections that write plants, by default; one more is for tokens. */
@@ -91,7 +91,7 @@ export function addServeOptions(command: Command, databaseDefault?: string): Com
     ),
     setting('--oidc-audience <text>', 'name of this service in access tokens (claim aud), or none'),
     setting('--oidc-scope <scope>', 'scope, permission or role that access tokens must have', parseScope),
-    setting('--oidc-claim <NAME=VALUE>', CLAIM, parseClaims),
+    repeatableSetting('--oidc-claim <NAME=VALUE>', CLAIM, parseClaim),
     setting('--oidc-jwks <URL or file>', 'keys of the provider (default: from its metadata)', parseJwks),
     choice('--oidc-type <type>', 'type in the header of access tokens (typ)', OIDC_TYPES, 'at+jwt'),
   ];
@@ -151,18 +151,13 @@ function parseJwks(text: string): string {
   throw new InvalidArgumentError('Write an https address, or the path of a file.');
 }
 
-/** An environment variable has one rule in each line, because a value can contain any other separator. */
-function parseClaims(text: string, earlier: string[] = []): string[] {
-  const rules = text.split('\n').filter(line => line !== '');
-  if (rules.length === 0) throw new InvalidArgumentError('Write NAME=VALUE, or any.');
-  for (const rule of rules) {
-    try {
-      if (rule !== ANY_CLAIM) claimRuleOf(rule);
-    } catch (error) {
-      throw new InvalidArgumentError((error as Error).message);
-    }
+function parseClaim(text: string): string {
+  try {
+    if (text !== ANY_CLAIM) claimRuleOf(text);
+    return text;
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
   }
-  return [...earlier, ...rules];
 }
 
 /** @throws {Failure} with exit code 2 if they are incomplete, or would accept tokens of strangers */

@@ -11,10 +11,7 @@ export function setting(
 ): Option {
   const option = new Option(flags, description);
   if (initial !== undefined) option.default(parse(String(initial)), String(initial));
-  const variable = `PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`;
-  // Commander would parse an empty variable as a value. Scripts often empty it to unset it.
-  if (process.env[variable] === '') delete process.env[variable];
-  return option.env(variable).argParser((text: string) => {
+  return withVariable(option, (text, variable) => {
     // The message does not repeat the text, which may be a secret.
     if (/\p{Cc}/u.test(text))
       throw new Failure(
@@ -23,6 +20,33 @@ export function setting(
       );
     return parse(text);
   });
+}
+
+/**
+ * A setting with several values. Its flag may be repeated. Its variable has one value in each line.
+ *
+ * @param parse checks one value, and rejects control characters in it
+ */
+export function repeatableSetting(
+  flags: string,
+  description: string,
+  parse: (text: string) => string,
+): Option {
+  return withVariable(new Option(flags, description), (text, _variable, earlier: string[] = []) => {
+    const lines = text.split('\n').filter(line => line !== '');
+    // An empty value is as wrong as any other one.
+    return [...earlier, ...(lines.length === 0 ? [''] : lines).map(parse)];
+  });
+}
+
+function withVariable<Value>(
+  option: Option,
+  parse: (text: string, variable: string, earlier?: Value) => unknown,
+): Option {
+  const variable = `PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`;
+  // Commander would parse an empty variable as a value. Scripts often empty it to unset it.
+  if (process.env[variable] === '') delete process.env[variable];
+  return option.env(variable).argParser<Value>((text, earlier) => parse(text, variable, earlier) as Value);
 }
 
 export function choice(flags: string, description: string, words: string[], initial: string): Option {
