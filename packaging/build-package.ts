@@ -14,7 +14,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCES = join(ROOT, 'src');
 const BUILT = join(ROOT, 'dist');
 const CLIENT = join(ROOT, 'packages', 'client');
-const COMPILER = fileURLToPath(new URL('../test/node_modules/typescript/bin/tsc', import.meta.url));
+const COMPILER = fileURLToPath(new URL('./compiler/node_modules/typescript/bin/tsc', import.meta.url));
 
 rmSync(BUILT, { recursive: true, force: true });
 execFileSync(process.execPath, [COMPILER, '-p', join(ROOT, 'tsconfig.build.json')], { stdio: 'inherit' });

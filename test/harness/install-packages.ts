@@ -1,7 +1,7 @@
 /**
- * Installs the packages in the lock file of a folder, unless they are installed.
+ * Installs the packages in the lock file of each folder, unless they are installed.
  *
- *   node test/harness/install-packages.ts test
+ *   node test/harness/install-packages.ts packaging/compiler test
  */
 import { execFileSync } from 'node:child_process';
 import { statSync } from 'node:fs';
@@ -25,5 +25,4 @@ function changedAtMs(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-const [folder] = process.argv.slice(2);
-if (import.meta.main && folder !== undefined) installPackages(folder);
+if (import.meta.main) for (const folder of process.argv.slice(2)) installPackages(folder);

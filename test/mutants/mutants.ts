@@ -8,9 +8,10 @@
  * survived, 2 a mutant does not match the sources, or a test fails without a mutant.
  */
 import { spawn } from 'node:child_process';
-import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { copyCheckout } from '../harness/copied-checkout.ts';
 import mutants from './mutants.json' with { type: 'json' };
 
 /** Replaces `from`, which must occur exactly once in `src`, by `to`. */
@@ -19,8 +20,6 @@ type Mutant = (typeof mutants)[number];
 const ROOT = resolve(import.meta.dirname, '../..');
 /** A mutant counts as killed if its tests hang. */
 const TIMEOUT_MS = 240_000;
-/** Installed packages, build results and data. */
-const NOT_COPIED = /^(?:(?:test\/|bench\/)?node_modules|\.git|dist|data|executable)(?:\/|$)/;
 
 const texts = process.argv.slice(2);
 const selected = mutants.filter(
@@ -66,9 +65,8 @@ function sourcesWith(text: string): string[] {
 /** @returns the folder of the copy */
 function copyOfRepository(): string {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-mutant-'));
-  const filter = (path: string): boolean => !NOT_COPIED.test(path.slice(ROOT.length + 1));
-  cpSync(ROOT, folder, { recursive: true, filter });
-  for (const packages of ['node_modules', 'test/node_modules'])
+  copyCheckout(folder);
+  for (const packages of ['node_modules', 'test/node_modules', 'packaging/compiler/node_modules'])
     symlinkSync(join(ROOT, packages), join(folder, packages));
   return folder;
 }

@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -17,12 +18,15 @@ import { promisify } from 'node:util';
 import packageJson from '../../package.json' with { type: 'json' };
 import clientJson from '../../packages/client/package.json' with { type: 'json' };
 import { assertConsoleFiles } from '../harness/console-files.ts';
+import { copyCheckout } from '../harness/copied-checkout.ts';
 import { runProgram, sendPlant, startServe } from '../harness/program.ts';
 import { startTestService } from '../harness/running-service.ts';
 import { testFolder } from '../harness/test-folder.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const COMPILER = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url));
+const COMPILER = fileURLToPath(
+  new URL('../../packaging/compiler/node_modules/typescript/bin/tsc', import.meta.url),
+);
 const folder = testFolder();
 /** With the Node of these tests, and with an empty npm cache. */
 const ENVIRONMENT = {
@@ -37,10 +41,24 @@ const installed = join(home, 'node_modules', 'plant-store');
 const clientHome = join(folder, 'client-home');
 const installedClient = join(clientHome, 'node_modules', 'plant-store-client');
 
+/** A checkout with the packages of the service and of a build, and without those of the tests. */
+const checkout = join(folder, 'checkout');
+
 // npm packs both packages and installs each. The dependencies of the lock file are copied there
 // first, so that npm needs no registry.
 before(() => {
-  npm(ROOT, ['pack', '--workspaces', '--include-workspace-root', '--pack-destination', folder]);
+  copyCheckout(checkout);
+  symlinkSync(join(ROOT, 'node_modules'), join(checkout, 'node_modules'));
+  const compiler = join('packaging', 'compiler', 'node_modules');
+  cpSync(join(ROOT, compiler), join(checkout, compiler), { recursive: true, preserveTimestamps: true });
+  npm(checkout, [
+    'pack',
+    '--offline',
+    '--workspaces',
+    '--include-workspace-root',
+    '--pack-destination',
+    folder,
+  ]);
   mkdirSync(home);
   for (const path of dependencyPaths()) cpSync(join(ROOT, path), join(home, path), { recursive: true });
   // Creates the links to their commands, without which npm reports them as broken.
@@ -80,7 +98,7 @@ test('the package of the service contains the program and its documents, and no 
     .filter(each => !each.endsWith('.d.ts'))
     .map(each => each.replace(/^src/, 'dist').replace(/\.ts$/, '.js'));
   assert.deepEqual(files.sort(), expected.sort());
-  for (const file of files) assert.ok(!readFileSync(join(installed, file)).includes(ROOT), file);
+  for (const file of files) assert.ok(!readFileSync(join(installed, file)).includes(checkout), file);
 });
 
 test('the package of the service stores plants, backs them up and exports them, and has the client', async () => {

@@ -26,6 +26,10 @@ type Manifest = Partial<
   Record<'dependencies' | 'devDependencies' | 'optionalDependencies', Record<string, string>>
 >;
 
+interface Engines {
+  engines?: { node: string };
+}
+
 function read(file: string): string {
   return readFileSync(path.join(ROOT, file), 'utf8');
 }
@@ -40,9 +44,10 @@ function ownFiles(): string[] {
 const MANIFEST: Manifest = JSON.parse(read('package.json'));
 const RUNTIME = Object.keys(MANIFEST.dependencies!);
 const TESTS: Manifest = JSON.parse(read('test/package.json'));
-/** The dependencies of the service and of the tests, with their versions. */
+const PACKAGING: Manifest = JSON.parse(read('packaging/compiler/package.json'));
+/** The dependencies of the service, of a build and of the tests, with their versions. */
 const DEPENDENCIES = { ...MANIFEST.dependencies, ...MANIFEST.devDependencies };
-Object.assign(DEPENDENCIES, TESTS.dependencies, TESTS.optionalDependencies);
+Object.assign(DEPENDENCIES, PACKAGING.dependencies, TESTS.dependencies, TESTS.optionalDependencies);
 
 test('no file has banned text', () => {
   const findings = ownFiles().flatMap(file =>
@@ -78,7 +83,27 @@ test('development, the checks and the workflow use one version of Node, and the 
     assert.match(read(name), /npm ci\n.*npm test\n$/, name);
 });
 
-for (const lockFile of ['package-lock.json', 'test/package-lock.json'])
+test('npm ci warns of no package on the Node that README.md asks for', () => {
+  const [, asked] = /with Node (\S+) or later/.exec(read('README.md'))!;
+  const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, Engines> };
+  assert.deepEqual(
+    Object.entries(packages).filter(([, { engines }]) => !acceptsLater(engines?.node, asked!)),
+    [],
+  );
+});
+
+/** Whether a range of versions, such as `^16 || >=18.1`, has a lower limit that is not above a version. */
+function acceptsLater(range: string | undefined, version: string): boolean {
+  if (range === undefined) return true;
+  const limits = [...range.matchAll(/>= ?([0-9.]+)/g)].map(([, limit]) => limit!);
+  return limits.some(limit => limit.localeCompare(version, 'en', { numeric: true }) <= 0);
+}
+
+for (const lockFile of [
+  'package-lock.json',
+  'packaging/compiler/package-lock.json',
+  'test/package-lock.json',
+])
   test(`${lockFile} has the packages of all platforms, without which npm ci fails`, () => {
     const { packages } = JSON.parse(read(lockFile)) as { packages: Record<string, Manifest> };
     const optional = Object.values(packages).flatMap(each => Object.keys(each.optionalDependencies ?? {}));
