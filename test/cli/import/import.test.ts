@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { execFile, spawnSync } from 'node:child_process';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -8,6 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { type Finished, PROGRAM, runProgram } from '../../harness/program.ts';
 import { type RunningService, startTestService } from '../../harness/running-service.ts';
 import { testFolder } from '../../harness/test-folder.ts';
+import { until } from '../../harness/until.ts';
 
 /** Runs `import` in the folder of the service, with its address and token. */
 function importInto(
@@ -52,11 +54,24 @@ const HAS_TERMINAL = spawnSync('script', ['-qefc', 'test -t 2', '/dev/null']).st
 suite('import', { concurrency: 4 }, () => {
   test('a terminal shows no bar if the size of the input is unknown', { skip: !HAS_TERMINAL }, async () => {
     await using service = await startTestService();
-    const input = '(echo id,name; echo 1,oak; sleep 1)';
+    const fifo = join(service.folder, 'fifo');
+    await promisify(execFile)('mkfifo', [fifo]);
+    // For reading, too: only for writing, it would wait for the program.
+    const input = await open(fifo, 'r+');
+    await input.write('id,name\n1,oak\n');
     const program = `'${process.execPath}' '${PROGRAM}' import - --url ${service.url} --token ${service.token}`;
-    const { stdout } = await promisify(execFile)('script', ['-qefc', `${input} | ${program}`, '/dev/null']);
-    assert.match(stdout, /[01] plants, [0-9]+\/s, 0 rejected/);
-    assert.doesNotMatch(stdout, /\[[#.]+\]/);
+    const terminal = spawn('script', ['-qefc', `${program} <'${fifo}'`, '/dev/null']);
+    const ended = once(terminal, 'close');
+    let shown = '';
+    terminal.stdout.setEncoding('utf8').on('data', text => (shown += text));
+    await until(
+      'the progress is shown, or the program ends',
+      () => /[01] plants, [0-9]+\/s, 0 rejected/.test(shown) || terminal.exitCode !== null,
+    );
+    await input.close();
+    assert.deepEqual(await ended, [0, null], shown);
+    assert.match(shown, /[01] plants, [0-9]+\/s, 0 rejected/);
+    assert.doesNotMatch(shown, /\[[#.]+\]/);
   });
 
   const FILES: [name: string, content: string | Uint8Array, fromStandardInput: boolean][] = [
