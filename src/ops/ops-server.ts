@@ -21,6 +21,9 @@ import { readinessOf, type ServiceState } from './readiness.ts';
 const OPS_KEEP_ALIVE_MS = 72_000;
 
 const NO_SUCH_PATH = 'there is nothing at this path; try GET /livez, GET /readyz or GET /metrics';
+/** Plants that are sent here would otherwise only hear that the path does not exist. */
+const PLANTS_ELSEWHERE =
+  'this listener is for operators and takes no plants; send POST /plants to the address of --listen';
 const CONSOLE_PATH = '/console/';
 
 export interface OpsPage {
@@ -119,6 +122,7 @@ async function responseTo(
     if (['/', '/console'].includes(path))
       return contentResponse('text/plain', '', ['Location', 'console/'], 303);
   }
+  if (path === '/plants') return errorResponse('noSuchPath', PLANTS_ELSEWHERE);
   if (!['GET', 'HEAD'].includes(method)) return errorResponse('noSuchPath', NO_SUCH_PATH);
   switch (path) {
     case '/livez':

@@ -45,6 +45,18 @@ test('many /readyz and /metrics share one check of PostgreSQL, and plants do not
   assert.deepEqual([states.size, checks() - before], [2, 0]);
 });
 
+test('a plant that is sent to the operations listener gets an error that says where plants go', async () => {
+  await using service = await startTestService();
+  for (const method of ['POST', 'GET']) {
+    const response = await fetch(`${service.opsUrl}/plants`, { method });
+    const { error, message } = (await response.json()) as { error: number; message: string };
+    assert.deepEqual([response.status, error], [404, 40401]);
+    assert.match(message, /send POST \/plants to the address of --listen/, method);
+  }
+  const elsewhere = await fetch(`${service.opsUrl}/other`, { method: 'POST' });
+  assert.match(await elsewhere.text(), /try GET \/livez/);
+});
+
 test('an internal error of the operations listener gets 500, and its cause is logged', async () => {
   const cause = new TypeError('a fault of ours');
   const logged: unknown[] = [];
