@@ -98,11 +98,15 @@ function newGroup(name: ErrorName, tokenId?: number, address?: string) {
 
 /** Copies texts and bytes, so that the rest of the request can be freed. */
 function exampleOf(message: string, received: ReceivedRequest | undefined, withBody: boolean) {
-  const { request, contentType, body, bodyBytes = 0 } = received ?? {};
+  const { request, contentType, body } = received ?? {};
   const { method = 'POST', url = '/plants' } = request ?? {};
   const bytes = typeof body === 'string' ? Buffer.from(body, 'latin1') : body;
   return {
-    ...{ at: Date.now(), message, bodyBytes, contentType: contentType && storedText(contentType) },
+    at: Date.now(),
+    message,
+    // Null if no body was read. A body that was read may have no bytes.
+    bodyBytes: body === undefined ? null : body.length,
+    contentType: contentType && storedText(contentType),
     // Without it, no whole request arrived.
     requestLine: received && storedText(`${method} ${url}`),
     body: withBody && bytes ? Uint8Array.from(bytes.subarray(0, BODY_BYTES_MAX)) : undefined,
@@ -117,7 +121,7 @@ function storedText(text: string): string {
 function shownBody({ body, bodyBytes }: Example, error: number) {
   if (body === undefined) return { body: null, isCut: false, faultAt: null };
   const text = withoutTokens(textOf(body));
-  const isCut = body.length < bodyBytes;
+  const isCut = bodyBytes !== null && body.length < bodyBytes;
   return { body: text, isCut, faultAt: error === ERRORS.notJson.number ? jsonFault(text, isCut) : null };
 }
 

@@ -148,6 +148,8 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
   assert.equal(await entries.locator('pre').last().textContent(), hostile);
   assert.equal(await page.title(), 'Rejected - Plant store console');
   // What is new waits for a click, so that nothing moves.
+  await page.getByText('Nothing new').waitFor();
+  assert.equal(await page.getByRole('button', { name: 'new' }).count(), 0);
   assert.equal(await sendText(service, '{}', 'plant_0'), 401);
   const showNew = page.getByRole('button', { name: 'Show 1 new' });
   await showNew.waitFor();
@@ -156,6 +158,12 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
   await page.getByLabel('Filter').fill('TOKENREJ');
   await page.getByText('40102 tokenRejected, no known token, from 127.0.0.1: 1').waitFor();
   assert.equal(await entries.count(), 1);
+  const withoutBody = { method: 'GET', headers: { Authorization: `Bearer ${service.token}` } };
+  assert.equal((await fetch(`${service.url}/plants`, withoutBody)).status, 405);
+  await page.getByLabel('Filter').fill('');
+  await showNew.click();
+  await entries.first().locator('summary').click();
+  await entries.first().getByText('no body was read').waitFor();
 
   await show(page, 'Tokens');
   await page.getByLabel('Label, such as').fill('field app');

@@ -58,7 +58,8 @@ suite('rejected requests in the console', () => {
         ],
         String(forwardedFor),
       );
-      assert.equal((await examples(operator))[0].contentType, 'text/plain');
+      const [unread] = await examples(operator);
+      assert.deepEqual([unread.contentType, unread.bodyBytes], ['text/plain', null]);
     }
     using connection = await RawConnection.open(port);
     connection.write('no HTTP\r\n\r\n');

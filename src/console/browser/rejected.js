@@ -9,7 +9,7 @@ const INTERVAL_MS = 2_000;
  * @typedef {{ key: string, error: number, status: number, name: string, label: string | null,
  *   address?: string, count: number, firstAt: number, lastAt: number }} Group
  * @typedef {{ at: number, message: string, requestLine?: string, contentType?: string,
- *   body: string | null, bodyBytes: number, isCut: boolean, faultAt: number | null }} Example
+ *   body: string | null, bodyBytes: number | null, isCut: boolean, faultAt: number | null }} Example
  */
 
 export function RejectedRequests() {
@@ -37,7 +37,7 @@ export function RejectedRequests() {
     ${failure}${problem}
     <div class="fields">
       <div><label for="filter">Filter by error, token or address</label><input id="filter" value=${filter} onInput=${(/** @type {{ currentTarget: HTMLInputElement }} */ event) => setFilter(event.currentTarget.value)} autocomplete="off" spellcheck=${false} /></div>
-      <button type="button" class=${added === 0 ? '' : 'main'} onClick=${() => setShown(content)}>${added === 0 ? 'Nothing new' : `Show ${added} new`}</button>
+      ${added === 0 ? html`<span class="note">Nothing new</span>` : html`<button type="button" class="main" onClick=${() => setShown(content)}>Show ${added} new</button>`}
     </div>
     <h2>Groups, the newest first</h2>
     ${found.length > 0 ? null : html`<p class="note">${current.count === 0 ? 'No request was rejected.' : 'No group matches the filter.'}</p>`}
@@ -65,7 +65,7 @@ function Examples({ group }) {
   return html`${problem}${examples?.map(
     ({ at, message, requestLine, contentType, body, bodyBytes, isCut, faultAt }) => html`
     <p>${time(at)}: <span class="text">${message}</span></p>
-    <p class="note">Request ${clientText(requestLine)}, Content-Type ${clientText(contentType)}, body of ${numberText(bodyBytes)} bytes${body === null ? '' : isCut ? '; its beginning:' : ':'}</p>
+    <p class="note">Request ${clientText(requestLine)}, Content-Type ${clientText(contentType)}, ${bodyBytes === null ? 'no body was read' : `body of ${numberText(bodyBytes)} bytes`}${body === null ? '' : isCut ? '; its beginning:' : ':'}</p>
     ${body !== null && (faultAt === null ? html`<pre>${escaped(body)}</pre>` : markedBody(body, faultAt))}`,
   )}`;
 }
