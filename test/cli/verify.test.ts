@@ -13,10 +13,13 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import pg from 'pg';
 import { SealDigest } from '../../src/store/audit/seal.ts';
 import { commandProcess } from '../harness/command-lines.ts';
 import { fillStore, HARD_PLANTS } from '../harness/copied-stores.ts';
 import { openCommandStore } from '../harness/open-store.ts';
+import { PostgresProxy } from '../harness/postgres-proxy.ts';
 import { assertFailed, type Finished } from '../harness/program.ts';
 import { type EngineUnderTest, enginesUnderTest, pathOf } from '../harness/store-under-test.ts';
 import { changeRows, insertSql, type Row, revisionOfRow } from '../harness/stored-revisions.ts';
@@ -200,14 +203,22 @@ test('a damaged page and a missing amcheck are reported', async () => {
 test('a seal waits for commits that began before it', async () => {
   const database = await postgres.newDatabase();
   await fillStore(database, []);
-  const now = Date.now();
+  await using proxy = await PostgresProxy.start(Number(new URL(database).port));
+  const verifying = verify(proxy.url(database));
+  const newestTime = await proxy.holdNext(/max\(recorded_at\)/);
+  // Before this statement was sent, and less than 3 s ago, the longest time of a commit.
+  const now = Date.now() - 1_000;
+  const older = new pg.Client({ connectionString: database });
+  await older.connect();
+  await older.query(`BEGIN; ${insertSql([2, 1, 'older', null, now - 1, 1])}`);
   await postgres.sql(database, insertSql([1, 1, 'newest', null, now, 1]));
-  const older = insertSql([2, 1, 'older', null, now - 1, 1]);
-  const [{ stdout }] = await Promise.all([
-    verify(database),
-    postgres.sql(database, `BEGIN; ${older}; SELECT pg_sleep(2); COMMIT`),
-  ]);
-  assert.match(stdout, / 2 plants 2 revisions /);
+  await newestTime.deliver();
+  newestTime.respond();
+  // Enough for a `verify` that does not wait to read on.
+  await wait(1_000);
+  await older.query('COMMIT');
+  await older.end();
+  assert.match((await verifying).stdout, / 2 plants 2 revisions /);
 });
 
 test('show tells that a revision is missing, and a backup of the damaged store gets no seal', async () => {

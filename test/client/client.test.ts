@@ -451,14 +451,20 @@ for (const [what, second, options] of ENDS) {
     let read = 0;
     const waiting: Post[] = [];
     await using slow = await startFaulty(post => {
-      if (waiting.push(post) < 2) return;
-      reply(second, post);
-      setTimeout(waiting[0]!.store, 100);
+      if (waiting.push(post) === 2) reply(second, post);
     });
+    /** Passes the first response on some time after the client has read the second one. */
+    const fetchInOrder: typeof fetch = async (...request) => {
+      const response = await fetch(...request);
+      const body = await response.text();
+      if (response.status !== 200) setImmediate(() => setImmediate(() => waiting[0]!.store()));
+      return new Response(body, response);
+    };
     function* inputs(): Generator<PlantInput> {
       for (; ; read++) yield read === 0 ? MONSTERA : { id: 1, name: 'a' };
     }
-    const [results, thrown] = await readAll(clientOf(slow.url).createPlants(inputs(), options()));
+    const client = clientOf(slow.url, { fetch: fetchInOrder });
+    const [results, thrown] = await readAll(client.createPlants(inputs(), options()));
     assert.ok(thrown instanceof PlantStoreError);
     assert.deepEqual(
       results.map(({ plant }) => plant?.id),

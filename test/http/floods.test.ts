@@ -167,7 +167,9 @@ suite('long bodies that are incomplete', () => {
       // Until then, it has the memory that the next body needs.
       const responses = (): number => (serverSideOf(slow)?.bytesWritten ?? 0) / BODY_BYTES_MAX;
       await until('the response is sent', () => responses() > sent - 0.5);
+      // Time for the system to take it, and for the service to notice that.
       await wait(100);
+      (await target.openOnNode())[Symbol.dispose]();
       if (isUnread()) return true;
       slow.write(target.request(id, { body }));
       sent++;
