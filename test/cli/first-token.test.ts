@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -7,14 +7,13 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { openCommandStore } from '../harness/open-store.ts';
 import { type Finished, firstTokenOf, sendPlant, startProgram, startServe } from '../harness/program.ts';
+import { HAS_TERMINAL } from '../harness/terminal.ts';
 import { testFolder } from '../harness/test-folder.ts';
 import { until } from '../harness/until.ts';
 
 const folder = testFolder();
 /** Runs a command on a terminal and writes what it prints to stderr. */
 const ON_TERMINAL = ['sh', '-c', 'exec script -qefc "exec $*" /dev/null >&2', 'sh'];
-/** `script` of util-linux; other systems have another one. */
-const HAS_TERMINAL = spawnSync('script', ['-qefc', 'test -t 2', '/dev/null']).status === 0;
 const NO_TOKEN = /^The store has no token; create one with: npx plant-store token create LABEL --database /m;
 
 /** Starts a service on a new store and stops it after `use`. @returns its output */

@@ -3,7 +3,7 @@ import { BODY_BYTES_MAX } from '../../contract/limits.ts';
 import { newPlantJson } from '../../contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { amount, CountedProgress, formatCount } from '../output/progress-display.ts';
-import { fileRows, plantFileSize, type Reading } from './plant-file.ts';
+import { fileName, fileRows, plantFileSize, type Reading } from './plant-file.ts';
 import { lineBreakText, quoted } from './plant-row.ts';
 
 const IDS_MAX = 1_000_000;
@@ -32,7 +32,7 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
     for await (const rows of fileRows(file, fileReading))
       for (const row of rows) {
         const { plant, message = ERRORS.bodyTooLarge.message } = row.reading;
-        const place = (): string => `${file} ${row.place()}`;
+        const place = (): string => `${fileName(file)} ${row.place()}`;
         rowCount++;
         const isTooLarge = plant !== undefined && Buffer.byteLength(newPlantJson(plant)) > BODY_BYTES_MAX;
         if (plant === undefined || isTooLarge) add('rejected row', place, message);

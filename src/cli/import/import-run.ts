@@ -6,7 +6,7 @@ import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import type { CsvForm } from './csv-columns.ts';
 import { pipelinedTransport } from './pipelined-transport.ts';
-import { DamagedGzip, fileRows, plantFileSize } from './plant-file.ts';
+import { DamagedGzip, fileName, fileRows, plantFileSize } from './plant-file.ts';
 import { lineBreakText, type PlantRow, type PlantRows, SAFE_TO_REPEAT } from './plant-row.ts';
 import { Progress } from './progress.ts';
 import { checkRejectsPath, defaultRejectsPath, rejectsFile } from './rejects-file.ts';
@@ -132,7 +132,7 @@ async function* withLineBreakNote(
       : rows.find(({ lineBreak }) => lineBreak !== undefined);
     if (row !== undefined)
       onNote(
-        `${path} ${row.place()} has a line break: ${lineBreakText(row.lineBreak!)}; ` +
+        `${fileName(path)} ${row.place()} has a line break: ${lineBreakText(row.lineBreak!)}; ` +
           'if a quote is not closed, the next rows are in this field; --dry-run lists such rows',
       );
     isNoted ||= row !== undefined;

@@ -30,6 +30,11 @@ export interface Reading {
 /** Gzip data is damaged or incomplete. Text before the damage can be wrong. */
 export class DamagedGzip extends Failure {}
 
+/** What messages call the file. */
+export function fileName(path: string): string {
+  return path === STANDARD_INPUT ? 'standard input' : path;
+}
+
 /** @returns undefined for standard input and pipes @throws {Failure} if a file is missing */
 export async function plantFileSize(path: string): Promise<number | undefined> {
   if (path === STANDARD_INPUT) return undefined;
@@ -49,7 +54,7 @@ const BLANK_LINES = /^\s*(?:\n|\r(?!\n|$))/;
 
 /** Reads the rows, in the format that the first character shows. @throws {Failure} at a fault */
 export async function* fileRows(path: string, reading: Reading): PlantRows {
-  const name = path === STANDARD_INPUT ? 'standard input' : path;
+  const name = fileName(path);
   let lastRow = 0;
   try {
     const texts = utf8Texts(textBytes(name, plainBytes(path, name, reading)));

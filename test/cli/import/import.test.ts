@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
-import { execFile, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { type Finished, PROGRAM, runProgram } from '../../harness/program.ts';
+import { type Finished, runProgram } from '../../harness/program.ts';
 import { type RunningService, startTestService } from '../../harness/running-service.ts';
+import { HAS_TERMINAL, shownOnTerminal } from '../../harness/terminal.ts';
 import { testFolder } from '../../harness/test-folder.ts';
-import { until } from '../../harness/until.ts';
 
 /** Runs `import` in the folder of the service, with its address and token. */
 function importInto(
@@ -48,29 +45,15 @@ const DAMAGED = gzipSync(`id,name\n${Array.from({ length: 8000 }, (_, id) => `1$
 });
 DAMAGED[10 + 5 + 'id,name\n'.length]! ^= 2;
 
-/** `script` of util-linux; other systems have another one. */
-const HAS_TERMINAL = spawnSync('script', ['-qefc', 'test -t 2', '/dev/null']).status === 0;
-
 suite('import', { concurrency: 4 }, () => {
   test('a terminal shows no bar if the size of the input is unknown', { skip: !HAS_TERMINAL }, async () => {
     await using service = await startTestService();
-    const fifo = join(service.folder, 'fifo');
-    await promisify(execFile)('mkfifo', [fifo]);
-    // For reading, too: only for writing, it would wait for the program.
-    const input = await open(fifo, 'r+');
-    await input.write('id,name\n1,oak\n');
-    const program = `'${process.execPath}' '${PROGRAM}' import - --url ${service.url} --token ${service.token}`;
-    const terminal = spawn('script', ['-qefc', `${program} <'${fifo}'`, '/dev/null']);
-    const ended = once(terminal, 'close');
-    let shown = '';
-    terminal.stdout.setEncoding('utf8').on('data', text => (shown += text));
-    await until(
-      'the progress is shown, or the program ends',
-      () => /[01] plants, [0-9]+\/s, 0 rejected/.test(shown) || terminal.exitCode !== null,
+    const shown = await shownOnTerminal(
+      fifo => ['import', fifo, '--url', service.url, '--token', service.token],
+      'id,name\n1,oak\n',
+      /[01] plants, [0-9]+\/s, 0 rejected/,
     );
-    await input.close();
-    assert.deepEqual(await ended, [0, null], shown);
-    assert.match(shown, /[01] plants, [0-9]+\/s, 0 rejected/);
+    assert.match(shown, /1 row: 1 created/);
     assert.doesNotMatch(shown, /\[[#.]+\]/);
   });
 
