@@ -8,10 +8,21 @@ import { createServer } from 'node:net';
 const PORT_MIN = 20_000;
 const PORT_MAX = 32_767;
 
+/** So many test files run at the same time. Each has ports of its own, see `npm test`. */
+const FILES_AT_A_TIME = 4;
+const PORTS_OF_FILE = Math.floor((PORT_MAX + 1 - PORT_MIN) / FILES_AT_A_TIME);
+/** https://nodejs.org/api/test.html#contextworkerid; from 1 on, absent outside the test runner. */
+const { NODE_TEST_WORKER_ID = '1' } = process.env;
+const FIRST_PORT = PORT_MIN + ((Number(NODE_TEST_WORKER_ID) - 1) % FILES_AT_A_TIME) * PORTS_OF_FILE;
+
+/** Their servers may not listen yet, or again. */
+const given = new Set<number>();
+
 /** @returns a port of this machine on which no server listened a moment ago */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomInt(PORT_MIN, PORT_MAX + 1);
+    const port = FIRST_PORT + randomInt(PORTS_OF_FILE);
+    if (given.has(port)) continue;
     const server = createServer().listen(port, '127.0.0.1');
     try {
       await once(server, 'listening');
@@ -21,6 +32,7 @@ export async function freePort(): Promise<number> {
     }
     server.close();
     await once(server, 'close');
+    given.add(port);
     return port;
   }
 }
