@@ -228,13 +228,19 @@ export class TokenCache {
     const isUnchanged = (group: number): boolean =>
       fingerprints.has(group) && fingerprints.get(group) === this.#fingerprints.get(group);
     const changedGroups = [...fingerprints.keys()].filter(group => !isUnchanged(group));
-    const tokens = new Map(this.#tokens.entries().filter(([, { id }]) => isUnchanged(tokenGroupOf(id))));
-    for (const group of changedGroups)
-      for (const token of await this.#source.tokensOfGroup(group)) tokens.set(token.hash, cachedToken(token));
-    this.#tokens = tokens;
-    this.#labels = new Map(tokens.values().map(({ id, label }) => [id, label]));
-    this.#fingerprints = fingerprints;
-    for (const token of this.#added) this.#put(token);
+    const isUpToDate =
+      changedGroups.length === 0 && this.#tokens.values().every(({ id }) => isUnchanged(tokenGroupOf(id)));
+    // Nearly every refresh ends here, so it copies nothing.
+    if (!isUpToDate) {
+      const tokens = new Map(this.#tokens.entries().filter(([, { id }]) => isUnchanged(tokenGroupOf(id))));
+      for (const group of changedGroups)
+        for (const token of await this.#source.tokensOfGroup(group))
+          tokens.set(token.hash, cachedToken(token));
+      this.#tokens = tokens;
+      this.#labels = new Map(tokens.values().map(({ id, label }) => [id, label]));
+      this.#fingerprints = fingerprints;
+      for (const token of this.#added) this.#put(token);
+    }
     this.#readAt = readAt;
   }
 
