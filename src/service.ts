@@ -22,7 +22,7 @@ import { loggedRequest } from './ops/logged-request.ts';
 import { Metrics } from './ops/metrics.ts';
 import { monitoredCommits } from './ops/monitored-commits.ts';
 import { opsServer } from './ops/ops-server.ts';
-import { rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
+import { errorLog, rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
 import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import type { TraceSettings, Tracing } from './ops/tracing.ts';
@@ -149,7 +149,12 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const operatorConsole =
       settings.console &&
       new OperatorConsole({
-        ...{ engine, damage, ...observed, log, version: VERSION, ...settings.console },
+        ...settings.console,
+        ...observed,
+        engine,
+        damage,
+        log,
+        version: VERSION,
         isFirstStart: engine.schemaSteps.before === 0,
         samples: opened.use(startSamples(metrics, queue)),
         search: opened.use(await openSearch(settings.database)),
@@ -181,10 +186,6 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       .catch(cause => log.error({ err: cause }, 'a part of the service could not be closed'));
     throw error;
   }
-}
-
-function errorLog(log: ServiceLog, message: string) {
-  return rateLimitedLog(details => log.error(details, message));
 }
 
 function openTokens(engine: StorageEngine, damage: KnownDamage, log: ServiceLog): Promise<TokenCache> {

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { csvLine } from '../contract/csv-line.ts';
+import { isSameContent } from '../contract/plant.ts';
 import {
   type CheckedRevision,
   checkedRevisions,
@@ -158,12 +159,8 @@ async function* plantsUntil(
       continue;
     }
     if (isClockSetBack) reportClock(atTime);
-    if (!changed || !isSameContent(atTime, latest)) yield atTime;
+    if (!changed || !isSameContent(atTime.plant, latest.plant)) yield atTime;
   }
-}
-
-function isSameContent(one: PlantRevision, two: PlantRevision): boolean {
-  return one.plant.name === two.plant.name && one.plant.tag === two.plant.tag;
 }
 
 function reportClock({ plant: { id }, revision }: PlantRevision): void {

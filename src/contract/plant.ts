@@ -143,6 +143,11 @@ function reject(error: ErrorName, faults: string[]): NewPlantReading {
   return { error, message: faults.join('; ') };
 }
 
+/** Whether both have the same name and tag. A missing tag differs from an empty one. */
+export function isSameContent(one: Plant, two: Plant): boolean {
+  return one.name === two.name && one.tag === two.tag;
+}
+
 /** Writes a Plant as JSON, without the id. */
 export function plantJson(plant: Plant): string {
   const name = JSON.stringify(plant.name);

@@ -14,7 +14,7 @@ import {
 } from '../http/response.ts';
 import { isAllowedHost } from './allowed-host.ts';
 import type { Metrics } from './metrics.ts';
-import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
+import { errorLog, type ServiceLog } from './rate-limited-log.ts';
 import { readinessOf, type ServiceState } from './readiness.ts';
 
 /** An idle connection stays open for this long: longer than the scrape interval of Prometheus. */
@@ -67,9 +67,7 @@ const MISDIRECTED: ErrorBody = {
 export function opsServer(parts: OpsParts) {
   // Node's own response to a missing Host lacks our header fields, so Host is checked below.
   const server = createServer({ requireHostHeader: false, keepAliveTimeout: OPS_KEEP_ALIVE_MS });
-  const onInternalError = rateLimitedLog(details =>
-    parts.log.error(details, 'a request for operators failed: unexpected internal error'),
-  );
+  const onInternalError = errorLog(parts.log, 'a request for operators failed: unexpected internal error');
   for (const event of ['request', 'checkExpectation'])
     server.on(event, (request, response) => respond(parts, onInternalError, request, response));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {

@@ -67,6 +67,14 @@ export function rateLimitedLog(
   };
 }
 
+/** Logs an error that may repeat often, always with the same message. */
+export function errorLog(
+  log: ServiceLog,
+  message: string,
+): (cause: unknown, request?: TracedRequest) => void {
+  return rateLimitedLog(details => log.error(details, message));
+}
+
 /** The log gets the original error, not the one that was reworded for a person. */
 function rawCause(error: unknown): unknown {
   return error instanceof StoreUnavailable ? (error.cause ?? error) : error;

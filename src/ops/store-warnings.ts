@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { StoreInternalError, StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
-import { failureLog, rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
+import { errorLog, failureLog, type ServiceLog } from './rate-limited-log.ts';
 
 /** If the store does not respond within this time, `/readyz` reports the service as not ready. */
 export const READINESS_TIMEOUT_MS = 2_000;
@@ -34,8 +34,9 @@ export function storeWarningsOf(
     details => log.warn(details, 'the store cannot be used; /readyz reports 503'),
     () => log.info('the store can be used again'),
   );
-  const internalErrors = rateLimitedLog(details =>
-    log.error(details, 'the check of the store failed: unexpected internal error; /readyz reports 503'),
+  const onInternalError = errorLog(
+    log,
+    'the check of the store failed: unexpected internal error; /readyz reports 503',
   );
   let logged: readonly string[] = [];
   const logChange = (warnings: readonly string[]): void => {
@@ -57,7 +58,7 @@ export function storeWarningsOf(
       // An error of another class comes from our own code, too.
       const isStore = cause instanceof StoreUnavailable || cause instanceof StoreRejected;
       if (isStore && !(cause instanceof StoreInternalError)) availability.failed(cause);
-      else internalErrors(cause);
+      else onInternalError(cause);
       return { failure: shownFailure(cause) };
     }
   };

@@ -1,3 +1,4 @@
+import { isSameContent } from '../../contract/plant.ts';
 import type { StoredToken } from '../../contract/stored-token.ts';
 import { type PlantRevision, StoreRejected } from '../plant-store.ts';
 import { type CheckedRevision, Damaged, keyOrder, revisionName } from './checked-revisions.ts';
@@ -54,8 +55,7 @@ async function* intact(revisions: AsyncIterable<CheckedRevision>): AsyncGenerato
 
 function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
   return (
-    one.plant.name === two.plant.name &&
-    one.plant.tag === two.plant.tag &&
+    isSameContent(one.plant, two.plant) &&
     one.recordedAt === two.recordedAt &&
     one.recordedBy === two.recordedBy
   );

@@ -1,4 +1,4 @@
-import type { NewPlant } from '../../contract/plant.ts';
+import { isSameContent, type NewPlant } from '../../contract/plant.ts';
 import { isIntact, revisionChecksum } from '../audit/checksum.ts';
 import {
   type PlantRevision,
@@ -134,7 +134,7 @@ export class BatchCommit {
       const { plant, contentChecksum, recordedBy } = this.#writes[index]!;
       if (isDamaged) {
         this.#results[index] = { rejected: 'damaged' };
-      } else if (latest !== undefined && latest.plant.name === plant.name && latest.plant.tag === plant.tag) {
+      } else if (latest !== undefined && isSameContent(latest.plant, plant)) {
         this.#results[index] = { outcome: 'unchanged', revision: latest.revision };
       } else if (latest !== undefined && this.#repeatedIdRule === 'reject') {
         this.#results[index] = { rejected: 'idTaken' };
