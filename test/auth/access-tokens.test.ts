@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createPublicKey, createSecretKey } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -404,6 +405,9 @@ test('a flood of unknown keys reads the keys once, and tokens of known ones are 
   assert.deepEqual(provider.requests, ['/.well-known/openid-configuration', '/keys']);
 });
 
+/** Fewer than may wait for the service to accept them, by default 511. */
+const OPENED_AT_A_TIME = 100;
+
 for (const hasKeys of [true, false])
   test(`1,500 connections, reset while a token is checked, are closed, ${hasKeys ? 'with' : 'without'} keys`, async () => {
     await using provider = await startProvider();
@@ -414,16 +418,17 @@ for (const hasKeys of [true, false])
       Array.from({ length: 1_500 }, (_, jti) => provider.token({ jti }, {}, stranger)),
     );
     using held = holdStore(service.database);
-    // Each sends at once: the service closes connections that send nothing for 10 s.
-    const connections = await Promise.all(
-      bearers.map(async bearer => {
-        const connection = await RawConnection.open(service.address.port);
-        connection.write(Buffer.concat([service.token, bearer].map(token => requestBytes(token))));
-        return connection;
-      }),
-    );
-    await until('all are read', () => connections.every(each => serverSideOf(each)?.bytesRead));
-    const serverSides = connections.map(each => serverSideOf(each)!);
+    const connections: RawConnection[] = [];
+    const serverSides: Socket[] = [];
+    while (connections.length < bearers.length) {
+      const next = bearers.slice(connections.length, connections.length + OPENED_AT_A_TIME);
+      const opened = await Promise.all(next.map(() => RawConnection.open(service.address.port)));
+      for (const [index, connection] of opened.entries())
+        connection.write(Buffer.concat([service.token, next[index]!].map(token => requestBytes(token))));
+      await until('all are read', () => opened.every(each => serverSideOf(each)?.bytesRead));
+      connections.push(...opened);
+      serverSides.push(...opened.map(each => serverSideOf(each)!));
+    }
     for (const { socket } of connections) socket.resetAndDestroy();
     // The responses to the first requests meet the resets.
     held[Symbol.dispose]();
