@@ -7,7 +7,7 @@ import type { NewPlant } from '../src/contract/plant.ts';
 import { COMMIT_TIME_MAX_MS } from '../src/store/audit/verification.ts';
 import { openCommandStore } from '../test/harness/open-store.ts';
 import { plantWrite } from '../test/harness/plant-write.ts';
-import { PostgresServer } from '../test/harness/postgres-server.ts';
+import { PATIENCE, PostgresServer } from '../test/harness/postgres-server.ts';
 import type { StartOptions } from '../test/harness/program.ts';
 import { addToken } from '../test/harness/running-service.ts';
 import { seededRandom } from '../test/harness/seeded-random.ts';
@@ -26,8 +26,6 @@ const LOGGED = 200;
 const LOGGED_BATCH = 10;
 /** Stores that are examined at a time. Each `verify` after a create waits for 3 s. */
 const WORKERS = 6;
-/** A command that cannot connect in time would count as one that noticed damage. */
-const PATIENCE = '?connect_timeout=60';
 /** Flips of each PostgreSQL, and its databases: one bit of each flips before the next start. */
 const DATABASE_FLIPS = 200;
 const DATABASES = 20;

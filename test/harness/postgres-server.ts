@@ -18,6 +18,12 @@ const OWNER = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 /** The password of the superuser on all test servers. */
 export const OWNER_PASSWORD = 'owner secret';
 
+/**
+ * Parameters of a URL. By default, a connection that takes longer than 1.5 s counts as an outage. On
+ * a busy machine it can.
+ */
+export const PATIENCE = '?connect_timeout=60';
+
 export async function queryOnce<Row = Record<string, unknown>>(url: string, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url });
   client.on('error', () => {});

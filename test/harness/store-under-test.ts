@@ -7,7 +7,7 @@ import type { StorageEngine } from '../../src/store/open-store.ts';
 import type { RepeatedIdRule, WriteResult } from '../../src/store/plant-store.ts';
 import { openCommandStore, openServedStore } from './open-store.ts';
 import { plantWrite } from './plant-write.ts';
-import { PostgresServer } from './postgres-server.ts';
+import { PATIENCE, PostgresServer } from './postgres-server.ts';
 import { testFolder } from './test-folder.ts';
 
 /** An engine with real databases, for the tests of all stores. */
@@ -55,7 +55,7 @@ export async function postgresUnderTest(
   return {
     name: 'PostgreSQL',
     server,
-    newDatabase: () => server.createDatabase(),
+    newDatabase: async () => (await server.createDatabase()) + PATIENCE,
     sql: (database, text) => server.query(text, databaseName(database)),
   };
 }

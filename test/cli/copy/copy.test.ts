@@ -174,7 +174,7 @@ for (const from of [sqlite, postgres])
 test('a wrong address is named with its flag, and never with its password', async () => {
   const [file, database] = [await sqlite.newDatabase(), await postgres.newDatabase()];
   for (const each of [file, database]) await fillStore(each, manyPlants(10));
-  const nowhere = `${database}_that_is_not_there`;
+  const nowhere = database.replace('?', '_that_is_not_there?');
   const sameFile = file.replace(/\/(\w+)\/plants\.db$/, '/$1/../$1/plants.db');
   const same = /--from and --to name the same store; give another target with --to/;
   for (const [from, to, says] of [
@@ -184,7 +184,7 @@ test('a wrong address is named with its flag, and never with its password', asyn
     [nowhere, file, /^plant-store: --from: .* the database does not exist/],
   ] as const)
     assertRejected(await copy(from, to), says);
-  const { exitCode, stderr } = await copy(file, `${database}?password=secret&colour=green`);
+  const { exitCode, stderr } = await copy(file, `${database}&password=secret&colour=green`);
   assert.equal(exitCode, 2);
   assert.match(stderr, /^plant-store: --to: the postgres:\/\/ URL of the database has [^\n]*\n$/);
   assert.ok(!stderr.includes('secret'));

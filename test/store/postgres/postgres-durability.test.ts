@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { StoreUnavailable } from '../../../src/store/plant-store.ts';
 import { freePort } from '../../harness/free-port.ts';
 import { openSearch } from '../../harness/open-store.ts';
-import { queryOnce } from '../../harness/postgres-server.ts';
+import { PATIENCE, queryOnce } from '../../harness/postgres-server.ts';
 import { assertFailed, runProgram, startServe } from '../../harness/program.ts';
 import { addToken, type RunningService, startTestService } from '../../harness/running-service.ts';
 import { newPlant, send } from '../../harness/store-outage.ts';
@@ -32,7 +32,7 @@ for (const setting of CARELESS_SETTINGS) await server.query(`ALTER ROLE careless
 /** @returns the name of a new database, and its URL with the role `careless` */
 async function newDatabase(): Promise<[name: string, url: string]> {
   const name = databaseName(await server.createDatabase());
-  return [name, server.url(name, '', 'careless', 'secret')];
+  return [name, server.url(name, PATIENCE, 'careless', 'secret')];
 }
 
 /** Changes settings of the server. Settles when new connections have them. */
