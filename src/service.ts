@@ -149,12 +149,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const operatorConsole =
       settings.console &&
       new OperatorConsole({
-        ...settings.console,
-        ...observed,
-        engine,
-        damage,
-        log,
-        version: VERSION,
+        ...{ engine, damage, ...observed, log, version: VERSION, ...settings.console },
         isFirstStart: engine.schemaSteps.before === 0,
         samples: opened.use(startSamples(metrics, queue)),
         search: opened.use(await openSearch(settings.database)),
