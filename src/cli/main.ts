@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { StoreDamaged, StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
+import { StoreDamaged, StoreInternalError, StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
 import { VERSION } from '../version.ts';
 import { BACKUP_PROCESS } from './backup/own-program.ts';
 import { Interruption } from './interruption.ts';
@@ -107,12 +107,12 @@ function report(error: unknown): number {
     );
     return 1;
   }
-  if (error instanceof StoreUnavailable) {
+  if (error instanceof StoreUnavailable && !(error instanceof StoreInternalError)) {
     console.error(`plant-store: the store is not available: ${visible(error.message)}; try again later`);
     return 1;
   }
   console.error('plant-store: unexpected internal error. Please report this:');
-  console.error(error);
+  console.error(error instanceof StoreInternalError ? error.cause : error);
   return 1;
 }
 

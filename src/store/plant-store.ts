@@ -108,8 +108,13 @@ export class StoreUnavailable extends Error {
   isPartial = false;
 }
 
-/** Our own code failed, not the store. The cause is an unexpected internal error. */
-export class StoreInternalError extends StoreUnavailable {}
+/** Our own code failed, not the store. */
+export class StoreInternalError extends StoreUnavailable {
+  /** @param cause the unexpected error */
+  constructor(cause: unknown) {
+    super(`unexpected internal error (${(cause as Error).message}); report it`, { cause });
+  }
+}
 
 /** Rows cannot be read, since the files of the store are damaged. */
 export class StoreDamaged extends StoreUnavailable {}

@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict';
+import { unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { ReservedAddress } from '../../src/http/listen.ts';
 import { Metrics } from '../../src/ops/metrics.ts';
 import { opsServer } from '../../src/ops/ops-server.ts';
 import { call, signIn } from '../harness/console-session.ts';
+import { freePort } from '../harness/free-port.ts';
 import { type HeldStatement, PostgresProxy } from '../harness/postgres-proxy.ts';
-import { assertFailed, runProgram, sendPlant } from '../harness/program.ts';
+import { assertFailed, runProgram, sendPlant, startServe } from '../harness/program.ts';
 import { RawConnection } from '../harness/raw-connection.ts';
 import { startTestService } from '../harness/running-service.ts';
 import { readyz } from '../harness/store-outage.ts';
 import { postgresUnderTest } from '../harness/store-under-test.ts';
+import { testFolder } from '../harness/test-folder.ts';
 import { until } from '../harness/until.ts';
 
 const { server } = await postgresUnderTest();
@@ -108,6 +112,54 @@ test('an internal error during a statement of PostgreSQL is no outage, and is lo
     ],
   );
   await until('the service is ready', async () => (await readyz(service)).status === 'ready');
+});
+
+/** Our own code fails at each statement of SQLite while this file exists. */
+const failingStatements = (file: string): string[] => [
+  '--import',
+  `data:text/javascript,${encodeURIComponent(`
+    import { existsSync } from 'node:fs';
+    import { DatabaseSync } from 'node:sqlite';
+    const { prepare, exec } = DatabaseSync.prototype;
+    const failing = run => function (...args) {
+      if (existsSync(${JSON.stringify(file)})) throw new TypeError('a fault of ours');
+      return run.apply(this, args);
+    };
+    DatabaseSync.prototype.prepare = failing(prepare);
+    DatabaseSync.prototype.exec = failing(exec);`)}`,
+];
+
+test('an internal error during a statement of SQLite is no outage, and is logged as it is', async () => {
+  const folder = testFolder();
+  const fault = join(folder, 'fault');
+  const nodeArgs = failingStatements(fault);
+  const database = `sqlite:${join(folder, 'plants.db')}`;
+  const opsPort = await freePort();
+  await using service = await startServe(database, ['--ops', `127.0.0.1:${opsPort}`], { nodeArgs });
+  const readiness = async () => (await fetch(`http://127.0.0.1:${opsPort}/readyz`)).text();
+  writeFileSync(fault, '');
+  await until('a check fails', async () =>
+    (await readiness()).includes('unexpected internal error (a fault of ours); report it'),
+  );
+  assert.equal(await sendPlant(service.url, service.token, 1n), 503);
+  for (const args of [['list'], ['export'], ['token', 'list'], ['verify']])
+    assertFailed(
+      await runProgram([...args, '--database', database], { nodeArgs }),
+      /^plant-store: unexpected internal error\. Please report this:\nTypeError: a fault of ours\n +at /,
+    );
+  unlinkSync(fault);
+  assert.equal(await sendPlant(service.url, service.token, 1n), 200);
+  const logged = service.logged().map(line => JSON.parse(line) as { msg: string; err?: { type: string } });
+  const errors = logged.flatMap(({ msg, err }) => (err ? [[msg.replace(/;.*/, ''), err.type]] : []));
+  const expected = [
+    'the check of the store failed: unexpected internal error',
+    'the store does not confirm plants',
+  ];
+  for (const message of expected) assert.equal(Object.fromEntries(errors)[message], 'TypeError');
+  assert.ok(
+    errors.every(([, type]) => type === 'TypeError'),
+    JSON.stringify(errors),
+  );
 });
 
 test('an internal error while a store is opened is shown as one', async () => {

@@ -113,21 +113,22 @@ export function openFailure(cause: unknown, address: PostgresAddress): unknown {
 
 /** Explains in one line why a server cannot be used, and what to do. */
 export function reasonOf(error: unknown): string {
-  return error instanceof StoreRejected ? error.message : (explanationOf(error) ?? outageOf(error));
+  if (error instanceof StoreRejected) return error.message;
+  if (kindOf(error) === 'internal') return new StoreInternalError(error).message;
+  return explanationOf(error) ?? outageOf(error);
 }
 
 /** The store cannot be used now. The cause goes into the log. Neither contains a password. */
 export function unavailable(error: unknown): StoreUnavailable {
   if (error instanceof StoreUnavailable) return error;
-  const isDamaged = DAMAGED.test(sqlStateOf(error) ?? '');
-  const Failure =
-    kindOf(error) === 'internal' ? StoreInternalError : isDamaged ? StoreDamaged : StoreUnavailable;
+  if (kindOf(error) === 'internal') return new StoreInternalError(error);
+  const Failure = DAMAGED.test(sqlStateOf(error) ?? '') ? StoreDamaged : StoreUnavailable;
   return new Failure(reasonOf(error), { cause: error });
 }
 
-/** For commands, which show a rejection and an internal error as they are. */
-export function commandFailure(error: unknown): unknown {
-  return error instanceof StoreRejected || kindOf(error) === 'internal' ? error : unavailable(error);
+/** For commands, which show a rejection as it is. */
+export function commandFailure(error: unknown): Error {
+  return error instanceof StoreRejected ? error : unavailable(error);
 }
 
 export function orUnavailable<T>(work: Promise<T>): Promise<T> {
@@ -156,7 +157,6 @@ function explanationOf(error: unknown): string | undefined {
 
 function outageOf(error: unknown): string {
   const message = messageOf(error);
-  if (kindOf(error) === 'internal') return `unexpected internal error (${message}); report it`;
   if (error instanceof NoResponse) return message;
   if (error instanceof HostIsReadOnly) return `${message}; name the host that accepts writes`;
   const sqlState = sqlStateOf(error);

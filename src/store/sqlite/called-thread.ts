@@ -1,5 +1,5 @@
 import { parentPort, receiveMessageOnPort, Worker, workerData } from 'node:worker_threads';
-import { StoreDamaged, StoreRejected, StoreUnavailable } from '../plant-store.ts';
+import { StoreDamaged, StoreInternalError, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import { StoreFileReplaced, unavailable } from './database.ts';
 
 /** A message loses the class of an error, so a reply has an index of this list. The first one fits. */
@@ -19,7 +19,11 @@ const AWAITED = -1;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-type Reply<Result> = { result: Result } | { errorClass: number; message: string };
+type Reply<Result> =
+  | { result: Result }
+  | { errorClass: number; message: string }
+  /** The copy of an error keeps its own class, if that is of the language, and its stack. */
+  | { internalError: unknown };
 
 /** Memory of both threads. A futex in it wakes a thread faster than an event does. */
 interface SharedMemory {
@@ -132,6 +136,7 @@ function settleCall<Result>({ calls }: RunningThread<Result>, reply: Reply<Resul
   // `end` and the `error` event may precede the last replies. Their calls have failed then.
   if (call === undefined) return;
   if ('result' in reply) call.resolve(reply.result);
+  else if ('internalError' in reply) call.reject(new StoreInternalError(reply.internalError));
   else call.reject(new ERROR_CLASSES[reply.errorClass]!(reply.message));
 }
 
@@ -177,6 +182,7 @@ function replyTo<Call>(resultOf: (call: Call) => unknown, call: Call): Reply<unk
     return { result: resultOf(call) };
   } catch (error) {
     const reported = unavailable(error);
+    if (reported instanceof StoreInternalError) return { internalError: reported.cause };
     const errorClass = ERROR_CLASSES.findIndex(each => reported instanceof each);
     return { errorClass, message: reported.message };
   }

@@ -7,6 +7,7 @@ import {
   DEFAULT_SQLITE_PATH,
   type SchemaSteps,
   StoreDamaged,
+  StoreInternalError,
   StoreRejected,
   StoreUnavailable,
 } from '../plant-store.ts';
@@ -294,11 +295,12 @@ export function makeFile(path: string): void {
   else if (stats.isFile() && stats.size === 0 && (stats.mode & 0o077) !== 0) fs.chmodSync(path, 0o600);
 }
 
+/** @throws {StoreRejected} with advice; an internal error as it is */
 export function explainFailure<T>(path: string, open: () => T): T {
   try {
     return open();
   } catch (error) {
-    if (error instanceof StoreRejected) throw error;
+    if (error instanceof StoreRejected || isInternal(error)) throw error;
     const { message, errcode } = error as Error & { errcode?: number };
     const advice =
       errcode === SQLITE_NOTADB
@@ -317,9 +319,16 @@ export function explainFailure<T>(path: string, open: () => T): T {
 /** The file at the path of the database or its log is not the file that was opened. */
 export class StoreFileReplaced extends StoreUnavailable {}
 
-/** Wraps an error of SQLite on an open store, such as a full disk. Our own errors stay. */
+/** Whether our own code failed. SQLite names a result code, and a file system a system call. */
+function isInternal(error: unknown): boolean {
+  const { errcode, syscall } = error as NodeJS.ErrnoException & { errcode?: number };
+  return !(error instanceof StoreUnavailable) && errcode === undefined && syscall === undefined;
+}
+
+/** Wraps an error on an open store, such as a full disk or an internal error. A rejection stays. */
 export function unavailable(error: unknown): StoreUnavailable | StoreRejected {
   if (error instanceof StoreRejected || error instanceof StoreUnavailable) return error;
+  if (isInternal(error)) return new StoreInternalError(error);
   const { message, errcode } = error as Error & { errcode?: number };
   const code = errcode === undefined ? '' : ` (SQLite result code ${errcode})`;
   return new (isDamage(errcode) ? StoreDamaged : StoreUnavailable)(`${message}${code}`, { cause: error });
