@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import { type TraceContext, traceContextOf } from '../contract/trace-context.ts';
 import type { HttpResponse, ReceivedRequest } from '../http/response.ts';
 import type { PlantCommits, PlantWrite } from '../store/plant-store.ts';
@@ -9,6 +10,8 @@ import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
 export interface TraceSettings {
   url: string;
   headers: Record<string, string>;
+  /** After this time, a request to the collector is aborted. */
+  timeoutMs: number;
   resource: Record<string, string>;
   /** Whether the caller decides for its requests. `ratio` is the sampled share of all others. */
   isParentBased: boolean;
@@ -17,8 +20,10 @@ export interface TraceSettings {
 
 /** Spans that wait for the next request to the collector. Further spans are dropped. */
 const SPANS_MAX = 2_048;
-/** Interval of these requests. Each is aborted when the next one is due. */
+/** Shortest interval of these requests. A request that takes longer makes the next one wait. */
 const EXPORT_INTERVAL_MS = 1_000;
+/** At the stop: timeout of the last request, and before it, of one that is in flight. */
+const STOP_TIMEOUT_MS = 1_000;
 const FAILED = 'the trace collector takes no spans; they are dropped until it does';
 const FAILED_LOG_RATE = { burstLines: 1, intervalMs: 600_000 };
 
@@ -74,12 +79,12 @@ export function startTracing(settings: TraceSettings, log: ServiceLog) {
 }
 
 /** Sends spans by OTLP over HTTP, in JSON. A failed request is not repeated. */
-function startExporter({ url, headers, resource }: TraceSettings, log: ServiceLog) {
+function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log: ServiceLog) {
   const onFailure = rateLimitedLog(details => log.warn(details, FAILED), FAILED_LOG_RATE);
   const service = { attributes: attributesOf(resource) };
   const waiting: object[] = [];
   let dropped = 0;
-  const send = async (): Promise<void> => {
+  const send = async (limitMs: number): Promise<void> => {
     const spans = waiting.splice(0);
     if (spans.length === 0) return;
     const scopeSpans = [{ scope: { name: 'plant-store' }, spans }];
@@ -90,7 +95,7 @@ function startExporter({ url, headers, resource }: TraceSettings, log: ServiceLo
         body: JSON.stringify({ resourceSpans: [{ resource: service, scopeSpans }] }),
         // A redirect would carry the secret header fields elsewhere.
         redirect: 'error',
-        signal: AbortSignal.timeout(EXPORT_INTERVAL_MS),
+        signal: AbortSignal.timeout(limitMs),
       });
       await response.body?.cancel();
       if (!response.ok) throw new Error(`the collector responded with status ${response.status}`);
@@ -99,7 +104,13 @@ function startExporter({ url, headers, resource }: TraceSettings, log: ServiceLo
       onFailure(cause);
     }
   };
-  const timer = setInterval(send, EXPORT_INTERVAL_MS);
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const nextInterval = () => wait(EXPORT_INTERVAL_MS, undefined, { signal }).catch(() => {});
+  const sendUntilStop = async (): Promise<void> => {
+    while (!signal.aborted) await Promise.all([send(timeoutMs), nextInterval()]);
+  };
+  const stopped = sendUntilStop();
   return {
     dropped: () => dropped,
     /** @param beganAt ms on the monotonic clock */
@@ -112,8 +123,9 @@ function startExporter({ url, headers, resource }: TraceSettings, log: ServiceLo
       else waiting.push({ ...span, startTimeUnixNano, endTimeUnixNano });
     },
     async [Symbol.asyncDispose](): Promise<void> {
-      clearInterval(timer);
-      await send();
+      stopping.abort();
+      await Promise.race([stopped, wait(STOP_TIMEOUT_MS, undefined, { ref: false })]);
+      await send(Math.min(timeoutMs, STOP_TIMEOUT_MS));
     },
   };
 }
