@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { type TraceContext, traceContextOf } from '../contract/trace-context.ts';
 import type { HttpResponse, ReceivedRequest } from '../http/response.ts';
 import type { PlantCommits, PlantWrite } from '../store/plant-store.ts';
-import { loggedRequest } from './logged-request.ts';
+import { clientText, loggedRequest } from './logged-request.ts';
 import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
 
 /** `resource` has the attributes of the service. The values of `headers` may be secrets. */
@@ -24,6 +24,10 @@ const SPANS_MAX = 2_048;
 const EXPORT_INTERVAL_MS = 1_000;
 /** At the stop: timeout of the last request, and before it, of one that is in flight. */
 const STOP_TIMEOUT_MS = 1_000;
+/** The methods that are known by the semantic conventions for HTTP. */
+const METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE'.split(' '));
+/** A host and its port, which may be absent or empty. */
+const HOST = /^(?:\[(.+)\]|([^:]+))(?::(\d{0,5}))?$/;
 const FAILED = 'the trace collector takes no spans; they are dropped until it does';
 const FAILED_LOG_RATE = { burstLines: 1, intervalMs: 600_000 };
 
@@ -51,14 +55,20 @@ export function startTracing(settings: TraceSettings, log: ServiceLog) {
     ): void {
       if (!request?.trace?.isSampled) return;
       const { traceId, parentId, commit } = request.trace;
-      const { method, path, status, result, id } = loggedRequest(response, request, remoteAddress);
+      const { method = '', path, status, result, id } = loggedRequest(response, request, remoteAddress);
+      const isKnown = METHODS.has(method);
+      const nameStart = isKnown ? method : 'HTTP';
       const route = path === '/plants' ? path : undefined;
       const isError = status >= 500;
       add(request.arrivedAt, {
         ...{ traceId, spanId: randomId(8), parentSpanId: parentId, links: commit && [commit] },
-        ...{ name: route ? `${method} ${route}` : method, kind: 2, status: isError ? { code: 2 } : {} },
+        ...{ name: route ? `${nameStart} ${route}` : nameStart, kind: 2 },
+        status: isError ? { code: 2 } : {},
         attributes: attributesOf({
-          ...{ 'http.request.method': method, 'http.response.status_code': status, 'http.route': route },
+          'http.request.method': isKnown ? method : '_OTHER',
+          'http.request.method_original': isKnown ? undefined : method,
+          ...{ 'http.response.status_code': status, 'http.route': route },
+          ...fieldAttributes(request),
           ...{ 'url.path': path, 'url.scheme': 'http', 'client.address': remoteAddress },
           ...{ 'error.type': isError ? result : undefined },
           ...{ 'plant_store.result': result, 'plant_store.plant_id': id },
@@ -130,11 +140,22 @@ function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log
   };
 }
 
-/** Attributes in the JSON form of OTLP, without those that are undefined. */
+/** Attributes from header fields, in which a client may have put anything. */
+function fieldAttributes({ host = '', userAgent }: ReceivedRequest) {
+  const [, bracketed, name, port] = HOST.exec(host) ?? [];
+  const address = bracketed ?? name;
+  return {
+    'server.address': address && clientText(address),
+    'server.port': port ? Number(port) : undefined,
+    'user_agent.original': userAgent && clientText(userAgent),
+  };
+}
+
+/** Attributes in the JSON form of OTLP, without those that are undefined. ProtoJSON has int64 as text. */
 function attributesOf(values: Record<string, string | number | undefined>): object[] {
   return Object.entries(values).flatMap(([key, value]) => {
     if (value === undefined) return [];
-    return [{ key, value: typeof value === 'number' ? { intValue: value } : { stringValue: value } }];
+    return [{ key, value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value } }];
   });
 }
 

@@ -12,7 +12,7 @@ import { VERSION } from '../../src/version.ts';
 import type { Json } from '../harness/console-session.ts';
 import { listen } from '../harness/loopback-server.ts';
 import { startServe } from '../harness/program.ts';
-import { ask, chunked, RawConnection, requestBytes } from '../harness/raw-connection.ts';
+import { ask, chunked, RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { startTestService } from '../harness/running-service.ts';
 import { scrape } from '../harness/scrape.ts';
 import { enginesUnderTest } from '../harness/store-under-test.ts';
@@ -128,7 +128,8 @@ for (const engine of engines) {
     assert.deepEqual(resource, { 'service.version': VERSION, 'service.name': 'garden' });
     assert.match(instanceId, /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
     assert.deepEqual(valuesOf(served[0]!), {
-      ...{ 'http.request.method': 'POST', 'http.response.status_code': 200, 'http.route': '/plants' },
+      ...{ 'http.request.method': 'POST', 'http.response.status_code': '200', 'http.route': '/plants' },
+      ...{ 'server.address': 'plants.example' },
       ...{ 'url.path': '/plants', 'url.scheme': 'http', 'client.address': '127.0.0.1' },
       ...{ 'plant_store.result': 'created', 'plant_store.plant_id': '7' },
     });
@@ -139,7 +140,7 @@ for (const engine of engines) {
     // The first two usually share a commit.
     for (const each of commits) {
       const plants = linked.filter(id => id === each.spanId).length;
-      assert.deepEqual(valuesOf(each), { 'plant_store.batch_plants': plants });
+      assert.deepEqual(valuesOf(each), { 'plant_store.batch_plants': String(plants) });
     }
     for (const each of [...served, ...commits]) {
       const times = [parent.startTimeUnixNano, each.startTimeUnixNano, each.endTimeUnixNano].map(BigInt);
@@ -147,6 +148,60 @@ for (const engine of engines) {
     }
   });
 }
+
+const SHOWN_LENGTH_MAX = 200;
+const OWN_TOKEN = `plant_${'a1'.repeat(20)}`;
+const JWT = `eyJ${'hbGci'.repeat(8)}.eyJzdWIi.c2ln`;
+
+/** Requests, and what differs in their spans from that of a plain create. Empty: no attribute. */
+const CLIENT_PARTS: [parts: RequestParts, attributes: Record<string, string>, name?: string][] = [
+  [{ headers: { 'User-Agent': 'garden/1' } }, { 'user_agent.original': 'garden/1' }],
+  [chunked(BODY), {}],
+  [
+    { ...chunked(BODY), headers: { ...chunked(BODY).headers, 'User-Agent': 'b' } },
+    { 'user_agent.original': 'b' },
+  ],
+  [{ headers: { Host: 'a.example:8443' } }, { 'server.address': 'a.example', 'server.port': '8443' }],
+  [{ headers: { Host: '[2001:db8::1]:80' } }, { 'server.address': '2001:db8::1', 'server.port': '80' }],
+  [{ headers: { Host: 'a.example:' } }, { 'server.address': 'a.example' }],
+  [{ headers: { Host: 'a.example:123456' } }, { 'server.address': '' }],
+  [{ headers: { Host: null }, version: '1.0' }, { 'server.address': '' }],
+  [{ headers: { Host: `${OWN_TOKEN}.example` } }, { 'server.address': 'plant_….example' }],
+  [{ headers: { 'User-Agent': `a ${OWN_TOKEN}` } }, { 'user_agent.original': 'a plant_…' }],
+  [{ headers: { 'User-Agent': `a ${JWT}` } }, { 'user_agent.original': 'a eyJ…' }],
+  [
+    { headers: { 'User-Agent': 'a'.repeat(SHOWN_LENGTH_MAX + 1) } },
+    { 'user_agent.original': 'a'.repeat(SHOWN_LENGTH_MAX) },
+  ],
+  [{ method: 'QUERY', target: '/a' }, { 'http.request.method': 'QUERY' }, 'QUERY'],
+  [
+    { method: 'PROPFIND' },
+    { 'http.request.method': '_OTHER', 'http.request.method_original': 'PROPFIND' },
+    'HTTP /plants',
+  ],
+  [
+    { method: 'PROPFIND', target: '/a' },
+    { 'http.request.method': '_OTHER', 'http.request.method_original': 'PROPFIND' },
+    'HTTP',
+  ],
+];
+
+test('a span has the method, host and user agent of its request, by the semantic conventions', async () => {
+  await using collector = await startCollector();
+  const traces = settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
+  await using service = await startTestService({ traces });
+  for (const [parts] of CLIENT_PARTS) await ask(service.address.port, service.token, parts);
+  const served = () => collector.spans.filter(each => each.kind === 2);
+  await until('the spans arrive', () => served().length === CLIENT_PARTS.length);
+  const isOfClient = ([name]: [string, unknown]) => /^(?:http\.request|server|user_agent)\./.test(name);
+  assert.deepEqual(
+    served().map(each => [each.name, Object.fromEntries(Object.entries(valuesOf(each)).filter(isOfClient))]),
+    CLIENT_PARTS.map(([, attributes, name = 'POST /plants']) => {
+      const expected = { 'http.request.method': 'POST', 'server.address': 'plants.example', ...attributes };
+      return [name, Object.fromEntries(Object.entries(expected).filter(([, value]) => value !== ''))];
+    }),
+  );
+});
 
 test('a collector that does not respond costs only spans, which a metric counts', async () => {
   await using collector = await startCollector(Number.POSITIVE_INFINITY);
