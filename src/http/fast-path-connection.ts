@@ -195,11 +195,21 @@ export class FastPathConnection {
     if (!this.#budget().hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'tickBudget';
     const body = bytes.slice(bodyStart, end);
     const trace = traceContextOf(headers.traceparent);
-    const { bodyBytes, contentType, forwardedFor } = headers;
-    const received = { arrivedAt: this.#arrivedAt, bodyBytes, body, tokenId, contentType, forwardedFor };
     const isOnlySender = this.#countRequest() > ONLY_SENDER_REQUESTS;
     const response = createPlant.createOnFastPath(body, { recordedBy: tokenId, trace, isOnlySender });
-    this.#responses.add({ ...received, trace, response: undefined }, response);
+    const request = {
+      arrivedAt: this.#arrivedAt,
+      bodyBytes: headers.bodyBytes,
+      body,
+      tokenId,
+      contentType: headers.contentType,
+      forwardedFor: headers.forwardedFor,
+      host: headers.host,
+      userAgent: headers.userAgent,
+      trace,
+      response: undefined,
+    };
+    this.#responses.add(request, response);
     return end;
   }
 

@@ -19,6 +19,8 @@ export interface FastPathHeaders {
   traceparent: string | undefined;
   contentType: string;
   forwardedFor: string | undefined;
+  host: string;
+  userAgent: string | undefined;
 }
 
 /** RFC 9112 section 5 also allows other spaces around a value, and bytes beyond ASCII. */
@@ -77,10 +79,11 @@ function readFastPathHeaders(section: string): FastPathHeaders | undefined {
   const contentType = values.get('content-type') ?? '';
   const [, token = '', accessToken] = CREDENTIAL.exec(values.get('authorization') ?? '') ?? [];
   const length = values.get('content-length') ?? '';
+  const host = values.get('host') ?? '';
   const isFastPath =
     (accessToken !== undefined || isWellFormed(token)) &&
     LENGTH.test(length) &&
-    HOST.test(values.get('host') ?? '') &&
+    HOST.test(host) &&
     isJsonMediaType(contentType);
   if (!isFastPath) return undefined;
   return {
@@ -91,5 +94,7 @@ function readFastPathHeaders(section: string): FastPathHeaders | undefined {
     traceparent: undefined,
     contentType,
     forwardedFor: values.get('x-forwarded-for'),
+    host,
+    userAgent: values.get('user-agent'),
   };
 }

@@ -87,11 +87,14 @@ export class NodeConnection {
     const arrivedAt = performance.now();
     const valuesOf = (name: string) => fieldValues(request.rawHeaders, name);
     const traceparents = valuesOf('traceparent');
+    // Node has already read them for its own checks.
+    const { host, 'user-agent': userAgent } = request.headers;
     const exchange: Exchange = {
       ...{ connection: this, request, serverResponse, arrivedAt, bodyBytes: 0 },
       trace: this.#context.traceContextOf(traceparents.length === 1 ? traceparents[0] : undefined),
       contentType: valuesOf('content-type').join(', ') || undefined,
       forwardedFor: valuesOf('x-forwarded-for').join(', ') || undefined,
+      ...{ host, userAgent },
     };
     this.latest = exchange;
     this.#pending.add(exchange);

@@ -41,6 +41,9 @@ export interface ReceivedRequest extends TracedRequest {
   readonly contentType: string | undefined;
   /** The field X-Forwarded-For, which anybody can forge. */
   readonly forwardedFor: string | undefined;
+  /** The fields Host and User-Agent, for spans; the first one of several. */
+  readonly host: string | undefined;
+  readonly userAgent: string | undefined;
   /** It is undefined for `POST /plants`. */
   readonly request?: { method?: string | undefined; url?: string | undefined };
 }

@@ -3,8 +3,8 @@ import { ERRORS } from '../contract/errors.ts';
 import { pathOf } from '../http/node-server.ts';
 import { type HttpResponse, isErrorName, type ReceivedRequest } from '../http/response.ts';
 
-/** A longer path, which no route has, is cut. */
-const PATH_LENGTH_MAX = 200;
+/** A longer text of a client is cut. No path with a route is as long. */
+const CLIENT_TEXT_LENGTH_MAX = 200;
 /** Encoded letters, digits and `_`, which mean the same (RFC 3986 section 2.3). */
 const ENCODED = /%(?:3\d|[46][1-9A-F]|[57][\dA]|5F)/gi;
 /** Control and invisible characters: a terminal that shows the log could obey them. */
@@ -22,7 +22,7 @@ export function loggedRequest(
   const idIndex = headers.indexOf('Plant-Id');
   const { method = 'POST', url = '/plants' } = request?.request ?? {};
   return {
-    ...(request && { method: withoutTokens(method), path: loggedPath(url) }),
+    ...(request && { method: withoutTokens(method), path: clientText(pathOf(url)) }),
     status,
     result,
     ...(isErrorName(result) && { error: ERRORS[result].number }),
@@ -35,8 +35,12 @@ export function loggedRequest(
   };
 }
 
-/** @param target may have parts that cannot be decoded beside an encoded token */
-function loggedPath(target: string): string {
-  const path = withoutTokens(pathOf(target).replace(ENCODED, decodeURIComponent));
-  return path.replace(INVISIBLE, encodeURIComponent).slice(0, PATH_LENGTH_MAX);
+/**
+ * What logs and spans contain of a text that a client sent.
+ *
+ * @param text may have parts that cannot be decoded beside an encoded token
+ */
+export function clientText(text: string): string {
+  const decoded = withoutTokens(text.replace(ENCODED, decodeURIComponent));
+  return decoded.replace(INVISIBLE, encodeURIComponent).slice(0, CLIENT_TEXT_LENGTH_MAX);
 }

@@ -1,14 +1,17 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import { type TraceContext, traceContextOf } from '../contract/trace-context.ts';
 import type { HttpResponse, ReceivedRequest } from '../http/response.ts';
 import type { PlantCommits, PlantWrite } from '../store/plant-store.ts';
-import { loggedRequest } from './logged-request.ts';
+import { clientText, loggedRequest } from './logged-request.ts';
 import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
 
 /** `resource` has the attributes of the service. The values of `headers` may be secrets. */
 export interface TraceSettings {
   url: string;
   headers: Record<string, string>;
+  /** After this time, a request to the collector is aborted. */
+  timeoutMs: number;
   resource: Record<string, string>;
   /** Whether the caller decides for its requests. `ratio` is the sampled share of all others. */
   isParentBased: boolean;
@@ -17,8 +20,14 @@ export interface TraceSettings {
 
 /** Spans that wait for the next request to the collector. Further spans are dropped. */
 const SPANS_MAX = 2_048;
-/** Interval of these requests. Each is aborted when the next one is due. */
+/** Shortest interval of these requests. A request that takes longer makes the next one wait. */
 const EXPORT_INTERVAL_MS = 1_000;
+/** At the stop: timeout of the last request, and before it, of one that is in flight. */
+const STOP_TIMEOUT_MS = 1_000;
+/** The methods that are known by the semantic conventions for HTTP. */
+const METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE'.split(' '));
+/** A host and its port, which may be absent or empty. */
+const HOST = /^(?:\[(.+)\]|([^:]+))(?::(\d{0,5}))?$/;
 const FAILED = 'the trace collector takes no spans; they are dropped until it does';
 const FAILED_LOG_RATE = { burstLines: 1, intervalMs: 600_000 };
 
@@ -46,14 +55,20 @@ export function startTracing(settings: TraceSettings, log: ServiceLog) {
     ): void {
       if (!request?.trace?.isSampled) return;
       const { traceId, parentId, commit } = request.trace;
-      const { method, path, status, result, id } = loggedRequest(response, request, remoteAddress);
+      const { method = '', path, status, result, id } = loggedRequest(response, request, remoteAddress);
+      const isKnown = METHODS.has(method);
+      const nameStart = isKnown ? method : 'HTTP';
       const route = path === '/plants' ? path : undefined;
       const isError = status >= 500;
       add(request.arrivedAt, {
         ...{ traceId, spanId: randomId(8), parentSpanId: parentId, links: commit && [commit] },
-        ...{ name: route ? `${method} ${route}` : method, kind: 2, status: isError ? { code: 2 } : {} },
+        ...{ name: route ? `${nameStart} ${route}` : nameStart, kind: 2 },
+        status: isError ? { code: 2 } : {},
         attributes: attributesOf({
-          ...{ 'http.request.method': method, 'http.response.status_code': status, 'http.route': route },
+          'http.request.method': isKnown ? method : '_OTHER',
+          'http.request.method_original': isKnown ? undefined : method,
+          ...{ 'http.response.status_code': status, 'http.route': route },
+          ...fieldAttributes(request),
           ...{ 'url.path': path, 'url.scheme': 'http', 'client.address': remoteAddress },
           ...{ 'error.type': isError ? result : undefined },
           ...{ 'plant_store.result': result, 'plant_store.plant_id': id },
@@ -74,12 +89,12 @@ export function startTracing(settings: TraceSettings, log: ServiceLog) {
 }
 
 /** Sends spans by OTLP over HTTP, in JSON. A failed request is not repeated. */
-function startExporter({ url, headers, resource }: TraceSettings, log: ServiceLog) {
+function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log: ServiceLog) {
   const onFailure = rateLimitedLog(details => log.warn(details, FAILED), FAILED_LOG_RATE);
   const service = { attributes: attributesOf(resource) };
   const waiting: object[] = [];
   let dropped = 0;
-  const send = async (): Promise<void> => {
+  const send = async (limitMs: number): Promise<void> => {
     const spans = waiting.splice(0);
     if (spans.length === 0) return;
     const scopeSpans = [{ scope: { name: 'plant-store' }, spans }];
@@ -90,7 +105,7 @@ function startExporter({ url, headers, resource }: TraceSettings, log: ServiceLo
         body: JSON.stringify({ resourceSpans: [{ resource: service, scopeSpans }] }),
         // A redirect would carry the secret header fields elsewhere.
         redirect: 'error',
-        signal: AbortSignal.timeout(EXPORT_INTERVAL_MS),
+        signal: AbortSignal.timeout(limitMs),
       });
       await response.body?.cancel();
       if (!response.ok) throw new Error(`the collector responded with status ${response.status}`);
@@ -99,7 +114,13 @@ function startExporter({ url, headers, resource }: TraceSettings, log: ServiceLo
       onFailure(cause);
     }
   };
-  const timer = setInterval(send, EXPORT_INTERVAL_MS);
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const nextInterval = () => wait(EXPORT_INTERVAL_MS, undefined, { signal }).catch(() => {});
+  const sendUntilStop = async (): Promise<void> => {
+    while (!signal.aborted) await Promise.all([send(timeoutMs), nextInterval()]);
+  };
+  const stopped = sendUntilStop();
   return {
     dropped: () => dropped,
     /** @param beganAt ms on the monotonic clock */
@@ -112,17 +133,29 @@ function startExporter({ url, headers, resource }: TraceSettings, log: ServiceLo
       else waiting.push({ ...span, startTimeUnixNano, endTimeUnixNano });
     },
     async [Symbol.asyncDispose](): Promise<void> {
-      clearInterval(timer);
-      await send();
+      stopping.abort();
+      await Promise.race([stopped, wait(STOP_TIMEOUT_MS, undefined, { ref: false })]);
+      await send(Math.min(timeoutMs, STOP_TIMEOUT_MS));
     },
   };
 }
 
-/** Attributes in the JSON form of OTLP, without those that are undefined. */
+/** Attributes from header fields, in which a client may have put anything. */
+function fieldAttributes({ host = '', userAgent }: ReceivedRequest) {
+  const [, bracketed, name, port] = HOST.exec(host) ?? [];
+  const address = bracketed ?? name;
+  return {
+    'server.address': address && clientText(address),
+    'server.port': port ? Number(port) : undefined,
+    'user_agent.original': userAgent && clientText(userAgent),
+  };
+}
+
+/** Attributes in the JSON form of OTLP, without those that are undefined. ProtoJSON has int64 as text. */
 function attributesOf(values: Record<string, string | number | undefined>): object[] {
   return Object.entries(values).flatMap(([key, value]) => {
     if (value === undefined) return [];
-    return [{ key, value: typeof value === 'number' ? { intValue: value } : { stringValue: value } }];
+    return [{ key, value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value } }];
   });
 }
 

@@ -2,15 +2,17 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import { defaultTextMapSetter, ROOT_CONTEXT, SpanKind, trace } from '@opentelemetry/api';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { readTraceSettings } from '../../src/cli/options/trace-settings.ts';
+import { VERSION } from '../../src/version.ts';
 import type { Json } from '../harness/console-session.ts';
 import { listen } from '../harness/loopback-server.ts';
 import { startServe } from '../harness/program.ts';
-import { ask, chunked, RawConnection, requestBytes } from '../harness/raw-connection.ts';
+import { ask, chunked, RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { startTestService } from '../harness/running-service.ts';
 import { scrape } from '../harness/scrape.ts';
 import { enginesUnderTest } from '../harness/store-under-test.ts';
@@ -25,19 +27,23 @@ const BODY = '{"id":1,"name":"A"}';
 
 const engines = await enginesUnderTest();
 
-/** A collector. It does not respond while `respond` is false. */
-async function startCollector(respond = true) {
+/** A collector. It responds after a time, or never. */
+async function startCollector(respondsAfterMs = 0) {
   const spans: Json[] = [];
+  const state = { spans, respondsAfterMs, requestsInFlight: 0, requestsInFlightMax: 0 };
   const server = createServer(async (request, response) => {
-    if (!respond) return;
+    state.requestsInFlightMax = Math.max(state.requestsInFlightMax, ++state.requestsInFlight);
+    if (state.respondsAfterMs === Number.POSITIVE_INFINITY) return;
+    await wait(state.respondsAfterMs);
     const { resourceSpans } = (await json(request)) as Json;
     for (const { resource, scopeSpans } of resourceSpans) {
-      const sender = [valuesOf(resource)['service.name'], request.url, request.headers['x-key']];
+      const sender = { resource: valuesOf(resource), url: request.url, headers: request.headers };
       for (const each of scopeSpans[0].spans) spans.push({ ...each, sender });
     }
+    state.requestsInFlight--;
     response.setHeader('Content-Type', 'application/json').end('{}');
   });
-  return { ...(await listen(server)), spans };
+  return Object.assign(state, await listen(server));
 }
 
 function valuesOf({ attributes }: Json): Json {
@@ -116,9 +122,14 @@ for (const engine of engines) {
       served.map(each => [each.traceId, each.parentSpanId, each.name]),
       ['POST /plants', 'POST /plants', 'POST /plants', 'PUT'].map(name => [traceId, spanId, name]),
     );
-    assert.deepEqual(served[0].sender, ['garden', '/v1/traces', SECRET]);
+    const { sender } = served[0];
+    assert.deepEqual([sender.url, sender.headers['x-key']], ['/v1/traces', SECRET]);
+    const { 'service.instance.id': instanceId, ...resource } = sender.resource;
+    assert.deepEqual(resource, { 'service.version': VERSION, 'service.name': 'garden' });
+    assert.match(instanceId, /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
     assert.deepEqual(valuesOf(served[0]!), {
-      ...{ 'http.request.method': 'POST', 'http.response.status_code': 200, 'http.route': '/plants' },
+      ...{ 'http.request.method': 'POST', 'http.response.status_code': '200', 'http.route': '/plants' },
+      ...{ 'server.address': 'plants.example' },
       ...{ 'url.path': '/plants', 'url.scheme': 'http', 'client.address': '127.0.0.1' },
       ...{ 'plant_store.result': 'created', 'plant_store.plant_id': '7' },
     });
@@ -129,7 +140,7 @@ for (const engine of engines) {
     // The first two usually share a commit.
     for (const each of commits) {
       const plants = linked.filter(id => id === each.spanId).length;
-      assert.deepEqual(valuesOf(each), { 'plant_store.batch_plants': plants });
+      assert.deepEqual(valuesOf(each), { 'plant_store.batch_plants': String(plants) });
     }
     for (const each of [...served, ...commits]) {
       const times = [parent.startTimeUnixNano, each.startTimeUnixNano, each.endTimeUnixNano].map(BigInt);
@@ -138,8 +149,62 @@ for (const engine of engines) {
   });
 }
 
+const SHOWN_LENGTH_MAX = 200;
+const OWN_TOKEN = `plant_${'a1'.repeat(20)}`;
+const JWT = `eyJ${'hbGci'.repeat(8)}.eyJzdWIi.c2ln`;
+
+/** Requests, and what differs in their spans from that of a plain create. Empty: no attribute. */
+const CLIENT_PARTS: [parts: RequestParts, attributes: Record<string, string>, name?: string][] = [
+  [{ headers: { 'User-Agent': 'garden/1' } }, { 'user_agent.original': 'garden/1' }],
+  [chunked(BODY), {}],
+  [
+    { ...chunked(BODY), headers: { ...chunked(BODY).headers, 'User-Agent': 'b' } },
+    { 'user_agent.original': 'b' },
+  ],
+  [{ headers: { Host: 'a.example:8443' } }, { 'server.address': 'a.example', 'server.port': '8443' }],
+  [{ headers: { Host: '[2001:db8::1]:80' } }, { 'server.address': '2001:db8::1', 'server.port': '80' }],
+  [{ headers: { Host: 'a.example:' } }, { 'server.address': 'a.example' }],
+  [{ headers: { Host: 'a.example:123456' } }, { 'server.address': '' }],
+  [{ headers: { Host: null }, version: '1.0' }, { 'server.address': '' }],
+  [{ headers: { Host: `${OWN_TOKEN}.example` } }, { 'server.address': 'plant_….example' }],
+  [{ headers: { 'User-Agent': `a ${OWN_TOKEN}` } }, { 'user_agent.original': 'a plant_…' }],
+  [{ headers: { 'User-Agent': `a ${JWT}` } }, { 'user_agent.original': 'a eyJ…' }],
+  [
+    { headers: { 'User-Agent': 'a'.repeat(SHOWN_LENGTH_MAX + 1) } },
+    { 'user_agent.original': 'a'.repeat(SHOWN_LENGTH_MAX) },
+  ],
+  [{ method: 'QUERY', target: '/a' }, { 'http.request.method': 'QUERY' }, 'QUERY'],
+  [
+    { method: 'PROPFIND' },
+    { 'http.request.method': '_OTHER', 'http.request.method_original': 'PROPFIND' },
+    'HTTP /plants',
+  ],
+  [
+    { method: 'PROPFIND', target: '/a' },
+    { 'http.request.method': '_OTHER', 'http.request.method_original': 'PROPFIND' },
+    'HTTP',
+  ],
+];
+
+test('a span has the method, host and user agent of its request, by the semantic conventions', async () => {
+  await using collector = await startCollector();
+  const traces = settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
+  await using service = await startTestService({ traces });
+  for (const [parts] of CLIENT_PARTS) await ask(service.address.port, service.token, parts);
+  const served = () => collector.spans.filter(each => each.kind === 2);
+  await until('the spans arrive', () => served().length === CLIENT_PARTS.length);
+  const isOfClient = ([name]: [string, unknown]) => /^(?:http\.request|server|user_agent)\./.test(name);
+  assert.deepEqual(
+    served().map(each => [each.name, Object.fromEntries(Object.entries(valuesOf(each)).filter(isOfClient))]),
+    CLIENT_PARTS.map(([, attributes, name = 'POST /plants']) => {
+      const expected = { 'http.request.method': 'POST', 'server.address': 'plants.example', ...attributes };
+      return [name, Object.fromEntries(Object.entries(expected).filter(([, value]) => value !== ''))];
+    }),
+  );
+});
+
 test('a collector that does not respond costs only spans, which a metric counts', async () => {
-  await using collector = await startCollector(false);
+  await using collector = await startCollector(Number.POSITIVE_INFINITY);
   const traces = settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
   await using service = await startTestService({ traces });
   using connection = await RawConnection.open(service.address.port);
@@ -151,6 +216,32 @@ test('a collector that does not respond costs only spans, which a metric counts'
     return values.get('plant_store_spans_dropped_total')! > requests;
   });
   assert.ok(service.logged.some(line => line.startsWith('the trace collector takes no spans')));
+});
+
+test('with a longer timeout, one export waits for the other, and the stop for neither', async () => {
+  await using collector = await startCollector(1_500);
+  const traces = settingsOf({
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_TIMEOUT: '300000',
+  });
+  let stoppedAt: number;
+  {
+    await using service = await startTestService({ traces });
+    const served = () => collector.spans.filter(each => each.kind === 2).length;
+    for (let requests = 1; requests <= 3; requests++) {
+      await ask(service.address.port, service.token);
+      await until('an export begins', () => collector.requestsInFlight > 0);
+    }
+    await until('the spans arrive', () => served() === 3);
+    assert.equal(collector.requestsInFlightMax, 1);
+    assert.equal((await scrape(service.opsUrl)).values.get('plant_store_spans_dropped_total'), 0);
+    await until('no export is in flight', () => collector.requestsInFlight === 0);
+    collector.respondsAfterMs = Number.POSITIVE_INFINITY;
+    await ask(service.address.port, service.token);
+    await until('the last export begins', () => collector.requestsInFlight > 0);
+    stoppedAt = performance.now();
+  }
+  assert.ok(performance.now() - stoppedAt < 60_000);
 });
 
 test('waiting spans are sent at the stop', async () => {
@@ -166,7 +257,13 @@ test('waiting spans are sent at the stop', async () => {
 });
 
 const TO = 'EXPORTER_OTLP_ENDPOINT=http://collector';
-const DEFAULTS = { url: 'http://collector/v1/traces', headers: {}, isParentBased: true, ratio: 1 };
+const DEFAULTS = {
+  url: 'http://collector/v1/traces',
+  headers: {},
+  timeoutMs: 1_000,
+  isParentBased: true,
+  ratio: 1,
+};
 /** Without `OTEL_` before each name. */
 const VARIABLES: [env: string, settings: object | undefined, ignored?: string][] = [
   ['', undefined],
@@ -174,7 +271,26 @@ const VARIABLES: [env: string, settings: object | undefined, ignored?: string][]
   ['EXPORTER_OTLP_ENDPOINT=http://a/b/', { url: 'http://a/b/v1/traces' }],
   [`${TO} EXPORTER_OTLP_TRACES_ENDPOINT=http://a/b/`, { url: 'http://a/b/' }],
   [`${TO} SDK_DISABLED=True`, undefined],
+  [`${TO} SDK_DISABLED=1`, DEFAULTS, 'SDK_DISABLED'],
+  [`${TO} TRACES_EXPORTER=otlp`, DEFAULTS],
+  [`${TO} TRACES_EXPORTER=none`, undefined],
+  [`${TO} TRACES_EXPORTER=console`, undefined, 'TRACES_EXPORTER'],
+  [`${TO} TRACES_EXPORTER=otlp,zipkin`, undefined, 'TRACES_EXPORTER'],
   [`${TO} EXPORTER_OTLP_PROTOCOL=grpc`, DEFAULTS, 'EXPORTER_OTLP_PROTOCOL'],
+  [
+    `${TO} EXPORTER_OTLP_PROTOCOL=http/json EXPORTER_OTLP_TRACES_PROTOCOL=grpc`,
+    DEFAULTS,
+    'EXPORTER_OTLP_TRACES_PROTOCOL',
+  ],
+  [`${TO} EXPORTER_OTLP_PROTOCOL=grpc EXPORTER_OTLP_TRACES_PROTOCOL=http/json`, DEFAULTS],
+  [`${TO} EXPORTER_OTLP_HEADERS=a=1 EXPORTER_OTLP_TRACES_HEADERS=b=2`, { headers: { b: '2' } }],
+  [`${TO} EXPORTER_OTLP_TIMEOUT=20000`, { timeoutMs: 20_000 }],
+  [`${TO} EXPORTER_OTLP_TIMEOUT=20000 EXPORTER_OTLP_TRACES_TIMEOUT=500`, { timeoutMs: 500 }],
+  [`${TO} EXPORTER_OTLP_TIMEOUT=0`, { timeoutMs: 300_000 }],
+  [`${TO} EXPORTER_OTLP_TIMEOUT=2147483648`, { timeoutMs: 300_000 }],
+  [`${TO} EXPORTER_OTLP_TRACES_TIMEOUT=-1`, DEFAULTS, 'EXPORTER_OTLP_TRACES_TIMEOUT'],
+  ['PROPAGATORS=secret BSP_SCHEDULE_DELAY=secret', undefined, 'BSP_SCHEDULE_DELAY, OTEL_PROPAGATORS'],
+  ['PROPAGATORS=', undefined],
   [`${TO} TRACES_SAMPLER=always_off`, { isParentBased: false, ratio: 0 }],
   [`${TO} TRACES_SAMPLER=traceidratio`, { isParentBased: false, ratio: 1 }],
   [
@@ -192,9 +308,37 @@ test('the variables of OpenTelemetry make the settings, and the log names ignore
   for (const [text, expected, ignored] of VARIABLES) {
     const env = Object.fromEntries(text.split(' ').map(each => `OTEL_${each}`.split(/=(.*)/)));
     const warnings: string[] = [];
-    const settings = readTraceSettings(env, warning => warnings.push(warning));
-    assert.partialDeepStrictEqual([settings], [expected], text);
-    assert.equal(warnings.join().split(' ')[0], ignored ? `OTEL_${ignored}` : '');
+    const settings: Json = readTraceSettings(env, warning => warnings.push(warning));
+    const actual = expected && Object.fromEntries(Object.keys(expected).map(key => [key, settings[key]]));
+    assert.deepEqual([settings && actual], [expected], text);
+    const named = warnings.map(warning => /^(?:OTEL_\w+(?:, )?)+/.exec(warning)?.[0]);
+    assert.deepEqual(named, ignored ? [`OTEL_${ignored}`] : [], text);
     assert.ok(!warnings.join().includes('secret'));
   }
+});
+
+test('blanks and a final comma are allowed in lists, headers for spans replace others, the log names ignored variables', async () => {
+  await using collector = await startCollector();
+  await using serve = await startServe(await engines[0].newDatabase(), [], {
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-general=1',
+      OTEL_EXPORTER_OTLP_TRACES_HEADERS: ` x-key = ${encodeURIComponent(SECRET)} , x-other = a=b ,`,
+      OTEL_RESOURCE_ATTRIBUTES: ' service.instance.id = garden-1 , host.name= a%20b ,',
+      OTEL_TRACES_EXPORTER: '',
+      OTEL_EXPORTER_OTLP_COMPRESSION: 'secret',
+      OTEL_LOGS_EXPORTER: 'secret',
+    },
+  });
+  await ask(Number(new URL(serve.url).port), serve.token);
+  await until('a span arrives', () => collector.spans.length > 0);
+  const { headers, resource } = collector.spans[0].sender;
+  const { 'x-general': general, 'x-key': key, 'x-other': other } = headers;
+  assert.deepEqual([general, key, other], [undefined, SECRET, 'a=b']);
+  assert.partialDeepStrictEqual(resource, { 'service.instance.id': 'garden-1', 'host.name': 'a b' });
+  const warnings = serve.logged().filter(line => line.includes('OTEL_'));
+  assert.deepEqual(
+    warnings.map(line => JSON.parse(line).msg),
+    ['OTEL_EXPORTER_OTLP_COMPRESSION, OTEL_LOGS_EXPORTER: not supported, so ignored'],
+  );
 });

@@ -1,46 +1,82 @@
+import { randomUUID } from 'node:crypto';
 import querystring from 'node:querystring';
 import { VERSION } from '../../version.ts';
 
-/** Valid values, where they are checked. A header field must be plain ASCII. */
+/**
+ * Pairs with blanks around their parts. A list may end with a comma, or have an empty element, as in
+ * RFC 9110 section 5.6.1. A header field must be plain ASCII.
+ */
+const HEADERS = /^(?:(?:^|,)\s*(?:[\w-]+\s*=\s*(?:[ -$&-+\--~]|%[2-6][0-9a-f]|%7[0-9a-e])*\s*)?)+$/i;
+const TIMEOUT = /^\d{1,10}$/;
+
+/** Valid values, where they are checked. */
 const FORMS = {
+  OTEL_SDK_DISABLED: /^(?:true|false)$/i,
   OTEL_EXPORTER_OTLP_ENDPOINT: /^https?:\/\/[^@?#\s]+$/,
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: /^https?:\/\/[^@#\s]+$/,
-  OTEL_EXPORTER_OTLP_HEADERS: /^(?:(?:^|,)\s*[\w-]+=(?:[ -$&-+\--~]|%[2-6][0-9a-f]|%7[0-9a-e])*)+$/i,
-  OTEL_RESOURCE_ATTRIBUTES: /^(?:(?:^|,)\s*[^=,]+=[^,]*)+$/,
+  OTEL_EXPORTER_OTLP_HEADERS: HEADERS,
+  OTEL_EXPORTER_OTLP_TRACES_HEADERS: HEADERS,
+  OTEL_EXPORTER_OTLP_TIMEOUT: TIMEOUT,
+  OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: TIMEOUT,
+  OTEL_RESOURCE_ATTRIBUTES: /^(?:(?:^|,)\s*(?:[^=,\s]+\s*=[^,]*)?)+$/,
   OTEL_TRACES_SAMPLER: /^(?:parentbased_)?(?:always_on|always_off|traceidratio)$/,
   OTEL_TRACES_SAMPLER_ARG: /^(?:0?\.\d+|0|1(?:\.0*)?|\d(?:\.\d+)?e-\d+)$/,
 };
 
+const PROTOCOLS = ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'];
+const SUPPORTED = new Set([...Object.keys(FORMS), ...PROTOCOLS, 'OTEL_TRACES_EXPORTER', 'OTEL_SERVICE_NAME']);
+
+const TIMEOUT_DEFAULT_MS = 1_000;
+/** After this time, `fetch` itself gives up. */
+const TIMEOUT_MAX_MS = 300_000;
+
 /**
  * Reads these variables. An invalid one is ignored with a warning, as their specification requires
- * (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/).
+ * (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/). Warnings name
+ * variables, but contain no value, which may be a secret.
  */
 export function readTraceSettings(env: NodeJS.ProcessEnv, warn: (message: string) => void) {
   const read = (name: keyof typeof FORMS): string => {
     const text = env[name] ?? '';
     const isUrl = !name.endsWith('ENDPOINT') || URL.canParse(text);
     if (text === '' || (FORMS[name].test(text) && isUrl)) return text;
-    // Its value may be a secret.
     warn(`${name} is invalid, so it is ignored`);
     return '';
   };
+  const unsupported = Object.keys(env).filter(
+    name => name.startsWith('OTEL_') && env[name] && !SUPPORTED.has(name),
+  );
+  if (unsupported.length > 0) warn(`${unsupported.sort().join(', ')}: not supported, so ignored`);
+  if (read('OTEL_SDK_DISABLED').toLowerCase() === 'true' || !isExported(env, warn)) return undefined;
   const base = read('OTEL_EXPORTER_OTLP_ENDPOINT').replace(/\/*$/, '/v1/traces');
   const url = read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') || base;
-  if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || !url.startsWith('http')) return undefined;
-  const protocol = env.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL || env.OTEL_EXPORTER_OTLP_PROTOCOL || 'http/json';
-  if (protocol !== 'http/json')
-    warn(`OTEL_EXPORTER_OTLP_PROTOCOL is ignored: spans are sent in JSON, not ${protocol}`);
+  if (!url.startsWith('http')) return undefined;
+  const protocol = PROTOCOLS.find(name => env[name]);
+  if (protocol !== undefined && env[protocol] !== 'http/json')
+    warn(`${protocol} is ignored: spans are always sent as http/json`);
+  const headers = read('OTEL_EXPORTER_OTLP_TRACES_HEADERS') || read('OTEL_EXPORTER_OTLP_HEADERS');
+  const timeout = read('OTEL_EXPORTER_OTLP_TRACES_TIMEOUT') || read('OTEL_EXPORTER_OTLP_TIMEOUT');
   const sampler = read('OTEL_TRACES_SAMPLER') || 'parentbased_always_on';
   const ratio = Number(read('OTEL_TRACES_SAMPLER_ARG') || 1);
   const resource = pairsOf(read('OTEL_RESOURCE_ATTRIBUTES'));
   const name = env.OTEL_SERVICE_NAME || resource['service.name'] || 'plant-store';
+  const own = { 'service.version': VERSION, 'service.instance.id': randomUUID() };
   return {
     url,
-    headers: pairsOf(read('OTEL_EXPORTER_OTLP_HEADERS')),
-    resource: { 'service.version': VERSION, ...resource, 'service.name': name },
+    headers: pairsOf(headers),
+    // By the specification, 0 is the longest timeout.
+    timeoutMs: Math.min(Number(timeout || TIMEOUT_DEFAULT_MS) || TIMEOUT_MAX_MS, TIMEOUT_MAX_MS),
+    resource: { ...own, ...resource, 'service.name': name },
     isParentBased: sampler.startsWith('parentbased_'),
     ratio: sampler.endsWith('ratio') ? ratio : Number(sampler.endsWith('on')),
   };
+}
+
+function isExported(env: NodeJS.ProcessEnv, warn: (message: string) => void): boolean {
+  const exporter = env.OTEL_TRACES_EXPORTER || 'otlp';
+  if (exporter !== 'otlp' && exporter !== 'none')
+    warn('OTEL_TRACES_EXPORTER has an unsupported value, so no spans are sent; use otlp or none');
+  return exporter === 'otlp';
 }
 
 /** Reads `name=value,name=value`, with values in percent-encoding. */
