@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   openSync,
   readFileSync,
+  renameSync,
   statSync,
   writeFileSync,
   writeSync,
@@ -79,10 +80,14 @@ test('the line of a store is that of its backup', async () => {
   const seal = readFileSync(`${backup}.seal`, 'utf8');
   assert.ok(seal.startsWith(first), seal);
   assert.equal(statSync(`${backup}.seal`).mode & 0o777, 0o600);
-  // Restored, no service has used it yet.
+  const sealElsewhere = join(folder, 'elsewhere.seal');
+  renameSync(`${backup}.seal`, sealElsewhere);
+  assert.equal((await verify(`sqlite:${backup}`, '--against', sealElsewhere)).stdout, first);
+  assert.ok(made.equals(readFileSync(backup)), 'a backup stays as it is without its seal beside it');
+  // A restored store is noted, also before a service uses it.
   const restored = await sqlite.newDatabase();
   copyFileSync(backup, pathOf(restored));
-  assert.equal((await verify(restored, '--against', `${backup}.seal`)).stdout, first);
+  assert.equal((await verify(restored)).stdout, first);
   assert.equal(await lastRun(restored), 'no fault found in 7 plants and 21 revisions');
 });
 

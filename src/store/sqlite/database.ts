@@ -145,6 +145,12 @@ function makeDurable(database: DatabaseSync, path: string): void {
   }
 }
 
+/** Whether a store was opened for writing: a backup is in journal mode DELETE until then. */
+export function wasOpenedForWriting(path: string): boolean {
+  using database = openForReading(path);
+  return database.prepare('PRAGMA journal_mode').get()?.journal_mode === 'wal';
+}
+
 /** Applies all missing steps in one transaction, so two processes may start at the same time. */
 function applySchemaSteps(database: DatabaseSync, path: string): SchemaSteps {
   let before = schemaVersion(database, path);
