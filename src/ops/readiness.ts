@@ -37,7 +37,7 @@ export interface ServiceState extends CommitStatistics {
   openConnections: number;
   isShuttingDown: boolean;
   spansDropped: number | undefined;
-  /** Why valid access tokens get 503 responses; undefined: they do not. */
+  /** Why valid access tokens get errors; undefined: they do not. */
   accessTokensFault: string | undefined;
   /** `isCurrent`: the token table was read in the last 4 s. If not, no token is accepted. */
   tokens: { size: number; isCurrent: boolean; failure: unknown };
