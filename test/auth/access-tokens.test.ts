@@ -447,7 +447,10 @@ test('a subject that can have no row gets a final error, and operators a warning
   await addToken(service.database, `${provider.url} carol`);
   assert.equal(await statusOf('carol'), 401);
   assert.match(service.reasons.pop()!, /a token made with `token create` has the label http\S+ carol/);
-  assert.match(await warnings(), /401 responses, because a token made with `token create` has the label of its subject/);
+  assert.match(
+    await warnings(),
+    /401 responses, because a token made with `token create` has the label of its subject/,
+  );
   assert.equal(await statusOf('alice'), 200);
 
   // Three tokens are there: first, carol and alice.
