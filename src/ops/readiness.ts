@@ -41,7 +41,7 @@ export interface ServiceState extends CommitStatistics {
   accessTokensFault: string | undefined;
   /** `isCurrent`: the token table was read in the last 4 s. If not, no token is accepted. */
   tokens: { size: number; isCurrent: boolean; failure: unknown };
-  /** Ms since 1970, after an unclean end; null: the service before ended cleanly, or it is unknown. */
+  /** Ms since 1970, if the last service or `copy` was killed; null: it was not, or this is unknown. */
   restartedAt: number | null;
 }
 

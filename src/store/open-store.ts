@@ -31,7 +31,7 @@ export interface StorageEngine extends PlantCommits, OperatorTables {
 
 export type ServedStore = StorageEngine &
   AsyncDisposable & {
-    /** Whether the service before ended uncleanly. Not known on PostgreSQL, where several run. */
+    /** Whether the last service, or `copy` into the store, was killed. Unknown on PostgreSQL. */
     isAfterCrash: boolean;
   };
 
@@ -39,7 +39,7 @@ export type ServedStore = StorageEngine &
  * Opens a store for a service, or creates it. Its disposal also ends the lock, since at most one
  * service uses an SQLite store.
  *
- * @param onWait is told that PostgreSQL accepts the first connection late
+ * @param onWait is called with a log message if the first connection takes longer than 1.5 s
  * @throws {StoreRejected}
  */
 export async function openServedStore(

@@ -81,8 +81,9 @@ export function openForReading(path: string): ReadingDatabase {
 
 /**
  * Opens a store in a folder that cannot be written. In WAL mode SQLite makes two files for a read,
- * unless the file is immutable (https://sqlite.org/c3ref/open.html). Then SQLite ignores the
- * write-ahead log, and a service that starts meanwhile. So both are noticed here.
+ * unless the file is immutable (https://sqlite.org/c3ref/open.html). Then SQLite does not read the
+ * write-ahead log, and does not notice a service that starts. So this function rejects a store with
+ * a log, and `rejectChange` rejects a read during which a service started.
  */
 function openUnwritable(path: string, cause: unknown): ReadingDatabase {
   const file = fs.realpathSync(path);
@@ -326,7 +327,7 @@ export function explainFailure<T>(path: string, open: () => T): T {
 export class StoreFileReplaced extends StoreUnavailable {}
 
 /** Whether our own code failed. SQLite names a result code, and a file system a system call. */
-function isInternal(error: unknown): boolean {
+export function isInternal(error: unknown): boolean {
   const { errcode, syscall } = error as NodeJS.ErrnoException & { errcode?: number };
   return !(error instanceof StoreUnavailable) && errcode === undefined && syscall === undefined;
 }
