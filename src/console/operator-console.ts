@@ -222,7 +222,7 @@ export class OperatorConsole implements OpsPage {
   async #facts(): Promise<FactRow[]> {
     const { engine, damage, version, isFirstStart } = this.#parts;
     const { diskFreeBytes, diskBytes, walBytes } = await engine.statistics();
-    const start = isFirstStart ? 'the first start on this store' : 'a restart';
+    const start = isFirstStart ? 'the first start on this store, ' : '';
     const run = (label: string, command: CommandRun['command'], otherwise?: string): FactRow => {
       const last = damage.lastRuns.find(each => each.command === command);
       return last ? [label, `${ageText(last.endedAt)}: ${last.result}`, last.endedAt] : [label, otherwise];
@@ -230,7 +230,7 @@ export class OperatorConsole implements OpsPage {
     // PostgreSQL has backup programs of its own.
     const noBackup = walBytes === undefined ? undefined : 'none yet; npx plant-store backup FILE makes one';
     return [
-      ['Up since', `${start}, version ${version}`, this.#start.at],
+      ['Up since', `${start}version ${version}`, this.#start.at],
       ['Free on the disk', this.#freeText(diskFreeBytes, diskBytes)],
       run('Last backup', 'backup', noBackup),
       run('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
