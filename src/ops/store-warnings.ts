@@ -5,7 +5,7 @@ import { errorLog, failureLog, type ServiceLog } from './rate-limited-log.ts';
 /** If the store does not respond within this time, `/readyz` reports the service as not ready. */
 export const READINESS_TIMEOUT_MS = 2_000;
 /** Nobody needs a credential to ask, so the store is checked at most once in this time. */
-const STATE_AGE_MAX_MS = 1_000;
+export const STATE_AGE_MAX_MS = 1_000;
 
 /** One sentence per warning, or why the store cannot be used. */
 export type StoreState =
