@@ -209,13 +209,14 @@ test('a seal waits for commits that began before it', async () => {
   const database = await postgres.newDatabase();
   await fillStore(database, []);
   await using proxy = await PostgresProxy.start(Number(new URL(database).port));
+  const older = new pg.Client({ connectionString: database });
+  await older.connect();
+  await older.query('BEGIN');
   const verifying = verify(proxy.url(database));
   const newestTime = await proxy.holdNext(/max\(recorded_at\)/);
   // Before this statement was sent, and less than 3 s ago, the longest time of a commit.
   const now = Date.now() - 1_000;
-  const older = new pg.Client({ connectionString: database });
-  await older.connect();
-  await older.query(`BEGIN; ${insertSql([2, 1, 'older', null, now - 1, 1])}`);
+  await older.query(insertSql([2, 1, 'older', null, now - 1, 1]));
   await postgres.sql(database, insertSql([1, 1, 'newest', null, now, 1]));
   await newestTime.deliver();
   newestTime.respond();
