@@ -300,6 +300,10 @@ const VARIABLES: [env: string, settings: object | undefined, ignored?: string][]
   ],
   ['EXPORTER_OTLP_ENDPOINT=http://user:secret@a', undefined, 'EXPORTER_OTLP_ENDPOINT'],
   [`${TO} EXPORTER_OTLP_HEADERS=a=x%0Asecret`, DEFAULTS, 'EXPORTER_OTLP_HEADERS'],
+  [`${TO} EXPORTER_OTLP_HEADERS=a=é`, DEFAULTS, 'EXPORTER_OTLP_HEADERS'],
+  [`${TO} EXPORTER_OTLP_HEADERS=a=x\tsecret`, DEFAULTS, 'EXPORTER_OTLP_HEADERS'],
+  [`${TO} EXPORTER_OTLP_HEADERS=,a=1,,`, { headers: { a: '1' } }],
+  [`${TO} EXPORTER_OTLP_HEADERS=a`, DEFAULTS, 'EXPORTER_OTLP_HEADERS'],
   [`${TO} RESOURCE_ATTRIBUTES=a`, DEFAULTS, 'RESOURCE_ATTRIBUTES'],
   [`${TO} TRACES_SAMPLER=jaeger_remote`, DEFAULTS, 'TRACES_SAMPLER'],
   [`${TO} TRACES_SAMPLER_ARG=1.1`, DEFAULTS, 'TRACES_SAMPLER_ARG'],
@@ -316,6 +320,16 @@ test('the variables of OpenTelemetry make the settings, and the log names ignore
     assert.deepEqual(named, ignored ? [`OTEL_${ignored}`] : [], text);
     assert.ok(!warnings.join().includes('secret'));
   }
+});
+
+test('a long list of header fields that is invalid is rejected at once', () => {
+  const env = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector',
+    OTEL_EXPORTER_OTLP_HEADERS: `a=${' '.repeat(2_000)}é`,
+  };
+  const beganAt = performance.now();
+  assert.deepEqual(readTraceSettings(env, () => {})!.headers, {});
+  assert.ok(performance.now() - beganAt < 1_000);
 });
 
 test('blanks and a final comma are allowed in lists, headers for spans replace others, the log names ignored variables', async () => {
