@@ -17,7 +17,6 @@ import {
   type PlantRevision,
   type PlantSearch,
   StoreDamaged,
-  StoreInternalError,
   StoreRejected,
   StoreUnavailable,
 } from '../store/plant-store.ts';
@@ -128,7 +127,7 @@ export class OperatorConsole implements OpsPage {
       this.#parts.onError(error);
       if (error instanceof StoreDamaged)
         return failure(503, `the store is damaged, and a part of it cannot be read; ${DAMAGE.advice}`);
-      if (error instanceof StoreUnavailable && !(error instanceof StoreInternalError))
+      if (error instanceof StoreUnavailable)
         return failure(503, 'the store does not respond; the log of the service has the cause');
       return failure(500, ERRORS.internal.message);
     }

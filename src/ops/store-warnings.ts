@@ -15,7 +15,10 @@ export type StoreState =
 /** @returns the cause of a failure for operators, who have its details in the log */
 export function shownFailure(cause: unknown): string {
   if (cause === undefined) return 'no response in time';
-  if (cause instanceof StoreUnavailable || cause instanceof StoreRejected) return cause.message;
+  const isExplained = [StoreUnavailable, StoreRejected, StoreInternalError].some(
+    each => cause instanceof each,
+  );
+  if (isExplained) return (cause as Error).message;
   return 'an unexpected error';
 }
 
@@ -55,9 +58,7 @@ export function storeWarningsOf(
       logChange(warnings);
       return { warnings };
     } catch (cause) {
-      // An error of another class comes from our own code, too.
-      const isStore = cause instanceof StoreUnavailable || cause instanceof StoreRejected;
-      if (isStore && !(cause instanceof StoreInternalError)) availability.failed(cause);
+      if (cause instanceof StoreUnavailable || cause instanceof StoreRejected) availability.failed(cause);
       else onInternalError(cause);
       return { failure: shownFailure(cause) };
     }

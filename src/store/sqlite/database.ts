@@ -333,8 +333,9 @@ export function isInternal(error: unknown): boolean {
 }
 
 /** Wraps an error on an open store, such as a full disk or an internal error. A rejection stays. */
-export function unavailable(error: unknown): StoreUnavailable | StoreRejected {
+export function unavailable(error: unknown): StoreUnavailable | StoreInternalError | StoreRejected {
   if (error instanceof StoreRejected || error instanceof StoreUnavailable) return error;
+  if (error instanceof StoreInternalError) return error;
   if (isInternal(error)) return new StoreInternalError(error);
   const { message, errcode } = error as Error & { errcode?: number };
   const code = errcode === undefined ? '' : ` (SQLite result code ${errcode})`;
