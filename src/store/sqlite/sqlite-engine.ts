@@ -122,6 +122,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   }
 
   async close(): Promise<void> {
+    await this.#reopening;
     // This comes first: SQLite deletes the log only when the last connection, the writer's, closes.
     await this.#checkpoints.close();
     await this.#writer.close(['close']);
