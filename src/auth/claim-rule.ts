@@ -8,6 +8,9 @@ export interface ClaimRule {
 /** The service checks them otherwise, or they differ in each token. They say nothing of the sender. */
 const OTHERWISE_CHECKED = ['iss', 'aud', 'exp', 'nbf', 'iat', 'jti'];
 
+/** They tell kinds of tokens apart, and not senders. */
+const KINDS_OF_TOKENS = ['token_use', 'typ', 'auth_time', 'ver', 'version'];
+
 /** @param text `NAME=VALUE`; a final `*` makes the value a prefix. @throws {Error} what to write */
 export function claimRuleOf(text: string): ClaimRule {
   const [, name = '', all = ''] = /^([^=]*)=(.*)$/s.exec(text) ?? [];
@@ -20,6 +23,11 @@ export function claimRuleOf(text: string): ClaimRule {
   if (OTHERWISE_CHECKED.includes(name))
     throw new Error(`Write another claim than ${name}, which does not say who sends.`);
   return { name, value, isPrefix };
+}
+
+/** Whether a rule can reject some of those who get tokens of this provider. */
+export function restrictsSenders({ name }: ClaimRule): boolean {
+  return !KINDS_OF_TOKENS.includes(name);
 }
 
 /**
