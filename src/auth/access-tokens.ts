@@ -81,10 +81,12 @@ export function openAccessTokens(
   const [verified, others] = [new Map<string, CachedVerification>(), new Map<string, CachedVerification>()];
   const pending = new Map<string, Promise<Verification>>();
   const verifyNow = async (token: string): Promise<CachedVerification> => {
-    const other = (verification: Verification): CachedVerification => ({
+    const cachedFor = (ageMaxMs: number, verification: Verification): CachedVerification => ({
       verification,
-      validUntil: clock.wallNow() + REJECTED_MS_MAX,
+      endedAt: { monotonicMs: clock.now(), wallMs: clock.wallNow() },
+      ageMaxMs,
     });
+    const other = (verification: Verification) => cachedFor(REJECTED_MS_MAX, verification);
     let subject: { label: string; expiresAt: number };
     try {
       subject = await verifiedSubject(token, keys.keyOf, settings, clock);
@@ -95,15 +97,15 @@ export function openAccessTokens(
     try {
       const hash = hashToken(subject.label);
       await rows.store(hash, subject.label);
-      const validUntil = Math.min(subject.expiresAt, clock.wallNow() + VERIFIED_MS_MAX);
-      return { verification: { kind: 'subject', hash }, validUntil };
+      const ageMaxMs = Math.min(subject.expiresAt - clock.wallNow(), VERIFIED_MS_MAX);
+      return cachedFor(ageMaxMs, { kind: 'subject', hash });
     } catch (cause) {
       return other({ kind: cause instanceof SubjectUnstorable ? 'unstorable' : 'unchecked', cause });
     }
   };
   const cached = (tokenHash: string): Verification | undefined => {
     const found = verified.get(tokenHash) ?? others.get(tokenHash);
-    return found && clock.wallNow() < found.validUntil ? found.verification : undefined;
+    return found && isRecent(found, clock) ? found.verification : undefined;
   };
   /** Verifies an access token and makes the row of its subject. It never throws. */
   const verify = async (token: string): Promise<Verification> => {
@@ -148,8 +150,15 @@ export function openAccessTokens(
 
 interface CachedVerification {
   verification: Verification;
-  /** Ms since 1970. */
-  validUntil: number;
+  endedAt: { monotonicMs: number; wallMs: number };
+  ageMaxMs: number;
+}
+
+/** By both clocks, for the reasons of `TokenCache.isCurrent`. */
+function isRecent({ endedAt, ageMaxMs }: CachedVerification, clock: Clock): boolean {
+  return (
+    clock.now() - endedAt.monotonicMs < ageMaxMs && Math.abs(clock.wallNow() - endedAt.wallMs) < ageMaxMs
+  );
 }
 
 /** Stores the rows one at a time: on SQLite, each is a commit between those of plants. */

@@ -384,6 +384,35 @@ test('after a rotation, a token with the new key is not checked until the keys m
   await until('the keys are read without a token', () => provider.requests.length === 2 * (reads + 1));
 });
 
+test('a token is verified again after the wall clock was set', async () => {
+  await using provider = await startProvider();
+  const exp = seconds(3_600);
+  const clock = new ControlledClock();
+  const now = clock.wallNow();
+  clock.setWall(now + 7_200_000);
+  await using service = await startService(provider.url, { clock });
+  /** The token cache, too, needs a refresh after the clock was set. */
+  const statusSoon = async (token: string): Promise<number> => {
+    clock.advance(2_000);
+    await until(
+      'the token cache is current',
+      async () => (await send(service, service.token)).status === 200,
+    );
+    return (await send(service, token)).status;
+  };
+  const token = await provider.token({ exp });
+  assert.equal((await send(service, token)).status, 401, 'the machine starts with a wrong clock');
+  clock.setWall(now);
+  assert.equal(await statusSoon(token), 200, 'the clock is right');
+
+  clock.setWall(now - 3_600_000);
+  assert.equal(await statusSoon(token), 200);
+  provider.keys = [await makeKey('second')];
+  clock.advance(60_000);
+  assert.equal(await statusSoon(await provider.token({ exp })), 200, 'the keys were read');
+  assert.notEqual((await send(service, token)).status, 200, 'the provider has withdrawn its key');
+});
+
 test('a flood of unknown keys reads the keys once, and tokens of known ones are accepted', async () => {
   await using provider = await startProvider();
   await using service = await startService(provider.url);
