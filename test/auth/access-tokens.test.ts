@@ -345,7 +345,7 @@ test('after a rotation, a token with the new key is not checked until the keys m
   const unknown = (kid: string, jti = 0) => provider.token({ jti }, { kid });
   const assertStatus = async (token: string, expected: number): Promise<void> => {
     const { status, headers, body } = await send(service, token);
-    assert.match(`${status} ${body}`, expected === 503 ? /^503 .*50301/ : new RegExp(`^${expected} `));
+    assert.match(`${status} ${body}`, expected === 503 ? /^503 .*50302/ : new RegExp(`^${expected} `));
     assert.equal(headers.has('retry-after'), status === 503);
   };
   await assertStatus(await provider.token(), 200);
@@ -382,6 +382,27 @@ test('after a rotation, a token with the new key is not checked until the keys m
   provider.keys = [await makeKey('third')];
   clock.advance(3_600_000);
   await until('the keys are read without a token', () => provider.requests.length === 2 * (reads + 1));
+});
+
+test('tokens of a withdrawn key get 401 after the keys were read, and raise no alert of overload', async () => {
+  await using provider = await startProvider();
+  const clock = new ControlledClock();
+  await using service = await startService(provider.url, { clock });
+  let tokens = 0;
+  const withdrawn = await makeKey('withdrawn');
+  const statusOf = async (token: string) => (await send(service, token)).status;
+  const first = await provider.token({ exp: seconds(3_600) }, {}, withdrawn);
+  assert.equal(await statusOf(first), 401);
+  for (let second = 0; second < 70; second++) {
+    clock.advance(1_100);
+    const other = await provider.token({ exp: seconds(3_600), jti: ++tokens }, {}, withdrawn);
+    assert.deepEqual([await statusOf(first), await statusOf(other)], [401, 401], `${second}`);
+  }
+  assert.equal(await statusOf(await provider.token({}, { kid: 'stranger' })), 503);
+  const results = (await scrape(service.opsUrl)).values;
+  const busy = results.get('plant_store_requests_total{status="503",error="50301",result="busy"}');
+  assert.equal(busy, 0);
+  assert.equal(provider.requests.filter(path => path === '/keys').length, 4);
 });
 
 test('a token is verified again after the wall clock was set', async () => {
@@ -507,7 +528,7 @@ for (const [reason, response, issuerEnd = ''] of BAD_DOCUMENTS) {
     provider.keysResponse = response;
     await using service = await startService(provider.url + issuerEnd);
     const { status, body } = await send(service, await provider.token({ iss: provider.url + issuerEnd }));
-    assert.match(`${status} ${body}`, /^503 .*"error":50301/);
+    assert.match(`${status} ${body}`, /^503 .*"error":50302/);
     assert.match(service.reasons.join(), reason);
     assert.ok(await warnsOfKeys(service));
     assert.equal((await send(service, service.token)).status, 200);
