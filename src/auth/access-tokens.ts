@@ -1,4 +1,4 @@
-import { decodeJwt, decodeProtectedHeader, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose';
 import { withoutTokens } from '../contract/bearer-token.ts';
 import type { Clock } from '../contract/clock.ts';
 import { readJson, readToEnd } from '../contract/json-reader.ts';
@@ -7,7 +7,7 @@ import { isTokenLabel, type NewStoredToken, type StoredToken } from '../contract
 import type { TracedRequest } from '../contract/trace-context.ts';
 import { claimsNamed, isFulfilled } from './claim-rule.ts';
 import type { OpenIdSettings } from './open-id-settings.ts';
-import { KeysUnavailable, openProviderKeys } from './provider-keys.ts';
+import { KeysUnavailable, openProviderKeys, type ProviderKeys } from './provider-keys.ts';
 import { hashToken } from './token.ts';
 import type { TokenCache } from './token-cache.ts';
 
@@ -89,7 +89,7 @@ export function openAccessTokens(
     const other = (verification: Verification) => cachedFor(REJECTED_MS_MAX, verification);
     let subject: { label: string; expiresAt: number };
     try {
-      subject = await verifiedSubject(token, keys.keyOf, settings, clock);
+      subject = await verifiedSubject(token, keys, settings, clock);
     } catch (failure) {
       const cause = new Error(shownMessage(failedCheck(failure as Error, token, settings)));
       return other({ kind: failure instanceof KeysUnavailable ? 'unchecked' : 'rejected', cause });
@@ -213,7 +213,7 @@ function subjectRows(tokens: TokenCache, store: Store, clock: Clock) {
 /** @throws with the failed check */
 async function verifiedSubject(
   token: string,
-  keyOf: JWTVerifyGetKey,
+  keys: ProviderKeys,
   { issuer, audience, scope, claims: rules, type: typ }: OpenIdSettings,
   clock: Clock,
 ) {
@@ -221,14 +221,23 @@ async function verifiedSubject(
   // The key of another provider would be unknown, and the log would not say why.
   const { iss: named } = decodeJwt(token);
   if (named !== issuer) throw new Error(unexpected('iss', issuer, named));
-  const { payload, protectedHeader } = await jwtVerify(token, keyOf, {
-    algorithms: ALGORITHMS,
-    issuer,
-    ...(audience !== undefined && { audience }),
-    ...(typ !== undefined && { typ }),
-    clockTolerance: CLOCK_SKEW_SECONDS,
-    currentDate: new Date(clock.wallNow()),
-    requiredClaims: ['exp', 'sub'],
+  const verify = () =>
+    jwtVerify(token, keys.keyOf, {
+      algorithms: ALGORITHMS,
+      issuer,
+      ...(audience !== undefined && { audience }),
+      ...(typ !== undefined && { typ }),
+      clockTolerance: CLOCK_SKEW_SECONDS,
+      currentDate: new Date(clock.wallNow()),
+      requiredClaims: ['exp', 'sub'],
+    });
+  const { payload, protectedHeader } = await verify().catch(async error => {
+    // The provider may have replaced a key by one with the same id, or none.
+    if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
+    await keys.readAgain().catch(() => {
+      throw error;
+    });
+    return await verify();
   });
   const { crit, typ: sentType } = protectedHeader;
   if (crit !== undefined) throw new Error('"crit" is not supported');

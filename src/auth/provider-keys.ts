@@ -20,6 +20,8 @@ const MISSING = 'access tokens get 503 responses, because the keys of the OpenID
 /** No keys are known, or perhaps not that of a token. The token may be valid and cannot be checked. */
 export class KeysUnavailable extends Error {}
 
+export type ProviderKeys = ReturnType<typeof openProviderKeys>;
+
 /**
  * The public keys of an OpenID provider. Begins to read them, and reads them again every hour.
  *
@@ -103,6 +105,8 @@ export function openProviderKeys(settings: OpenIdSettings, clock: Clock, onError
     fault: () => (areKnown() ? undefined : failingSince && `${MISSING} since ${failingSince.toISOString()}`),
     /** Finds the key of a token. @throws {KeysUnavailable} */
     keyOf,
+    /** Reads the keys because one does not fit its token. @throws if that fails or may not be now */
+    readAgain: () => readOnDemand('the keys cannot be read again now'),
     [Symbol.dispose]: () => timer[Symbol.dispose](),
   };
 }

@@ -405,6 +405,28 @@ test('tokens of a withdrawn key get 401 after the keys were read, and raise no a
   assert.equal(provider.requests.filter(path => path === '/keys').length, 4);
 });
 
+for (const kid of ['first', undefined])
+  test(`a key is replaced by one ${kid ? 'with the same id' : 'without an id'}`, async () => {
+    await using provider = await startProvider();
+    const clock = new ControlledClock();
+    const newKey = async (): Promise<ProviderKey> => {
+      const { privateKey, publicJwk } = await makeKey('first');
+      return { privateKey, publicJwk: { ...publicJwk, kid } as ProviderKey['publicJwk'] };
+    };
+    const old = await newKey();
+    provider.keys = [old];
+    await using service = await startService(provider.url, { clock });
+    assert.equal((await send(service, await provider.token())).status, 200);
+    provider.keys = [await newKey()];
+    assert.equal((await send(service, await provider.token())).status, 200);
+    const { length } = provider.requests;
+    for (const jti of [1, 2]) {
+      clock.advance(14_999);
+      assert.equal((await send(service, await provider.token({ jti }, {}, old))).status, 401);
+    }
+    assert.equal(provider.requests.length, length, 'wrong signatures cause no more reads than unknown keys');
+  });
+
 test('a token is verified again after the wall clock was set', async () => {
   await using provider = await startProvider();
   const exp = seconds(3_600);
