@@ -248,7 +248,8 @@ async function verifiedSubject(
   // RFC 7519 section 4.1.3: a token for somebody else must be rejected.
   if (audience === undefined && aud !== undefined) throw new Error(unexpected('aud', audience, aud));
   const label = `${iss} ${sub}`;
-  if (typeof sub !== 'string' || !isTokenLabel(label, SUBJECT_LABEL_LENGTH_MAX))
+  // Both, because a blank before the subject is within the label.
+  if (typeof sub !== 'string' || ![sub, label].every(text => isTokenLabel(text, SUBJECT_LABEL_LENGTH_MAX)))
     throw new Error('"sub" is too long or not readable');
   if (exp! > TOKEN_EXPIRY_MS_MAX / 1000) throw new Error('"exp" is later than any date');
   // `scope` is a text (RFC 8693 section 4.2); some providers send a list.

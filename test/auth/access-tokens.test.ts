@@ -114,6 +114,20 @@ const ATTACKS: [what: string, reason: RegExp, make: (provider: HandMadeProvider)
   ['an issuer in the log', /"iss" is "eyJ…", but/, p => p.token({ iss: `eyJ${'a'.repeat(99)}` })],
   ['no subject', /"sub"/, p => p.token({ sub: undefined })],
   ['a subject with a line break', /"sub"/, p => p.token({ sub: 'alice\nadmin' })],
+  ...[
+    '',
+    ' alice',
+    'alice ',
+    '\u00a0alice',
+    'alice\u034f',
+    'ali\u3164ce',
+    'alice\ufe0f',
+    'alice\u{e0041}',
+  ].map((sub): (typeof ATTACKS)[number] => [
+    `a subject that looks like another: ${encodeURI(sub)}`,
+    /"sub"/,
+    p => p.token({ sub }),
+  ]),
   ['no expiry', /"exp"/, p => p.token({ exp: undefined })],
   ['an expiry in text', /"exp"/, p => p.token({ exp: String(seconds(300)) })],
   ['an expiry of 1e300', /"exp"/, p => p.token({ exp: 1e300 })],
@@ -150,7 +164,7 @@ async function repeated(p: HandMadeProvider, header: string, claims: string): Pr
 }
 
 // A service logs 20 reasons at once.
-for (const attacks of [ATTACKS.slice(0, 14), ATTACKS.slice(14)])
+for (const attacks of [ATTACKS.slice(0, 14), ATTACKS.slice(14, 28), ATTACKS.slice(28)])
   test(`forged tokens are rejected, and the log says why (from ${attacks[0]![0]})`, async () => {
     await using provider = await startProvider();
     await using service = await startService(provider.url);
