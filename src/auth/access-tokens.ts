@@ -1,4 +1,4 @@
-import { decodeJwt, decodeProtectedHeader, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose';
 import { withoutTokens } from '../contract/bearer-token.ts';
 import type { Clock } from '../contract/clock.ts';
 import { readJson, readToEnd } from '../contract/json-reader.ts';
@@ -7,7 +7,7 @@ import { isTokenLabel, type NewStoredToken, type StoredToken } from '../contract
 import type { TracedRequest } from '../contract/trace-context.ts';
 import { claimsNamed, isFulfilled } from './claim-rule.ts';
 import type { OpenIdSettings } from './open-id-settings.ts';
-import { KeysUnavailable, openProviderKeys } from './provider-keys.ts';
+import { KeysUnavailable, openProviderKeys, type ProviderKeys } from './provider-keys.ts';
 import { hashToken } from './token.ts';
 import type { TokenCache } from './token-cache.ts';
 
@@ -82,13 +82,15 @@ export function openAccessTokens(
   const [verified, others] = [new Map<string, CachedVerification>(), new Map<string, CachedVerification>()];
   const pending = new Map<string, Promise<Verification>>();
   const verifyNow = async (token: string): Promise<CachedVerification> => {
-    const other = (verification: Verification): CachedVerification => ({
+    const cachedFor = (ageMaxMs: number, verification: Verification): CachedVerification => ({
       verification,
-      validUntil: clock.wallNow() + REJECTED_MS_MAX,
+      endedAt: { monotonicMs: clock.now(), wallMs: clock.wallNow() },
+      ageMaxMs,
     });
+    const other = (verification: Verification) => cachedFor(REJECTED_MS_MAX, verification);
     let subject: { label: string; expiresAt: number };
     try {
-      subject = await verifiedSubject(token, keys.keyOf, settings, clock);
+      subject = await verifiedSubject(token, keys, settings, clock);
     } catch (failure) {
       const cause = new Error(shownMessage(failedCheck(failure as Error, token, settings)));
       return other({ kind: failure instanceof KeysUnavailable ? 'unchecked' : 'rejected', cause });
@@ -96,15 +98,15 @@ export function openAccessTokens(
     try {
       const hash = hashToken(subject.label);
       await rows.store(hash, subject.label);
-      const validUntil = Math.min(subject.expiresAt, clock.wallNow() + VERIFIED_MS_MAX);
-      return { verification: { kind: 'subject', hash }, validUntil };
+      const ageMaxMs = Math.min(subject.expiresAt - clock.wallNow(), VERIFIED_MS_MAX);
+      return cachedFor(ageMaxMs, { kind: 'subject', hash });
     } catch (cause) {
       return other({ kind: cause instanceof SubjectUnstorable ? 'unstorable' : 'unchecked', cause });
     }
   };
   const cached = (tokenHash: string): Verification | undefined => {
     const found = verified.get(tokenHash) ?? others.get(tokenHash);
-    return found && clock.wallNow() < found.validUntil ? found.verification : undefined;
+    return found && isRecent(found, clock) ? found.verification : undefined;
   };
   /** Verifies an access token and makes the row of its subject. It never throws. */
   const verify = async (token: string): Promise<Verification> => {
@@ -149,8 +151,15 @@ export function openAccessTokens(
 
 interface CachedVerification {
   verification: Verification;
-  /** Ms since 1970. */
-  validUntil: number;
+  endedAt: { monotonicMs: number; wallMs: number };
+  ageMaxMs: number;
+}
+
+/** By both clocks, for the reasons of `TokenCache.isCurrent`. */
+function isRecent({ endedAt, ageMaxMs }: CachedVerification, clock: Clock): boolean {
+  return (
+    clock.now() - endedAt.monotonicMs < ageMaxMs && Math.abs(clock.wallNow() - endedAt.wallMs) < ageMaxMs
+  );
 }
 
 /** Stores the rows one at a time: on SQLite, each is a commit between those of plants. */
@@ -205,7 +214,7 @@ function subjectRows(tokens: TokenCache, store: Store, clock: Clock) {
 /** @throws with the failed check */
 async function verifiedSubject(
   token: string,
-  keyOf: JWTVerifyGetKey,
+  keys: ProviderKeys,
   { issuer, audience, scope, claims: rules, type: typ }: OpenIdSettings,
   clock: Clock,
 ) {
@@ -213,14 +222,23 @@ async function verifiedSubject(
   // The key of another provider would be unknown, and the log would not say why.
   const { iss: named } = decodeJwt(token);
   if (named !== issuer) throw new Error(unexpected('iss', issuer, named));
-  const { payload, protectedHeader } = await jwtVerify(token, keyOf, {
-    algorithms: ALGORITHMS,
-    issuer,
-    ...(audience !== undefined && { audience }),
-    ...(typ !== undefined && { typ }),
-    clockTolerance: CLOCK_SKEW_SECONDS,
-    currentDate: new Date(clock.wallNow()),
-    requiredClaims: ['exp', 'sub'],
+  const verify = () =>
+    jwtVerify(token, keys.keyOf, {
+      algorithms: ALGORITHMS,
+      issuer,
+      ...(audience !== undefined && { audience }),
+      ...(typ !== undefined && { typ }),
+      clockTolerance: CLOCK_SKEW_SECONDS,
+      currentDate: new Date(clock.wallNow()),
+      requiredClaims: ['exp', 'sub'],
+    });
+  const { payload, protectedHeader } = await verify().catch(async error => {
+    // The provider may have replaced a key by one with the same id, or none.
+    if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
+    await keys.readAgain().catch(() => {
+      throw error;
+    });
+    return await verify();
   });
   const { crit, typ: sentType } = protectedHeader;
   if (crit !== undefined) throw new Error('"crit" is not supported');
@@ -231,7 +249,8 @@ async function verifiedSubject(
   // RFC 7519 section 4.1.3: a token for somebody else must be rejected.
   if (audience === undefined && aud !== undefined) throw new Error(unexpected('aud', audience, aud));
   const label = `${iss} ${sub}`;
-  if (typeof sub !== 'string' || !isTokenLabel(label, SUBJECT_LABEL_LENGTH_MAX))
+  // Both, because a blank before the subject is within the label.
+  if (typeof sub !== 'string' || ![sub, label].every(text => isTokenLabel(text, SUBJECT_LABEL_LENGTH_MAX)))
     throw new Error('"sub" is too long or not readable');
   if (exp! > TOKEN_EXPIRY_MS_MAX / 1000) throw new Error('"exp" is later than any date');
   // `scope` is a text (RFC 8693 section 4.2); some providers send a list.

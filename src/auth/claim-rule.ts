@@ -8,6 +8,9 @@ export interface ClaimRule {
 /** Claims about the token and the provider. A rule on one of them would not restrict who sends. */
 const NOT_ABOUT_THE_SENDER = ['iss', 'aud', 'exp', 'nbf', 'iat', 'jti'];
 
+/** They tell kinds of tokens apart, and not senders. */
+const KINDS_OF_TOKENS = ['token_use', 'typ', 'auth_time', 'ver', 'version'];
+
 /** @param text `NAME=VALUE`; a final `*` makes the value a prefix. @throws {Error} what to write */
 export function claimRuleOf(text: string): ClaimRule {
   const [, name = '', all = ''] = /^([^=]*)=(.*)$/s.exec(text) ?? [];
@@ -20,6 +23,11 @@ export function claimRuleOf(text: string): ClaimRule {
   if (NOT_ABOUT_THE_SENDER.includes(name))
     throw new Error(`Write another claim than ${name}, which does not say who sends.`);
   return { name, value, isPrefix };
+}
+
+/** Whether a rule can reject some of those who get tokens of this provider. */
+export function restrictsSenders({ name }: ClaimRule): boolean {
+  return !KINDS_OF_TOKENS.includes(name);
 }
 
 /**

@@ -7,8 +7,10 @@ import { hashToken } from './token.ts';
 const READ_INTERVAL_MS = 3_600_000;
 /** Shortest interval between two reads that tokens cause. Failed reads count. */
 const READ_ON_DEMAND_INTERVAL_MS = 30_000;
-/** Unknown keys that are remembered, with 200 bytes each. */
+/** Unknown and rejected keys that are remembered, with 200 bytes each. */
 const UNKNOWN_KEYS_MAX = 10_000;
+/** A key without a token for this long is no longer remembered as rejected. */
+const REJECTED_KEY_MS_MAX = 5 * 60_000;
 /** Keys stay valid for this long after they were read, so the provider may be away. */
 const KEYS_AGE_MAX_MS = 24 * 3_600_000;
 const FETCH_TIMEOUT_MS = 5_000;
@@ -18,11 +20,14 @@ const MISSING = 'access tokens get 503 responses, because the keys of the OpenID
 /** The key of a token may exist at the provider and is not known here, so the token is not checked. */
 export class KeysUnavailable extends Error {}
 
+export type ProviderKeys = ReturnType<typeof openProviderKeys>;
+
 /**
  * The public keys of an OpenID provider. Begins to read them, and reads them again every hour.
  *
  * The key of a token can be unknown because it is new. Such a token is rejected only after the keys
  * were read again since the key was first seen. Before that, {@link KeysUnavailable} is thrown.
+ * Later tokens with this key are rejected until the keys may be read again.
  *
  * @param onError is called when the keys cannot be read; the last ones stay in use
  */
@@ -40,6 +45,7 @@ export function openProviderKeys(settings: OpenIdSettings, clock: Clock, onError
   let reading: Promise<void> | undefined;
   /** How many reads had begun when a token with this unknown key first arrived. The oldest is first. */
   const unknownSince = new Map<string, number>();
+  const rejected = rejectedKeys(clock);
 
   const read = (): Promise<void> => {
     if (reading !== undefined) return reading;
@@ -61,12 +67,12 @@ export function openProviderKeys(settings: OpenIdSettings, clock: Clock, onError
       .finally(() => (reading = undefined));
     return reading;
   };
+  const mayRead = (): boolean =>
+    reading !== undefined || clock.now() - demandedAt >= READ_ON_DEMAND_INTERVAL_MS;
   /** Waits for a read in flight, or starts one. @throws if it fails, or tokens caused one a short time ago */
   const readOnDemand = async (failure: string): Promise<void> => {
-    if (reading === undefined) {
-      if (clock.now() - demandedAt < READ_ON_DEMAND_INTERVAL_MS) throw new KeysUnavailable(failure);
-      demandedAt = clock.now();
-    }
+    if (!mayRead()) throw new KeysUnavailable(failure);
+    if (reading === undefined) demandedAt = clock.now();
     await read();
     if (failingSince !== undefined) throw new KeysUnavailable(failure);
   };
@@ -81,31 +87,59 @@ export function openProviderKeys(settings: OpenIdSettings, clock: Clock, onError
         return await keys(header, token);
       } catch (error) {
         if (!(error instanceof errors.JWKSNoMatchingKey) || keyIds.has(kid)) throw error;
-        // The provider may publish the key later, so the next token with it counts as its first.
-        unknownSince.delete(keyId);
-        if (lastRead.number > since) throw error;
-        if (unknownSince.size >= UNKNOWN_KEYS_MAX) unknownSince.delete(unknownSince.keys().next().value!);
-        unknownSince.set(keyId, since);
+        if (lastRead.number > since || (rejected.has(keyId) && !mayRead())) {
+          // The provider may publish the key later, so the next token with it may cause a read.
+          unknownSince.delete(keyId);
+          rejected.add(keyId);
+          throw error;
+        }
+        setLatest(unknownSince, keyId, since);
         await readOnDemand('the key of the token is unknown, and the keys cannot be read again now');
       }
     }
   };
   void read();
-  let timer: Disposable;
-  const readLater = (): void => {
-    timer = clock.setTimer(() => {
-      void read();
-      readLater();
-    }, READ_INTERVAL_MS);
-  };
-  readLater();
+  const timer = repeat(clock, () => void read(), READ_INTERVAL_MS);
   return {
     /** For the operator; undefined if keys are known, or the first read has not ended. */
     fault: () => (areKnown() ? undefined : failingSince && `${MISSING} since ${failingSince.toISOString()}`),
     /** Finds the key of a token. @throws {KeysUnavailable} */
     keyOf,
+    /** Reads the keys because one does not fit its token. @throws if that fails or may not be now */
+    readAgain: () => readOnDemand('the keys cannot be read again now'),
     [Symbol.dispose]: () => timer[Symbol.dispose](),
   };
+}
+
+/** Calls back in each interval until it is disposed. */
+function repeat(clock: Clock, callback: () => void, intervalMs: number): Disposable {
+  let timer: Disposable;
+  const setTimer = (): void => {
+    timer = clock.setTimer(() => {
+      callback();
+      setTimer();
+    }, intervalMs);
+  };
+  setTimer();
+  return { [Symbol.dispose]: () => timer[Symbol.dispose]() };
+}
+
+/** Keys whose tokens were rejected a short time ago. */
+function rejectedKeys(clock: Clock) {
+  /** When a token with this key was last rejected; ms, on the monotonic clock. The oldest is first. */
+  const rejectedAt = new Map<string, number>();
+  return {
+    add: (keyId: string): void => setLatest(rejectedAt, keyId, clock.now()),
+    has: (keyId: string): boolean =>
+      clock.now() - (rejectedAt.get(keyId) ?? Number.NEGATIVE_INFINITY) < REJECTED_KEY_MS_MAX,
+  };
+}
+
+/** Sets the value of a key, and makes it the latest one. The oldest one goes if there are too many. */
+function setLatest(map: Map<string, number>, keyId: string, value: number): void {
+  map.delete(keyId);
+  if (map.size >= UNKNOWN_KEYS_MAX) map.delete(map.keys().next().value!);
+  map.set(keyId, value);
 }
 
 async function readKeys({ issuer, jwks }: OpenIdSettings): Promise<JSONWebKeySet> {

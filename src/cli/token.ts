@@ -111,7 +111,7 @@ function timeText(timeMs: number): string {
 function parseLabel(text: string): string {
   if (!isTokenLabel(text))
     throw new InvalidArgumentError(
-      `Give 1 to ${TOKEN_LABEL_LENGTH_MAX} characters in UTF-8, without control characters and without blanks at the ends.`,
+      `Give 1 to ${TOKEN_LABEL_LENGTH_MAX} characters in UTF-8, without invisible characters and without blanks at the ends.`,
     );
   return text;
 }

@@ -256,7 +256,7 @@ export class OperatorConsole implements OpsPage {
     const createdAt = Date.now();
     if (typeof label !== 'string' || !isTokenLabel(label))
       throw new InvalidCall(
-        `the label must have 1 to ${TOKEN_LABEL_LENGTH_MAX} characters, without control characters and blanks at the ends`,
+        `the label must have 1 to ${TOKEN_LABEL_LENGTH_MAX} characters, without invisible characters and blanks at the ends`,
       );
     const isTime = Number.isSafeInteger(expiresAt) && Number(expiresAt) <= TOKEN_EXPIRY_MS_MAX;
     if (expiresAt !== null && !(isTime && Number(expiresAt) > createdAt))

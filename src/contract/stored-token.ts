@@ -26,8 +26,11 @@ export function tokenGroupOf(tokenId: number): number {
   return Math.floor(tokenId / TOKEN_GROUP_SIZE);
 }
 
-/** Blanks at an end, invisible and replacement characters, and those that reverse the text. */
-const INVISIBLE = /^\s|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]|\s$/u;
+/**
+ * Blanks at an end, invisible and replacement characters, and those that reverse the text. The
+ * property is that of UAX #44: a display may leave out such a character.
+ */
+const INVISIBLE = /^\s|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufffd]|\s$/u;
 
 /** Whether a text can be the label of a new token. */
 export function isTokenLabel(text: string, lengthMax = TOKEN_LABEL_LENGTH_MAX): boolean {

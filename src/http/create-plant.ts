@@ -100,7 +100,7 @@ export class CreatePlant {
       case 'unstorable':
         return errorResponse('tokenRejected', SUBJECT_UNSTORABLE);
       case 'unchecked':
-        return errorResponse('busy', ACCESS_TOKEN_UNCHECKED);
+        return errorResponse('storeUnavailable', ACCESS_TOKEN_UNCHECKED);
       default:
         return errorResponse('tokenRejected');
     }

@@ -1,4 +1,3 @@
-import { realpathSync } from 'node:fs';
 import type { DatabaseAddress } from './database-url.ts';
 import type { OperatorTables } from './operator-tables.ts';
 import {
@@ -61,8 +60,7 @@ export async function openServedStore(
   await using parts = new AsyncDisposableStack();
   const { file: lockFile, isAfterCrash } = parts.use(takeServeLock(database.path));
   const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
-  // SQLite puts the write-ahead log beside the file itself, not beside a symbolic link to it.
-  const engine = await SqliteEngine.open({ path: realpathSync(database.path), repeatedIdRule, lockFile });
+  const engine = await SqliteEngine.open({ path: database.path, repeatedIdRule, lockFile });
   parts.defer(() => engine.close());
   const opened = parts.move();
   return Object.assign(engine, { isAfterCrash, [Symbol.asyncDispose]: () => opened.disposeAsync() });

@@ -114,6 +114,20 @@ const ATTACKS: [what: string, reason: RegExp, make: (provider: HandMadeProvider)
   ['an issuer in the log', /"iss" is "eyJ…", but/, p => p.token({ iss: `eyJ${'a'.repeat(99)}` })],
   ['no subject', /"sub"/, p => p.token({ sub: undefined })],
   ['a subject with a line break', /"sub"/, p => p.token({ sub: 'alice\nadmin' })],
+  ...[
+    '',
+    ' alice',
+    'alice ',
+    '\u00a0alice',
+    'alice\u034f',
+    'ali\u3164ce',
+    'alice\ufe0f',
+    'alice\u{e0041}',
+  ].map((sub): (typeof ATTACKS)[number] => [
+    `a subject that looks like another: ${encodeURI(sub)}`,
+    /"sub"/,
+    p => p.token({ sub }),
+  ]),
   ['no expiry', /"exp"/, p => p.token({ exp: undefined })],
   ['an expiry in text', /"exp"/, p => p.token({ exp: String(seconds(300)) })],
   ['an expiry of 1e300', /"exp"/, p => p.token({ exp: 1e300 })],
@@ -150,7 +164,7 @@ async function repeated(p: HandMadeProvider, header: string, claims: string): Pr
 }
 
 // A service logs 20 reasons at once.
-for (const attacks of [ATTACKS.slice(0, 14), ATTACKS.slice(14)])
+for (const attacks of [ATTACKS.slice(0, 14), ATTACKS.slice(14, 28), ATTACKS.slice(28)])
   test(`forged tokens are rejected, and the log says why (from ${attacks[0]![0]})`, async () => {
     await using provider = await startProvider();
     await using service = await startService(provider.url);
@@ -345,7 +359,7 @@ test('after a rotation, a token with the new key is not checked until the keys m
   const unknown = (kid: string, jti = 0) => provider.token({ jti }, { kid });
   const assertStatus = async (token: string, expected: number): Promise<void> => {
     const { status, headers, body } = await send(service, token);
-    assert.match(`${status} ${body}`, expected === 503 ? /^503 .*50301/ : new RegExp(`^${expected} `));
+    assert.match(`${status} ${body}`, expected === 503 ? /^503 .*50302/ : new RegExp(`^${expected} `));
     assert.equal(headers.has('retry-after'), status === 503);
   };
   await assertStatus(await provider.token(), 200);
@@ -382,6 +396,78 @@ test('after a rotation, a token with the new key is not checked until the keys m
   provider.keys = [await makeKey('third')];
   clock.advance(3_600_000);
   await until('the keys are read without a token', () => provider.requests.length === 2 * (reads + 1));
+});
+
+test('tokens of a withdrawn key get 401 after the keys were read, and raise no alert of overload', async () => {
+  await using provider = await startProvider();
+  const clock = new ControlledClock();
+  await using service = await startService(provider.url, { clock });
+  let tokens = 0;
+  const withdrawn = await makeKey('withdrawn');
+  const statusOf = async (token: string) => (await send(service, token)).status;
+  const first = await provider.token({ exp: seconds(3_600) }, {}, withdrawn);
+  assert.equal(await statusOf(first), 401);
+  for (let second = 0; second < 70; second++) {
+    clock.advance(1_100);
+    const other = await provider.token({ exp: seconds(3_600), jti: ++tokens }, {}, withdrawn);
+    assert.deepEqual([await statusOf(first), await statusOf(other)], [401, 401], `${second}`);
+  }
+  assert.equal(await statusOf(await provider.token({}, { kid: 'stranger' })), 503);
+  const results = (await scrape(service.opsUrl)).values;
+  const busy = results.get('plant_store_requests_total{status="503",error="50301",result="busy"}');
+  assert.equal(busy, 0);
+  assert.equal(provider.requests.filter(path => path === '/keys').length, 4);
+});
+
+for (const kid of ['first', undefined])
+  test(`a key is replaced by one ${kid ? 'with the same id' : 'without an id'}`, async () => {
+    await using provider = await startProvider();
+    const clock = new ControlledClock();
+    const newKey = async (): Promise<ProviderKey> => {
+      const { privateKey, publicJwk } = await makeKey('first');
+      return { privateKey, publicJwk: { ...publicJwk, kid } as ProviderKey['publicJwk'] };
+    };
+    const old = await newKey();
+    provider.keys = [old];
+    await using service = await startService(provider.url, { clock });
+    assert.equal((await send(service, await provider.token())).status, 200);
+    provider.keys = [await newKey()];
+    assert.equal((await send(service, await provider.token())).status, 200);
+    const { length } = provider.requests;
+    for (const jti of [1, 2]) {
+      clock.advance(14_999);
+      assert.equal((await send(service, await provider.token({ jti }, {}, old))).status, 401);
+    }
+    assert.equal(provider.requests.length, length, 'wrong signatures cause no more reads than unknown keys');
+  });
+
+test('a token is verified again after the wall clock was set', async () => {
+  await using provider = await startProvider();
+  const exp = seconds(3_600);
+  const clock = new ControlledClock();
+  const now = clock.wallNow();
+  clock.setWall(now + 7_200_000);
+  await using service = await startService(provider.url, { clock });
+  /** The token cache, too, needs a refresh after the clock was set. */
+  const statusSoon = async (token: string): Promise<number> => {
+    clock.advance(2_000);
+    await until(
+      'the token cache is current',
+      async () => (await send(service, service.token)).status === 200,
+    );
+    return (await send(service, token)).status;
+  };
+  const token = await provider.token({ exp });
+  assert.equal((await send(service, token)).status, 401, 'the machine starts with a wrong clock');
+  clock.setWall(now);
+  assert.equal(await statusSoon(token), 200, 'the clock is right');
+
+  clock.setWall(now - 3_600_000);
+  assert.equal(await statusSoon(token), 200);
+  provider.keys = [await makeKey('second')];
+  clock.advance(60_000);
+  assert.equal(await statusSoon(await provider.token({ exp })), 200, 'the keys were read');
+  assert.notEqual((await send(service, token)).status, 200, 'the provider has withdrawn its key');
 });
 
 test('a flood of unknown keys reads the keys once, and tokens of known ones are accepted', async () => {
@@ -496,7 +582,7 @@ for (const [reason, response, issuerEnd = ''] of BAD_DOCUMENTS) {
     provider.keysResponse = response;
     await using service = await startService(provider.url + issuerEnd);
     const { status, body } = await send(service, await provider.token({ iss: provider.url + issuerEnd }));
-    assert.match(`${status} ${body}`, /^503 .*"error":50301/);
+    assert.match(`${status} ${body}`, /^503 .*"error":50302/);
     assert.match(service.reasons.join(), reason);
     assert.ok(await warnsOfKeys(service));
     assert.equal((await send(service, service.token)).status, 200);

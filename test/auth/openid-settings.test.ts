@@ -279,6 +279,12 @@ const WRONG_SETTINGS: [args: string[], says: RegExp][] = [
     ['--oidc-issuer', ISSUER, '--oidc-audience', 'none', '--oidc-claim', 'any'],
     /so add --oidc-claim NAME=VALUE/,
   ],
+  ...['token_use=access', 'typ=Bearer', 'auth_time=1', 'ver=2.0'].flatMap(claim =>
+    ['a', 'none'].map((audience): [string[], RegExp] => [
+      ['--oidc-issuer', ISSUER, '--oidc-audience', audience, '--oidc-claim', claim],
+      /so add .*--oidc-claim NAME=VALUE/,
+    ]),
+  ),
   [[...COMPLETE, '--oidc-claim', 'any', '--oidc-claim', 'a=b'], /any stands alone/],
   [[...COMPLETE, '--oidc-claim', 'any', '--oidc-scope', 'a'], /any stands alone/],
   ...['', '\n', 'a', 'a=', '=b', ' a=b', 'a =b', 'a= b', 'a=b\r', 'a=b\nc'].map(

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
-import { claimRuleOf } from '../../auth/claim-rule.ts';
+import { claimRuleOf, restrictsSenders } from '../../auth/claim-rule.ts';
 import { isProtected, type OpenIdSettings } from '../../auth/open-id-settings.ts';
 import { isBaseUrl } from '../../client/transport.ts';
 import { BODY_BYTES_MAX } from '../../contract/limits.ts';
@@ -172,12 +172,13 @@ export function readOpenId(options: ServeOptions): OpenIdSettings | undefined {
       '--oidc-claim any stands alone; leave out --oidc-scope and every other --oidc-claim',
       2,
     );
-  if (!texts?.length && scope === undefined)
+  const claims = (texts ?? []).filter(text => text !== ANY_CLAIM).map(claimRuleOf);
+  const isRestricted = scope !== undefined || claims.some(restrictsSenders);
+  if (!isRestricted && !texts?.includes(ANY_CLAIM))
     throw new Failure(
       'some providers make tokens for any audience for anybody, so add --oidc-scope, or --oidc-claim NAME=VALUE; --oidc-claim any lets every user of the provider store plants',
       2,
     );
-  const claims = (texts ?? []).filter(text => text !== ANY_CLAIM).map(claimRuleOf);
   const audience = oidcAudience === NONE ? undefined : oidcAudience;
   if (audience === undefined && claims.length === 0)
     throw new Failure(

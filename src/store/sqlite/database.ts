@@ -215,11 +215,17 @@ function schemaVersion(database: DatabaseSync, path: string): number {
   return version!;
 }
 
-/** Creates the file of a store if needed. @throws {StoreRejected} when it may have a second name */
-export function prepareFile(path: string): void {
+/**
+ * Creates the file of a store if needed, also where a symbolic link leads.
+ *
+ * @returns the path of the file itself: SQLite puts the write-ahead log there, not beside the link
+ * @throws {StoreRejected} when it may have a second name
+ */
+export function prepareFile(path: string): string {
   makeFolder(path);
   rejectOtherFile(path);
   makeFile(path);
+  return fs.realpathSync(path);
 }
 
 /**

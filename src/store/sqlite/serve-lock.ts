@@ -31,9 +31,7 @@ export interface ServeLock extends Disposable {
  */
 export function takeServeLock(path: string): ServeLock {
   return explainFailure(path, () => {
-    // The file must exist before its real path can be resolved through symbolic links.
-    prepareFile(path);
-    const real = realpathSync(path);
+    const real = prepareFile(path);
     using parts = new DisposableStack();
     const { file, isAfterCrash } = parts.use(takeLockFile(real));
     rejectOtherName(real);

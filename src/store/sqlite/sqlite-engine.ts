@@ -15,7 +15,7 @@ import type {
 import type { Row } from '../revision-rows.ts';
 import { CalledThread } from './called-thread.ts';
 import { Checkpoints } from './checkpoints.ts';
-import { StoreFileReplaced } from './database.ts';
+import { explainFailure, prepareFile, StoreFileReplaced } from './database.ts';
 import { type BatchResults, packWrites, unpackResults } from './packed-batch.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
 
@@ -49,9 +49,14 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
     );
   }
 
-  /** Opens the store. Creates it when needed, and updates its schema. @throws {StoreRejected} */
+  /**
+   * Opens the store. Creates it when needed, and updates its schema.
+   *
+   * @param settings with a path that may be a symbolic link @throws {StoreRejected}
+   */
   static async open(settings: SqliteSettings): Promise<SqliteEngine> {
-    const engine = new SqliteEngine(settings);
+    const path = explainFailure(settings.path, () => prepareFile(settings.path));
+    const engine = new SqliteEngine({ ...settings, path });
     try {
       engine.schemaSteps = await engine.#call(['schemaSteps']);
       return engine;
@@ -122,6 +127,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   }
 
   async close(): Promise<void> {
+    await this.#reopening;
     // This comes first: SQLite deletes the log only when the last connection, the writer's, closes.
     await this.#checkpoints.close();
     await this.#writer.close(['close']);

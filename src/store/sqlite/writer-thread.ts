@@ -1,4 +1,5 @@
-import { closeSync, openSync, readlinkSync } from 'node:fs';
+import { existsSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
 import { threadId } from 'node:worker_threads';
 import { TOKEN_GROUP_SIZE } from '../../contract/limits.ts';
 import type { RepeatedIdRule, SchemaSteps } from '../plant-store.ts';
@@ -10,6 +11,7 @@ import { type Batch, unpackWrites } from './packed-batch.ts';
 import { type PlantTable, plantTable } from './plant-table.ts';
 import { queryRows } from './queries.ts';
 import { type LockFile, type ServeLock, takeLockFile } from './serve-lock.ts';
+import { openLockHolder, openWal, type UsedFile, usedIndex } from './used-files.ts';
 import { rewriteWal } from './wal-flush.ts';
 
 /** Size of a test commit: that of a full batch. A disk too full for it may have room for less. */
@@ -31,37 +33,15 @@ interface OpenStore {
   plants: PlantTable;
   /** Unique name of this connection in the process. */
   connection: string;
+  /** The index of the write-ahead log. */
+  index: UsedFile;
   /** The write-ahead log from the first change on. It stays during a connection. */
   wal: ReturnType<typeof openWal> | undefined;
 }
 
 function fileReplaced(path: string): StoreFileReplaced {
   const advice = 'restore the file, or stop the service and start it again';
-  return new StoreFileReplaced(`${path} or its write-ahead log was deleted, moved or replaced; ${advice}`);
-}
-
-/**
- * An open write-ahead log, to notice that it is no longer at its path.
- *
- * Linux names the file of a descriptor. A `stat` costs more than its call: after each one, the next
- * write changes the time of the file, and the next flush writes that, too
- * (https://docs.kernel.org/filesystems/multigrain-ts.html). A create of one sender took 9 % longer
- * (2026-11-26, `npm run bench -- --against FOLDER`).
- *
- * @throws an error of the file system, such as ENOENT
- */
-function openWal(path: string) {
-  const descriptor = openSync(path, 'r');
-  const readIdentity = (): string | undefined => {
-    try {
-      return readlinkSync(`/proc/self/fd/${descriptor}`);
-    } catch {
-      // Another system, or Node's permission model.
-      return identityOf(path);
-    }
-  };
-  const identity = readIdentity();
-  return { isInPlace: () => readIdentity() === identity, close: () => closeSync(descriptor) };
+  return new StoreFileReplaced(`${path} or its -wal or -shm file was deleted, moved or replaced; ${advice}`);
 }
 
 /**
@@ -80,6 +60,8 @@ export class StoreWriter {
   /** Identity of the database file that was opened first. No other file may replace it. */
   #file: string | undefined;
   #isFileReplaced = false;
+  /** Open from the loss of the index until no connection of the process uses it. */
+  #lockHolder: DatabaseSync | undefined;
   #lockFile = this.#settings.lockFile;
   /** The lock that replaced that of the service. Without this reference it would be collected. */
   #newLock: ServeLock | undefined;
@@ -97,6 +79,7 @@ export class StoreWriter {
   /** @returns {@link BatchResults} as JSON */
   commit(...batch: Batch): string {
     return this.#run(open => {
+      this.#checkIndex(open);
       this.#prepareWal(open);
       const results = open.plants.commit(unpackWrites(batch));
       this.#checkFiles(open);
@@ -109,12 +92,16 @@ export class StoreWriter {
     // With this cache, SQLite writes pages to the log before a commit. The last PRAGMA is a commit.
     const sql = `PRAGMA busy_timeout = 0; PRAGMA cache_size = 1; BEGIN IMMEDIATE;
       CREATE TABLE probe AS SELECT zeroblob(${PROBE_BYTES}); ROLLBACK; PRAGMA application_id = ${APPLICATION_ID}`;
-    this.#run(({ database }) => database.exec(sql));
-    this.close();
+    this.#run(open => {
+      this.#checkIndex(open);
+      open.database.exec(sql);
+    });
+    this.#closeConnection();
   }
 
   query(text: string, values: unknown[]): Row[] {
     return this.#run(open => {
+      this.#checkIndex(open);
       // A read needs no lock: a service can start while another process writes.
       if (!text.startsWith('SELECT')) this.#prepareWal(open);
       const rows = queryRows(open.database, text, values);
@@ -132,6 +119,8 @@ export class StoreWriter {
   tokenFingerprints(): Map<number, string> {
     return this.#run(open => {
       const { database, connection, wal } = open;
+      // With another index, the commits of commands would not be seen.
+      this.#checkIndex(open);
       // A deleted log shows no further commits.
       if (wal !== undefined) this.#checkFiles(open);
       // Comparable only on one connection: https://sqlite.org/pragma.html#pragma_data_version
@@ -146,12 +135,22 @@ export class StoreWriter {
    * share the state of the log, so until then one of them may use the old log.
    */
   reopen(): void {
+    this.close();
     this.#isFileReplaced = false;
   }
 
+  /** The other connections of the process are closed. */
   close(): void {
+    this.#closeConnection();
+    this.#lockHolder?.close();
+    this.#lockHolder = undefined;
+  }
+
+  #closeConnection(): void {
     const open = this.#open;
     this.#open = undefined;
+    if (open && !open.index.isInPlace() && this.#hasOnlyLostIndex(open))
+      this.#lockHolder ??= openLockHolder(this.#settings.path);
     open?.wal?.close();
     open?.database.close();
   }
@@ -163,7 +162,7 @@ export class StoreWriter {
       return operation(this.#open);
     } catch (error) {
       this.#isFileReplaced = error instanceof StoreFileReplaced;
-      this.close();
+      this.#closeConnection();
       throw error;
     }
   }
@@ -178,7 +177,8 @@ export class StoreWriter {
     database.exec(`PRAGMA journal_size_limit = ${WAL_FILE_BYTES_MAX}`);
     this.#file ??= identityOf(path);
     const plants = plantTable(database, repeatedIdRule);
-    return { database, plants, connection: `${threadId} ${++this.#connections}`, wal: undefined };
+    const connection = `${threadId} ${++this.#connections}`;
+    return { database, plants, connection, index: usedIndex(path), wal: undefined };
   }
 
   /** Precedes the first commit of a connection, which relies on what the log contains. */
@@ -188,9 +188,15 @@ export class StoreWriter {
     rewriteWal(open.database, this.#settings.path);
   }
 
+  /** Precedes a write, which could overwrite the commit of a command that has another index. */
+  #checkIndex({ index }: OpenStore): void {
+    if (!index.isInPlace()) throw fileReplaced(this.#settings.path);
+  }
+
   /**
    * Checks that the files are still at their paths. A database or log that was deleted, moved or
-   * replaced can still be written and flushed, but that data is lost when the process ends.
+   * replaced can still be written and flushed, but that data is lost when the process ends. With
+   * another index, another process may have overwritten it.
    */
   #checkFiles(open: OpenStore): void {
     const { path } = this.#settings;
@@ -199,9 +205,17 @@ export class StoreWriter {
     } catch (error) {
       throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? fileReplaced(path) : error;
     }
-    if (!open.wal.isInPlace() || identityOf(path) !== this.#file) throw fileReplaced(path);
+    const isInPlace = open.wal.isInPlace() && open.index.isInPlace() && identityOf(path) === this.#file;
+    if (!isInPlace) throw fileReplaced(path);
     if (this.#lockFile !== undefined && this.#lockFile.identity !== identityOf(this.#lockFile.path))
       this.#lockAgain();
+  }
+
+  /** If the log is lost, too, the commits that only it has must be copied into the database. */
+  #hasOnlyLostIndex({ wal }: OpenStore): boolean {
+    const { path } = this.#settings;
+    const hasWal = wal === undefined ? existsSync(`${path}-wal`) : wal.isInPlace();
+    return hasWal && identityOf(path) === this.#file;
   }
 
   /** Somebody deleted the lock file. Another service may have taken a new one. */

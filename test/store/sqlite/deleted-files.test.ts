@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { StoreUnavailable } from '../../../src/store/plant-store.ts';
 import type { LoggedRequest } from '../../harness/client-log.ts';
 import { LoggingClient } from '../../harness/logging-client.ts';
-import { startServe } from '../../harness/program.ts';
+import { runProgram, startServe } from '../../harness/program.ts';
 import { type RunningService, startTestService } from '../../harness/running-service.ts';
 import { commit, openStore, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { faultsIn } from '../../harness/stored-revisions.ts';
@@ -79,17 +79,38 @@ for (const isUsed of [true, false]) {
   });
 }
 
-test('a deleted log causes one 503, also before the first plant', () =>
-  withService(async ({ service, path, send }) => {
-    rmSync(`${path}-wal`);
-    assert.equal(await send(), 503);
-    assert.equal(await send(), 200);
-    rmSync(`${path}-wal`);
-    // The writer closes its connection, and SQLite then copies the deleted log into the database.
-    assert.equal(await send(), 503);
-    assert.equal(await send(), 200);
-    assert.ok(service.logged.some(line => line.includes('does not confirm plants')));
-  }));
+for (const [what, suffix] of [
+  ['log', '-wal'],
+  ['index', '-shm'],
+]) {
+  test(`a deleted ${what} causes one 503, also before the first plant`, () =>
+    withService(async ({ service, path, send }) => {
+      rmSync(`${path}${suffix}`);
+      assert.equal(await send(), 503);
+      assert.equal(await send(), 200);
+      rmSync(`${path}${suffix}`);
+      // The writer closes its connection, and SQLite then copies the deleted log into the database.
+      assert.equal(await send(), 503);
+      assert.equal(await send(), 200);
+      assert.ok(service.logged.some(line => line.includes('does not confirm plants')));
+    }));
+}
+
+test('a service that stops after its index was deleted loses no commit of a command', async () => {
+  const store = await sqlite.newDatabase();
+  const path = store.replace('sqlite:', '');
+  {
+    await using engine = await openStore(store);
+    const token = { hash: 'hash', label: 'label', createdAt: Date.now(), expiresAt: null };
+    await engine.createToken(token);
+    await commit(engine, { id: 1n, name: 'oak' });
+    rmSync(`${path}-shm`);
+    const { stderr } = await runProgram(['token', 'revoke', 'label', '--database', store]);
+    assert.match(stderr, /^revoked token "label"/);
+  }
+  const [token] = await sqlite.sql(store, 'SELECT revoked_at IS NOT NULL AS is_revoked FROM token');
+  assert.deepEqual(token, { is_revoked: 1 });
+});
 
 // Not by a service: its reads of the token table notice the moved files, too.
 test('a failing checkpoint causes a warning until one succeeds', async () => {
@@ -109,32 +130,41 @@ test('a failing checkpoint causes a warning until one succeeds', async () => {
   await until('the warning ends', async () => (await engine.check()).length === 0);
 });
 
-test('a log that is deleted under load loses no confirmed plant, even if the service is killed later', async () => {
-  const store = await sqlite.newDatabase();
-  const path = store.replace('sqlite:', '');
-  const log: LoggedRequest[] = [];
-  await using serve = await startServe(store);
-  const clients = Array.from({ length: 16 }, () => new LoggingClient(serve.url, serve.token, log));
-  let sent = 0n;
-  // Large plants with distant ids fill many pages, which SQLite could confuse.
-  const sendAll = async (client: LoggingClient): Promise<void> => {
-    while (sent < 4_000n) {
-      const number = ++sent;
-      const id = BigInt.asIntN(64, number * 0x9e3779b97f4a7c15n);
-      await client.send({ id, name: `${number}`.padEnd(1500, 'x') });
-    }
-  };
-  const load = Promise.all(clients.map(sendAll));
-  await until('many plants are stored and copied', () => sent > 1_500n && statSync(path).size > 200_000);
-  rmSync(`${path}-wal`);
-  await load;
-  await serve.stop('SIGKILL');
-  await Promise.all(clients.map(client => client.close()));
+for (const [what, suffix] of [
+  ['log', '-wal'],
+  ['index', '-shm'],
+]) {
+  const title = `a deleted ${what} under load loses no confirmed plant, even if the service is killed later`;
+  test(title, async () => {
+    const store = await sqlite.newDatabase();
+    const path = store.replace('sqlite:', '');
+    const log: LoggedRequest[] = [];
+    await using serve = await startServe(store);
+    const clients = Array.from({ length: 16 }, () => new LoggingClient(serve.url, serve.token, log));
+    let sent = 0n;
+    let sentMax = 1_000_000n;
+    // Large plants with distant ids fill many pages, which SQLite could confuse.
+    const sendAll = async (client: LoggingClient): Promise<void> => {
+      while (sent < sentMax) {
+        const number = ++sent;
+        const id = BigInt.asIntN(64, number * 0x9e3779b97f4a7c15n);
+        await client.send({ id, name: `${number}`.padEnd(1500, 'x') });
+      }
+    };
+    const load = Promise.all(clients.map(sendAll));
+    await until('many plants are stored and copied', () => sent > 1_500n && statSync(path).size > 200_000);
+    rmSync(`${path}${suffix}`);
+    // A command makes another index. Without a log it fails until the service has made another one.
+    const created = await runProgram(['token', 'create', 'label', '--database', store]);
+    sentMax = sent + 1_000n;
+    await load;
+    await serve.stop('SIGKILL');
+    await Promise.all(clients.map(client => client.close()));
 
-  assert.deepEqual(await sqlite.sql(store, 'PRAGMA integrity_check'), [{ integrity_check: 'ok' }]);
-  assert.deepEqual(await faultsIn(store, log), []);
-  assert.ok(
-    log.filter(({ response }) => response?.status === 200).length > 2_000,
-    'plants are stored after the deletion',
-  );
-});
+    assert.deepEqual(await sqlite.sql(store, 'PRAGMA integrity_check'), [{ integrity_check: 'ok' }]);
+    assert.deepEqual(await faultsIn(store, log), []);
+    const tokens = await sqlite.sql(store, "SELECT label FROM token WHERE label = 'label'");
+    assert.equal(tokens.length, created.exitCode === 0 ? 1 : 0);
+    assert.equal(log.at(-1)?.response?.status, 200, 'plants are stored after the deletion');
+  });
+}

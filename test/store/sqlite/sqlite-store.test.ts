@@ -19,7 +19,7 @@ import { openCommandStore, openCopyTarget, openReader } from '../../harness/open
 import { plantWrite } from '../../harness/plant-write.ts';
 import { assertFailed, runProgram } from '../../harness/program.ts';
 import { holdStore } from '../../harness/store-hold.ts';
-import { commit, openStore, pathOf, sqliteUnderTest } from '../../harness/store-under-test.ts';
+import { commit, openStore, openTokens, pathOf, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { storedRevisions } from '../../harness/stored-revisions.ts';
 import { until } from '../../harness/until.ts';
 
@@ -201,6 +201,29 @@ test('a second service on the same file, also through a link, is rejected until 
   }
   await using second = await openStore(link);
   assert.deepEqual(await second.commit([WRITE]), [{ outcome: 'unchanged', revision: 1 }]);
+});
+
+test('commands write through a link, also through one to a file that does not exist yet', async () => {
+  const { database, path } = await newStore();
+  const link = `${database}-link.db`;
+  symlinkSync(path, pathOf(link));
+  const token = { hash: 'hash', label: 'label', createdAt: 1, expiresAt: null };
+  {
+    await using engine = await openTokens(link);
+    assert.ok(await engine.createToken(token));
+  }
+  await using service = await openStore(database);
+  await using beside = await openTokens(link);
+  assert.ok(await beside.revokeToken('label', Date.now()));
+  assert.deepEqual(await service.commit([WRITE]), CREATED);
+});
+
+test('a link into a missing folder is rejected by services and commands alike', async () => {
+  const { database, path } = await newStore();
+  const link = `${database}-link.db`;
+  symlinkSync(join(dirname(path), 'missing', 'plants.db'), pathOf(link));
+  const rejected = { name: 'StoreRejected', message: /cannot be opened .* check that the folder exists/ };
+  for (const open of [openStore, openTokens]) await assert.rejects(open(link), rejected);
 });
 
 test('a file that is mounted by itself is rejected, also by commands that only read', async () => {

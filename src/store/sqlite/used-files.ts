@@ -1,0 +1,93 @@
+import { closeSync, fstatSync, openSync, readdirSync, readlinkSync, realpathSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+import { identityOf } from './database.ts';
+
+/** A file that a connection uses. The check notices that it is no longer at its path. */
+export interface UsedFile {
+  isInPlace(): boolean;
+}
+
+/**
+ * Opens a write-ahead log.
+ *
+ * Linux names the file of a descriptor. A `stat` costs more than its call: after each one, the next
+ * write changes the time of the file, and the next flush writes that, too
+ * (https://docs.kernel.org/filesystems/multigrain-ts.html). A create of one sender took 9 % longer
+ * (2026-11-26, `npm run bench -- --against FOLDER`).
+ *
+ * @throws an error of the file system, such as ENOENT
+ */
+export function openWal(path: string): UsedFile & { close(): void } {
+  const descriptor = openSync(path, 'r');
+  const identity = () => openFileName(descriptor) ?? identityOf(path);
+  const before = identity();
+  return { isInPlace: () => identity() === before, close: () => closeSync(descriptor) };
+}
+
+/**
+ * The index of the write-ahead log that SQLite uses, after the first read of a connection.
+ *
+ * The index has the length of the log and its locks. If it is deleted, the next process makes
+ * another one, and both processes write to the same place of the log.
+ *
+ * The connections of a process share the index, so it may be deleted before this one is opened. So
+ * the descriptors of SQLite are searched. We open none: closing it would release the locks of SQLite
+ * (https://sqlite.org/howtocorrupt.html, section 2.2).
+ *
+ * Here a `stat` takes less time than the name of the descriptor. No flush waits for the time of this
+ * file, which is only mapped.
+ */
+export function usedIndex(databasePath: string): UsedFile {
+  const path = `${realpathSync(databasePath)}-shm`;
+  const identity = identityOf(path);
+  const isUsed = identity !== undefined && isOpen(identity);
+  return { isInPlace: () => isUsed && identityOf(path) === identity };
+}
+
+/** @returns true if that is not known: on another system, or under Node's permission model */
+function isOpen(identity: string): boolean {
+  let descriptors: string[];
+  try {
+    descriptors = readdirSync('/proc/self/fd');
+  } catch {
+    return true;
+  }
+  return descriptors.some(each => identityOfOpen(Number(each)) === identity);
+}
+
+/**
+ * Opens a connection that only holds the shared lock of the database, until it is closed.
+ *
+ * The last connection that closes copies the log into the database and deletes it
+ * (https://sqlite.org/wal.html). With a deleted index that loses commits of other processes. A
+ * connection that is not the last one does not do so, nor does one that only reads.
+ */
+export function openLockHolder(path: string): DatabaseSync {
+  const holder = new DatabaseSync(pathToFileURL(path), { readOnly: true });
+  try {
+    holder.prepare('SELECT count(*) FROM sqlite_schema').get();
+  } catch {
+    // The lock precedes the read, which may fail with a deleted index.
+  }
+  return holder;
+}
+
+/** @returns undefined on another system, and under Node's permission model */
+function openFileName(descriptor: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`);
+  } catch {
+    return undefined;
+  }
+}
+
+function identityOfOpen(descriptor: number): string | undefined {
+  try {
+    const { dev, ino } = fstatSync(descriptor, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch {
+    // Another thread has closed it meanwhile.
+    return undefined;
+  }
+}
