@@ -1,6 +1,4 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { ID_RULE } from '../contract/errors.ts';
-import { int64FromNumberText } from '../contract/int64.ts';
 import type { Damaged } from '../store/audit/checked-revisions.ts';
 import { sealLine } from '../store/audit/seal.ts';
 import {
@@ -21,6 +19,8 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../store/plant-store.ts';
+import { readTypedId } from './import/id-text.ts';
+import { quoted } from './import/plant-row.ts';
 import { stoppable } from './interruption.ts';
 import { passwordFileOption, readDatabase } from './options/database-option.ts';
 import { readTextFile } from './options/setting.ts';
@@ -87,10 +87,9 @@ function readIdFile(file: string): IdLines {
   for (const [index, line] of lines.entries()) {
     const digits = line.split('#', 1)[0]!.trim();
     if (digits === '') continue;
-    // A spreadsheet may have rounded an id with an exponent to that of another plant.
-    const id = /^-?\d+$/.test(digits) ? int64FromNumberText(digits) : undefined;
-    if (id === undefined)
-      throw new InvalidArgumentError(`Line ${index + 1} must be ${ID_RULE}, in decimal digits.`);
+    const id = readTypedId(digits);
+    if (typeof id === 'string')
+      throw new InvalidArgumentError(`Line ${index + 1}: id ${quoted(digits)} ${id}.`);
     ids.set(id, index + 1);
   }
   if (ids.size === 0) throw new InvalidArgumentError('The file has no id.');

@@ -34,13 +34,9 @@ test('add sends a plant and prints what was stored, as a sentence or as JSON', a
   }
 });
 
-test('add names the wrong field, says that an id has only digits, and sends nothing', async () => {
-  for (const id of ['9223372036854775808', '1.5', '1e3', 'fern', '']) {
-    const finished = await add('http://127.0.0.1:1', 'token', id, 'Fern');
-    assertFailed(finished, /^plant-store: id must be an integer from -9223372036854775808 to/, 2);
-    const advice = /accepts only digits, so write 1000 and not 1e3$/m;
-    assert.equal(advice.test(finished.stderr), !/^[0-9]+$/.test(id));
-  }
+test('add names the wrong field, and sends nothing', async () => {
+  const withNul = await add('http://127.0.0.1:1', 'token', '1', 'Fern', '--tag', 'a\ud800');
+  assertFailed(withNul, /^plant-store: tag/, 2);
   assert.equal((await add('http://127.0.0.1:1', 'token', '1')).exitCode, 2);
   // Only a shell can pass arguments that are not UTF-8.
   const latin1 = `"$(printf 'Z\\374rich')"`;
