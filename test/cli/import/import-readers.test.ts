@@ -252,8 +252,29 @@ suite('files of plants', () => {
         ...['{"id":"","name":"a"}', '{"id":1,"name":null,"tag":null}', '{"id":1,"name":"a","tag":0}'],
       ].join('\n'),
       rows: [
-        ...['{"id":9223372036854775807,"name":"a"}', A, /^id must be/, /^id must be a JSON number/],
-        ...[/^id must be/, /^name must be a string$/, /^tag must be a string$/],
+        ...[
+          '{"id":9223372036854775807,"name":"a"}',
+          A,
+          /^id "01" has a leading zero; remove it, or give the/,
+        ],
+        ...[/^id "1\.0" has a fraction; write an integer$/, /^id "" is empty; write an integer in digits$/],
+        ...[/^name must be a string$/, /^tag must be a string$/],
+      ],
+    },
+    {
+      what: 'the fault of an id that is text comes before other faults',
+      format: 'lines',
+      text: [
+        ...['{"name":0,"id":"0012"}', '{"id":"1e3","id":2,"name":"a"}', '{"id":"-0","name":"a"}'],
+        ...['{"id":"9223372036854775808","name":"a"}', '{"id":null,"name":"a"}'],
+      ].join('\n'),
+      rows: [
+        ...[
+          /^id "0012" has a leading zero; .*; name must be a string$/,
+          /^id "1e3" has .*; "id" is given more/,
+        ],
+        ...[/^id "-0" has a sign, but 0 has none; write 0$/, /^id "9223372036854775808" is above /],
+        /^id must be an integer from /,
       ],
     },
     {
