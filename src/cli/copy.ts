@@ -11,7 +11,8 @@ import {
   type SourcePass,
   type StoreSummary,
 } from '../store/audit/store-copy.ts';
-import { openCopyTarget, openReader } from '../store/open-store.ts';
+import type { DatabaseAddress } from '../store/database-url.ts';
+import { openCopyTarget, openReader, serviceOf } from '../store/open-store.ts';
 import {
   type PlantReader,
   StoreDamaged,
@@ -45,8 +46,9 @@ and the exit code is 1.
 
 With --except, the copy has no revision of the plants in the file. The comparison
 covers all other plants. If you run the command again, give the same file: without
-it, the plants would be copied. Seals of the source do not fit such a copy, so the
-last line is the seal of the target.
+it, the plants would be copied. Stop the service first: a plant that it confirms
+after the copy is not in the target. Seals of the source do not fit such a copy, so
+the last line is the seal of the target.
 
 Example:
   $ npx plant-store copy --from sqlite:./data/plant-store.db --to postgres://plant_owner@db.example/plants`;
@@ -131,6 +133,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
     return await work({ source: from, leftOut, stop, onRead: progress.add, onDamaged });
   };
   if (options.except !== undefined) {
+    warnOfService(sourceAddress, 'stop it before you copy');
     await pass('looking for the plants of --except', countLeftOut);
     rejectUnknownIds(options.except, leftOut);
   }
@@ -144,12 +147,24 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const elapsedMs = performance.now() - startMs;
   const rate = formatCount(perSecond(copied.revisions, elapsedMs));
   console.log(`copied ${counted(copied)} in ${(elapsedMs / 1000).toFixed(1)} s (${rate}/s)`);
+  const comparedAt = new Date().toISOString();
   const compared = await pass('comparing', each => compareStores({ ...each, target: to }));
   reportLeftOut(leftOut);
-  report(compared, damaged);
+  report(compared, damaged, leftOut.size === 0 ? 'source' : 'source without these plants');
   if (leftOut.size === 0) return;
+  console.log(`not in the target: these plants, and what was stored after ${comparedAt}`);
+  warnOfService(sourceAddress, 'before you use the target, stop it and run the same command again');
   console.error('no seal of the source fits the target; keep this one:');
   console.log(sealLine(compared.target));
+}
+
+/** The target replaces the source, so it would lose the plants that a service stores meanwhile. */
+function warnOfService(source: DatabaseAddress, advice: string): void {
+  const service = serviceOf(source);
+  if (service === undefined) return;
+  console.error(
+    `WARNING: ${service} uses the source, and the target lacks each plant that it confirms after this copy; ${advice}`,
+  );
 }
 
 /** @throws {Failure} for ids that the source lacks: one with a typing error would stay in the copy */
@@ -179,9 +194,13 @@ function rejectDamagedTarget({ [TARGET]: count }: DamagedCounts): void {
   );
 }
 
-function report(compared: Awaited<ReturnType<typeof compareStores>>, damaged: DamagedCounts): void {
+function report(
+  compared: Awaited<ReturnType<typeof compareStores>>,
+  damaged: DamagedCounts,
+  sourceName: string,
+): void {
   const { source, target, missing } = compared;
-  console.log(`source: ${summary(source)}\ntarget: ${summary(target)}`);
+  console.log(`${sourceName}: ${summary(source)}\ntarget: ${summary(target)}`);
   const isMissing = missing.revisions + missing.tokens > 0;
   const isDamaged = damaged[SOURCE] + damaged[TARGET] > 0;
   const isEqual = !isMissing && !isDamaged && summary(source) === summary(target);
