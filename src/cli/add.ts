@@ -2,8 +2,14 @@ import { Command, InvalidArgumentError } from 'commander';
 import { PlantStore, PlantStoreError } from '../client/plant-store.ts';
 import { mayHaveStored } from '../client/plant-store-error.ts';
 import { newPlantJson, plantJson } from '../contract/plant.ts';
+import { pipelinedTransport } from './import/pipelined-transport.ts';
 import { parseId } from './options/id-argument.ts';
-import { addServiceOptions, readServiceAddress } from './options/service-options.ts';
+import {
+  addServiceOptions,
+  readServiceAddress,
+  type ServiceAddress,
+  tokenRejected,
+} from './options/service-options.ts';
 import { Failure } from './output/failure.ts';
 import { visible, withoutToken } from './output/visible-text.ts';
 
@@ -44,7 +50,9 @@ async function add(
   command: Command,
 ): Promise<void> {
   const address = readServiceAddress(command);
-  const store = new PlantStore({ ...address, retryForMs: RETRY_FOR_MS });
+  // `fetch` connects to no port that browsers block, and then gives no code that says so.
+  using transport = pipelinedTransport(address.url, 1);
+  const store = new PlantStore({ ...address, transport: transport.send, retryForMs: RETRY_FOR_MS });
   try {
     const stored = await store.createPlant({ id, name, tag: options.tag });
     const { revision, outcome } = stored;
@@ -52,17 +60,16 @@ async function add(
     const sentence = `${outcome} plant ${stored.id}, revision ${revision}: ${plantJson(stored)}`;
     console.log(visible(options.json ? json : sentence));
   } catch (error) {
-    if (error instanceof PlantStoreError) throw failureOf(error, address.token);
+    if (error instanceof PlantStoreError) throw failureOf(error, address);
     throw error;
   }
 }
 
-function failureOf(error: PlantStoreError, token: string): Failure {
+function failureOf(error: PlantStoreError, address: ServiceAddress): Failure {
   // The client rejected the arguments and sent nothing.
   if (error.error === 40002 && error.status === undefined) return new Failure(error.message, 2);
-  const message = visible(withoutToken(error.message, token));
-  if (error.status === 401)
-    return new Failure(`${message}; create a token with: npx plant-store token create LABEL`);
+  const message = visible(withoutToken(error.message, address.token));
+  if (error.status === 401) return new Failure(tokenRejected(address, message));
   if (error.status === 404)
     return new Failure(`${message}; --url is the base address of a plant store, without /plants`);
   // The message of a response already says whether the plant may be stored.

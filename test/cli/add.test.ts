@@ -54,8 +54,18 @@ test('add says what to do if the token is rejected, the id is taken or no servic
   const nowhere = `http://127.0.0.1:${await freePort()}`;
   for (const [toUrl, withToken, says] of [
     [url, token, /^plant-store: this id is already stored with different content/],
-    [url, 'plant_unknown', /unknown.* create a token with: npx plant-store token create LABEL/],
-    [nowhere, token, /no response from .* is the service running there\?$/m],
+    [
+      url,
+      'plant_unknown',
+      /^plant-store: the service rejects the token of PLANT_STORE_TOKEN: .* unknown, mistyped.* copy it again .*; or create a token with: npx plant-store token create LABEL$/m,
+    ],
+    [nowhere, token, /^plant-store: no response from .* is the service running there\?$/m],
+    // `fetch` blocks this port.
+    [
+      'http://127.0.0.1:9',
+      token,
+      /^plant-store: no response from .* \(ECONNREFUSED\); is the service .*\?$/m,
+    ],
     [`${url}/plants`, token, /send POST \/plants; --url is the base address .*, without \/plants/],
   ] as const)
     assertFailed(await add(toUrl, withToken, '1', 'Moss'), says);

@@ -300,6 +300,24 @@ suite('import', { concurrency: 4 }, () => {
     assert.match(many.stdout, / 999 repeated ids, /);
   });
 
+  test('a rejected token is named by its source', async () => {
+    await using service = await startTestService();
+    await write(service, { 'a.csv': 'id,name\n1,a\n', wrong: 'wrong\n' });
+    const cases: [args: string[], env: Record<string, string>, source: string][] = [
+      [['--token', 'wrong'], {}, '--token'],
+      [['--token-file', 'wrong'], { PLANT_STORE_TOKEN: 'plant_TOKEN' }, 'the file wrong'],
+      [[], { PLANT_STORE_TOKEN: 'plant_TOKEN' }, 'PLANT_STORE_TOKEN'],
+      [[], { PLANT_STORE_TOKEN_FILE: 'wrong' }, 'the file wrong'],
+    ];
+    for (const [args, env, source] of cases) {
+      const command = ['import', '--url', service.url, ...args, 'a.csv'];
+      const { exitCode, stderr } = await runProgram(command, { cwd: service.folder, env });
+      const says = `^plant-store: the service rejects the token of ${source}: the token is unknown, mistyped, .*; copy it again `;
+      assert.match(stderr, new RegExp(says));
+      assert.equal(exitCode, 1);
+    }
+  });
+
   test('the token comes from a flag, a file or the environment, flags first', async () => {
     await using service = await startTestService();
     await write(service, { 'a.csv': CSV, token: `${service.token}\n`, wrong: 'wrong\n' });
