@@ -34,7 +34,8 @@ const UNSTORED =
   'access tokens of new subjects get 503 responses, because the service cannot store a row for each';
 /** How long operators see that a subject can have no row. Its client does not send again soon. */
 const CONFLICT_SHOWN_MS = 3_600_000;
-const CONFLICT = 'an access token gets 401 responses, because an own token has the label of its subject';
+const CONFLICT =
+  'an access token gets 401 responses, because a token made with `token create` has the label of its subject';
 
 /** What the check of an access token found. The causes are for the log. */
 type Verification =
@@ -45,7 +46,7 @@ type Verification =
   | { kind: 'unstorable'; cause: unknown }
   | { kind: 'unchecked'; cause: unknown };
 
-/** A subject can have no row, whenever it sends. */
+/** The row of a subject cannot be stored, and a retry does not help. */
 class SubjectUnstorable extends Error {}
 
 interface Store {
@@ -140,8 +141,8 @@ export function openAccessTokens(
       const { label = '' } = tokens.get(hash) ?? {};
       if (hashToken(label) === hash) onRejected(new Error(`${label} is revoked`), request);
     },
-    /** Why valid tokens get errors, for operators; undefined: they do not. */
-    fault: (): string | undefined => rows.fault() ?? keys.fault(),
+    /** Why valid tokens get errors, for operators; undefined: they do not. Without keys, all do. */
+    fault: (): string | undefined => keys.fault() ?? rows.fault(),
     [Symbol.dispose]: () => keys[Symbol.dispose](),
   };
 }
@@ -157,7 +158,7 @@ function subjectRows(tokens: TokenCache, store: Store, clock: Clock) {
   let latest: Promise<unknown> = Promise.resolve();
   /** Of the latest failure; `at` is in ms, on the monotonic clock. */
   let failed = { cause: undefined as unknown, at: Number.NEGATIVE_INFINITY };
-  /** When an own token last had the label of a subject; ms, on the monotonic clock. */
+  /** When another token last had the label of a subject; ms, on the monotonic clock. */
   let conflictedAt = Number.NEGATIVE_INFINITY;
   const isFull = (): boolean => tokens.validCount >= STORED_TOKENS_MAX;
   const storeNow = async (hash: string, label: string, since: number): Promise<void> => {
@@ -176,7 +177,7 @@ function subjectRows(tokens: TokenCache, store: Store, clock: Clock) {
       throw cause;
     }
     conflictedAt = clock.now();
-    throw new SubjectUnstorable(`an own token has the label ${label}`);
+    throw new SubjectUnstorable(`a token made with \`token create\` has the label ${label}`);
   };
   return {
     /** @throws {SubjectUnstorable} if it will not be possible later either */

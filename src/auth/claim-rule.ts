@@ -5,8 +5,8 @@ export interface ClaimRule {
   isPrefix: boolean;
 }
 
-/** The service checks them otherwise, or they differ in each token. They say nothing of the sender. */
-const OTHERWISE_CHECKED = ['iss', 'aud', 'exp', 'nbf', 'iat', 'jti'];
+/** Claims about the token and the provider. A rule on one of them would not restrict who sends. */
+const NOT_ABOUT_THE_SENDER = ['iss', 'aud', 'exp', 'nbf', 'iat', 'jti'];
 
 /** @param text `NAME=VALUE`; a final `*` makes the value a prefix. @throws {Error} what to write */
 export function claimRuleOf(text: string): ClaimRule {
@@ -17,7 +17,7 @@ export function claimRuleOf(text: string): ClaimRule {
     throw new Error('Write NAME=VALUE, without blanks around NAME and VALUE.');
   if (value === '') throw new Error('Write a VALUE before the *, because every token would match.');
   if (value.includes('*')) throw new Error('Write * only at the end of VALUE; there it makes a prefix.');
-  if (OTHERWISE_CHECKED.includes(name))
+  if (NOT_ABOUT_THE_SENDER.includes(name))
     throw new Error(`Write another claim than ${name}, which does not say who sends.`);
   return { name, value, isPrefix };
 }

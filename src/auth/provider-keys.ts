@@ -15,14 +15,14 @@ const FETCH_TIMEOUT_MS = 5_000;
 const DOCUMENT_BYTES_MAX = 64 * 1024;
 const MISSING = 'access tokens get 503 responses, because the keys of the OpenID provider cannot be read';
 
-/** No keys are known, or perhaps not that of a token. The token may be valid and cannot be checked. */
+/** The key of a token may exist at the provider and is not known here, so the token is not checked. */
 export class KeysUnavailable extends Error {}
 
 /**
  * The public keys of an OpenID provider. Begins to read them, and reads them again every hour.
  *
- * A token with an unknown key has perhaps a new one. It is rejected only after the keys were read
- * once more since it arrived first. Until they may be read, it is not checked.
+ * The key of a token can be unknown because it is new. Such a token is rejected only after the keys
+ * were read again since the key was first seen. Before that, {@link KeysUnavailable} is thrown.
  *
  * @param onError is called when the keys cannot be read; the last ones stay in use
  */

@@ -53,9 +53,10 @@ interface CachedToken {
  * changed. Change numbers are not enough: after a failover or a restored backup, the store can assign
  * a number a second time.
  *
- * Changes of this service come in two ways: by {@link TokenCache.add}, at once, and by a refresh. A
- * refresh that began before the change may not contain it. So its end adds them again. Of two states
- * of a token, the one with the larger change number is newer, and the next refresh reads its group.
+ * A change by this service is in the cache at once, by {@link TokenCache.add}. A refresh that began
+ * before the change may have read the token without it. So each refresh, at its end, adds the changes
+ * made since it began. Of two states of a token, that with the larger change number is newer. The
+ * next refresh reads the group of a changed token again.
  */
 export class TokenCache {
   readonly #source: TokenSource;

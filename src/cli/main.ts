@@ -107,7 +107,7 @@ function report(error: unknown): number {
     );
     return 1;
   }
-  if (error instanceof StoreUnavailable && !(error instanceof StoreInternalError)) {
+  if (error instanceof StoreUnavailable) {
     console.error(`plant-store: the store is not available: ${visible(error.message)}; try again later`);
     return 1;
   }

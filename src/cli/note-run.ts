@@ -2,31 +2,33 @@ import { existsSync } from 'node:fs';
 import type { DatabaseAddress } from '../store/database-url.ts';
 import { inExistingStore } from '../store/open-store.ts';
 import { type CommandRun, FAULTS_FOUND, StoreDamaged } from '../store/plant-store.ts';
+import { wasOpenedForWriting } from '../store/sqlite/database.ts';
 import { wasServed } from '../store/sqlite/serve-lock.ts';
 
 /** The end of the file name that `backup` gives the seal of a backup. */
 export const SEAL_SUFFIX = '.seal';
 
 /**
- * Notes the end of a command for services and their operators. A backup, which has its seal beside
- * it, stays as it is, unless it contains damage which is gone.
+ * Notes the end of a command for services and their operators. A backup stays as it is, unless it
+ * contains damage which is gone.
  *
  * @param result undefined: the command made nothing
  * @param fault the first one; undefined: the command found none
- * @param repaired the damage that the store knew of when the command began, and that is gone
+ * @param about `repaired`: the damage that the store knew of when the command began, and that is
+ *   gone; `isCompared`: the command compared the store with a seal
  */
 export async function noteRun(
   database: DatabaseAddress,
   command: 'backup' | 'verify',
   result: string | undefined,
   fault: string | undefined,
-  repaired?: CommandRun,
+  { repaired, isCompared = false }: { repaired?: CommandRun | undefined; isCompared?: boolean } = {},
 ): Promise<void> {
   const isServed = database.engine === 'postgres' || wasServed(database.path);
-  const isBackup = !isServed && existsSync(`${database.path}${SEAL_SUFFIX}`);
-  if (isBackup && (repaired === undefined || fault !== undefined)) return;
   const endedAt = Date.now();
   try {
+    const isUnchangeable = !isServed && isBackup(database.path, isCompared);
+    if (isUnchangeable && (repaired === undefined || fault !== undefined)) return;
     await inExistingStore(database, async store => {
       if (fault !== undefined)
         await store.recordRun({ command: 'damage', endedAt, result: `met by ${command}: ${fault}` });
@@ -41,4 +43,12 @@ export async function noteRun(
     const { message } = error as Error;
     console.error(`WARNING: services of this store will not know of this ${command}: ${message}`);
   }
+}
+
+/**
+ * Whether a file that no service uses is a backup. Its seal is beside it, or elsewhere if it was
+ * compared with one. Until a program writes to a restored store, it is the same file as its backup.
+ */
+function isBackup(path: string, isCompared: boolean): boolean {
+  return existsSync(`${path}${SEAL_SUFFIX}`) || (isCompared && !wasOpenedForWriting(path));
 }

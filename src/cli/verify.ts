@@ -64,7 +64,10 @@ async function verify(options: VerifyOptions): Promise<void> {
   const counts = seal && `${amount(seal.plants, 'plant')} and ${amount(seal.revisions, 'revision')}`;
   // A damaged store gets the row too: a service also writes to it, so this adds no risk.
   const result = isSound ? `no fault found in ${counts}` : (counts ?? 'not all revisions were counted');
-  await noteRun(database, 'verify', result, faults[0], damage);
+  await noteRun(database, 'verify', result, faults[0], {
+    repaired: damage,
+    isCompared: earlier !== undefined,
+  });
   if (earlier !== undefined && difference === undefined) {
     console.error(`the store still holds all ${amount(earlier.revisions, 'revision')} of that seal`);
   }

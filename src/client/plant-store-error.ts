@@ -82,11 +82,14 @@ const DAY_NAME = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)/;
 /**
  * Reads Retry-After (RFC 9110 section 10.2.3). `Date.parse` alone would read `32.5` as a date.
  *
- * @returns ms; 0 without a number and a date
+ * @returns ms, always finite; 0 without a number and a date, or if the number is too large
  */
 export function readRetryAfterMs(text = ''): number {
   const value = text.trim();
-  if (SECONDS.test(value)) return Number(value) * 1000;
+  if (SECONDS.test(value)) {
+    const ms = Number(value) * 1000;
+    return Number.isFinite(ms) ? ms : 0;
+  }
   if (!DAY_NAME.test(value)) return 0;
   const date = Date.parse(value.endsWith(' GMT') ? value : `${value} GMT`);
   return Number.isNaN(date) ? 0 : Math.max(date - Date.now(), 0);

@@ -17,7 +17,6 @@ import {
   type PlantRevision,
   type PlantSearch,
   StoreDamaged,
-  StoreInternalError,
   StoreRejected,
   StoreUnavailable,
 } from '../store/plant-store.ts';
@@ -128,7 +127,7 @@ export class OperatorConsole implements OpsPage {
       this.#parts.onError(error);
       if (error instanceof StoreDamaged)
         return failure(503, `the store is damaged, and a part of it cannot be read; ${DAMAGE.advice}`);
-      if (error instanceof StoreUnavailable && !(error instanceof StoreInternalError))
+      if (error instanceof StoreUnavailable)
         return failure(503, 'the store does not respond; the log of the service has the cause');
       return failure(500, ERRORS.internal.message);
     }
@@ -222,7 +221,7 @@ export class OperatorConsole implements OpsPage {
   async #facts(): Promise<FactRow[]> {
     const { engine, damage, version, isFirstStart } = this.#parts;
     const { diskFreeBytes, diskBytes, walBytes } = await engine.statistics();
-    const start = isFirstStart ? 'the first start on this store' : 'a restart';
+    const start = isFirstStart ? 'the first start on this store, ' : '';
     const run = (label: string, command: CommandRun['command'], otherwise?: string): FactRow => {
       const last = damage.lastRuns.find(each => each.command === command);
       return last ? [label, `${ageText(last.endedAt)}: ${last.result}`, last.endedAt] : [label, otherwise];
@@ -230,7 +229,7 @@ export class OperatorConsole implements OpsPage {
     // PostgreSQL has backup programs of its own.
     const noBackup = walBytes === undefined ? undefined : 'none yet; npx plant-store backup FILE makes one';
     return [
-      ['Up since', `${start}, version ${version}`, this.#start.at],
+      ['Up since', `${start}version ${version}`, this.#start.at],
       ['Free on the disk', this.#freeText(diskFreeBytes, diskBytes)],
       run('Last backup', 'backup', noBackup),
       run('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),

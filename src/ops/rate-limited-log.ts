@@ -1,5 +1,5 @@
 import type { TracedRequest } from '../contract/trace-context.ts';
-import { StoreUnavailable } from '../store/plant-store.ts';
+import { StoreInternalError, StoreUnavailable } from '../store/plant-store.ts';
 
 /** Limit for a repeated log line: a burst of `burstLines`, then one line per interval. */
 export const LOG_RATE = { burstLines: 20, intervalMs: 10_000 };
@@ -77,5 +77,6 @@ export function errorLog(
 
 /** The log gets the original error, not the one that was reworded for a person. */
 function rawCause(error: unknown): unknown {
-  return error instanceof StoreUnavailable ? (error.cause ?? error) : error;
+  const isReworded = error instanceof StoreUnavailable || error instanceof StoreInternalError;
+  return isReworded ? (error.cause ?? error) : error;
 }

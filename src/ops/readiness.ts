@@ -37,11 +37,11 @@ export interface ServiceState extends CommitStatistics {
   openConnections: number;
   isShuttingDown: boolean;
   spansDropped: number | undefined;
-  /** Why valid access tokens get 503 responses; undefined: they do not. */
+  /** Why valid access tokens get errors; undefined: they do not. */
   accessTokensFault: string | undefined;
   /** `isCurrent`: the token table was read in the last 4 s. If not, no token is accepted. */
   tokens: { size: number; isCurrent: boolean; failure: unknown };
-  /** Ms since 1970, after an unclean end; null: the service before ended cleanly, or it is unknown. */
+  /** Ms since 1970, if the last service or `copy` was killed; null: it was not, or this is unknown. */
   restartedAt: number | null;
 }
 

@@ -5,7 +5,7 @@ import { errorLog, failureLog, type ServiceLog } from './rate-limited-log.ts';
 /** If the store does not respond within this time, `/readyz` reports the service as not ready. */
 export const READINESS_TIMEOUT_MS = 2_000;
 /** Nobody needs a credential to ask, so the store is checked at most once in this time. */
-const STATE_AGE_MAX_MS = 1_000;
+export const STATE_AGE_MAX_MS = 1_000;
 
 /** One sentence per warning, or why the store cannot be used. */
 export type StoreState =
@@ -15,7 +15,10 @@ export type StoreState =
 /** @returns the cause of a failure for operators, who have its details in the log */
 export function shownFailure(cause: unknown): string {
   if (cause === undefined) return 'no response in time';
-  if (cause instanceof StoreUnavailable || cause instanceof StoreRejected) return cause.message;
+  const isExplained = [StoreUnavailable, StoreRejected, StoreInternalError].some(
+    each => cause instanceof each,
+  );
+  if (isExplained) return (cause as Error).message;
   return 'an unexpected error';
 }
 
@@ -55,9 +58,7 @@ export function storeWarningsOf(
       logChange(warnings);
       return { warnings };
     } catch (cause) {
-      // An error of another class comes from our own code, too.
-      const isStore = cause instanceof StoreUnavailable || cause instanceof StoreRejected;
-      if (isStore && !(cause instanceof StoreInternalError)) availability.failed(cause);
+      if (cause instanceof StoreUnavailable || cause instanceof StoreRejected) availability.failed(cause);
       else onInternalError(cause);
       return { failure: shownFailure(cause) };
     }

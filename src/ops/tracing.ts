@@ -94,7 +94,7 @@ function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log
   const service = { attributes: attributesOf(resource) };
   const waiting: object[] = [];
   let dropped = 0;
-  const send = async (limitMs: number): Promise<void> => {
+  const send = async (signal: AbortSignal): Promise<void> => {
     const spans = waiting.splice(0);
     if (spans.length === 0) return;
     const scopeSpans = [{ scope: { name: 'plant-store' }, spans }];
@@ -105,7 +105,7 @@ function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log
         body: JSON.stringify({ resourceSpans: [{ resource: service, scopeSpans }] }),
         // A redirect would carry the secret header fields elsewhere.
         redirect: 'error',
-        signal: AbortSignal.timeout(limitMs),
+        signal,
       });
       await response.body?.cancel();
       if (!response.ok) throw new Error(`the collector responded with status ${response.status}`);
@@ -114,11 +114,14 @@ function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log
       onFailure(cause);
     }
   };
-  const stopping = new AbortController();
+  const [stopping, late] = [new AbortController(), new AbortController()];
   const { signal } = stopping;
   const nextInterval = () => wait(EXPORT_INTERVAL_MS, undefined, { signal }).catch(() => {});
   const sendUntilStop = async (): Promise<void> => {
-    while (!signal.aborted) await Promise.all([send(timeoutMs), nextInterval()]);
+    while (!signal.aborted) {
+      const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), late.signal]);
+      await Promise.all([send(limit), nextInterval()]);
+    }
   };
   const stopped = sendUntilStop();
   return {
@@ -134,8 +137,10 @@ function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log
     },
     async [Symbol.asyncDispose](): Promise<void> {
       stopping.abort();
-      await Promise.race([stopped, wait(STOP_TIMEOUT_MS, undefined, { ref: false })]);
-      await send(Math.min(timeoutMs, STOP_TIMEOUT_MS));
+      const timer = setTimeout(() => late.abort(), STOP_TIMEOUT_MS);
+      await stopped;
+      clearTimeout(timer);
+      await send(AbortSignal.timeout(Math.min(timeoutMs, STOP_TIMEOUT_MS)));
     },
   };
 }

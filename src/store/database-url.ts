@@ -17,10 +17,8 @@ const SQLITE_SCHEME = 'sqlite:';
  * @throws {StoreRejected} when it is invalid; the message repeats no part that may be a password
  */
 export function databaseAddressOf(text: string): DatabaseAddress {
-  if (/\p{Cc}/u.test(text))
-    throw new StoreRejected(
-      'the database URL has a control character, such as the carriage return of a Windows line end; remove it',
-    );
+  const fault = controlCharacterFault(text);
+  if (fault !== undefined) throw new StoreRejected(`the database URL ${fault}`);
   if (POSTGRES_SCHEME.test(text)) return { engine: 'postgres', address: postgresAddressOf(text) };
   const path = text.startsWith(SQLITE_SCHEME) ? text.slice(SQLITE_SCHEME.length) : '';
   // In SQLite these paths mean a temporary database, a database in memory and a URI.
@@ -31,10 +29,16 @@ export function databaseAddressOf(text: string): DatabaseAddress {
   }
   if (path.startsWith('//') || path.includes('?') || path.trim() !== path) {
     throw new StoreRejected(
-      'invalid database URL; write sqlite:PATH with a relative or absolute path, without // before it, blanks around it, and parameters (?)',
+      'invalid database URL; after sqlite: write only a path: no //, no ? and no blanks around it',
     );
   }
   return { engine: 'sqlite', path };
+}
+
+/** What follows the name of a setting in a message; undefined: the text has no control character. */
+export function controlCharacterFault(text: string): string | undefined {
+  if (!/\p{Cc}/u.test(text)) return undefined;
+  return 'has a control character, such as the carriage return of a Windows line end; remove it';
 }
 
 export function shownDatabase(database: DatabaseAddress): string {

@@ -10,6 +10,7 @@ import {
   type SchemaSteps,
   StoreMissing,
 } from './plant-store.ts';
+import { START_TIMEOUT_MS } from './postgres/postgres-url.ts';
 import { runningService, takeServeLock, wasServed } from './sqlite/serve-lock.ts';
 import { openSqliteReader } from './sqlite/sqlite-reader.ts';
 import { openSqliteSearch } from './sqlite/sqlite-search.ts';
@@ -31,7 +32,7 @@ export interface StorageEngine extends PlantCommits, OperatorTables {
 
 export type ServedStore = StorageEngine &
   AsyncDisposable & {
-    /** Whether the service before ended uncleanly. Not known on PostgreSQL, where several run. */
+    /** Whether the last service, or `copy` into the store, was killed. Unknown on PostgreSQL. */
     isAfterCrash: boolean;
   };
 
@@ -39,19 +40,20 @@ export type ServedStore = StorageEngine &
  * Opens a store for a service, or creates it. Its disposal also ends the lock, since at most one
  * service uses an SQLite store.
  *
- * @param onWait is told that PostgreSQL accepts the first connection late
+ * @param onWait is called with a log message if the first connection to PostgreSQL takes longer than
+ *   1.5 s
  * @throws {StoreRejected}
  */
 export async function openServedStore(
   settings: StoreSettings,
-  onWait?: (message: string) => void,
+  onWait: (message: string) => void = () => {},
 ): Promise<ServedStore> {
   const { database, repeatedIdRule, connections } = settings;
   if (database.engine === 'postgres') {
     const { PostgresEngine } = await import('./postgres/postgres-engine.ts');
     const engine = await PostgresEngine.open(
       { address: database.address, repeatedIdRule, connections },
-      onWait,
+      { timeoutMs: START_TIMEOUT_MS, onWait },
     );
     return Object.assign(engine, { isAfterCrash: false, [Symbol.asyncDispose]: () => engine.close() });
   }

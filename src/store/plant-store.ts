@@ -90,7 +90,8 @@ export interface PlantCommits {
   /**
    * Writes a batch, the plants of one id in order. Settles when the whole batch is durable.
    * @returns one result for each write, in the same order
-   * @throws {StoreUnavailable} otherwise; then all, some or no plants of the batch may be stored
+   * @throws {StoreUnavailable} or {StoreInternalError}; then all, some or no plants of the batch may
+   *   be stored
    */
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
   /** Tests with a durable commit that changes no row. @throws {StoreUnavailable} */
@@ -108,8 +109,10 @@ export class StoreUnavailable extends Error {
   isPartial = false;
 }
 
-/** Our own code failed, not the store. */
-export class StoreInternalError extends StoreUnavailable {
+/** Our own code failed in an operation of the store. A retry would probably fail in the same way. */
+export class StoreInternalError extends Error {
+  override name = 'StoreInternalError';
+
   /** @param cause the unexpected error */
   constructor(cause: unknown) {
     super(`unexpected internal error (${(cause as Error).message}); report it`, { cause });

@@ -446,8 +446,11 @@ test('a subject that can have no row gets a final error, and operators a warning
   const warnings = async () => await (await fetch(`${service.opsUrl}/readyz?verbose`)).text();
   await addToken(service.database, `${provider.url} carol`);
   assert.equal(await statusOf('carol'), 401);
-  assert.match(service.reasons.pop()!, /an own token has the label http\S+ carol/);
-  assert.match(await warnings(), /401 responses, because an own token has the label of its subject/);
+  assert.match(service.reasons.pop()!, /a token made with `token create` has the label http\S+ carol/);
+  assert.match(
+    await warnings(),
+    /401 responses, because a token made with `token create` has the label of its subject/,
+  );
   assert.equal(await statusOf('alice'), 200);
 
   // Three tokens are there: first, carol and alice.
@@ -462,6 +465,21 @@ test('a subject that can have no row gets a final error, and operators a warning
   database.exec('UPDATE token SET revoked_at = 1, change_number = 20001 WHERE id = 4');
   await until('a revoked token makes room', async () => (await statusOf('bob')) === 200);
   assert.equal(await statusOf('dave'), 401);
+});
+
+test('operators learn first that the keys cannot be read, since this concerns every subject', async () => {
+  await using provider = await startProvider();
+  const clock = new ControlledClock();
+  await using service = await startService(provider.url, { clock });
+  await addToken(service.database, `${provider.url} carol`);
+  assert.equal((await send(service, await provider.token({ sub: 'carol' }))).status, 401);
+  assert.equal(await warnsOfKeys(service), false);
+  provider.keysResponse = { body: NO_KEYS };
+  // The keys are too old then, but the conflict is still new.
+  clock.setWall(clock.wallNow() + 24 * 3_600_000);
+  const token = await provider.token({ exp: seconds(25 * 3_600) });
+  assert.equal((await send(service, token)).status, 503);
+  assert.equal(await warnsOfKeys(service), true);
 });
 
 const BAD_DOCUMENTS: [reason: RegExp, response: HandMadeProvider['keysResponse'], issuerEnd?: string][] = [

@@ -231,7 +231,7 @@ const MISUSES: Misuse[] = [
   ...wrong(
     'export --database',
     ['sqlite://rel.db', 'sqlite:///tmp/plants.db', 'sqlite:plants.db?mode=ro', 'sqlite:plants.db '],
-    /write sqlite:PATH with a relative or absolute path, without \/\/ before it, blanks around it, and parameters/,
+    /after sqlite: write only a path: no \/\/, no \? and no blanks around it$/,
   ),
   ...['DATABASE', 'LISTEN', 'PUBLIC_URL', 'OIDC_AUDIENCE'].map(
     (name): Misuse => [

@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   openSync,
   readFileSync,
+  renameSync,
   statSync,
   writeFileSync,
   writeSync,
@@ -79,10 +80,14 @@ test('the line of a store is that of its backup', async () => {
   const seal = readFileSync(`${backup}.seal`, 'utf8');
   assert.ok(seal.startsWith(first), seal);
   assert.equal(statSync(`${backup}.seal`).mode & 0o777, 0o600);
-  // Restored, no service has used it yet.
+  const sealElsewhere = join(folder, 'elsewhere.seal');
+  renameSync(`${backup}.seal`, sealElsewhere);
+  assert.equal((await verify(`sqlite:${backup}`, '--against', sealElsewhere)).stdout, first);
+  assert.ok(made.equals(readFileSync(backup)), 'a backup stays as it is without its seal beside it');
+  // A restored store is noted, also before a service uses it.
   const restored = await sqlite.newDatabase();
   copyFileSync(backup, pathOf(restored));
-  assert.equal((await verify(restored, '--against', `${backup}.seal`)).stdout, first);
+  assert.equal((await verify(restored)).stdout, first);
   assert.equal(await lastRun(restored), 'no fault found in 7 plants and 21 revisions');
 });
 
@@ -204,13 +209,14 @@ test('a seal waits for commits that began before it', async () => {
   const database = await postgres.newDatabase();
   await fillStore(database, []);
   await using proxy = await PostgresProxy.start(Number(new URL(database).port));
+  const older = new pg.Client({ connectionString: database });
+  await older.connect();
+  await older.query('BEGIN');
   const verifying = verify(proxy.url(database));
   const newestTime = await proxy.holdNext(/max\(recorded_at\)/);
   // Before this statement was sent, and less than 3 s ago, the longest time of a commit.
   const now = Date.now() - 1_000;
-  const older = new pg.Client({ connectionString: database });
-  await older.connect();
-  await older.query(`BEGIN; ${insertSql([2, 1, 'older', null, now - 1, 1])}`);
+  await older.query(insertSql([2, 1, 'older', null, now - 1, 1]));
   await postgres.sql(database, insertSql([1, 1, 'newest', null, now, 1]));
   await newestTime.deliver();
   newestTime.respond();

@@ -238,11 +238,12 @@ for (const engine of await enginesUnderTest()) {
     const another = engine.name === 'SQLite' ? before : first.use(await start(database));
     const secretOf = ({ cookie, secret }: Operator) => `${cookie!.split('=')[1]} ${secret}`;
     const CODES = [secretOf(stays), `session:${secretOf(stays)}`, `session:${hashToken(secretOf(stays))}`];
-    const at = async (service: RunningService, { cookie, secret }: Operator): Promise<number> => {
-      // The name of the cookie contains the port.
-      const own = cookie!.replace(/\d+=/, `${service.opsAddress.port}=`);
-      return (await call({ service, cookie: own, secret }, 'GET', 'tokens')).status;
+    /** The operator at another service. The name of the cookie contains the port. */
+    const operatorAt = (service: RunningService, { cookie, secret }: Operator): Operator => {
+      return { service, cookie: cookie!.replace(/\d+=/, `${service.opsAddress.port}=`), secret };
     };
+    const at = async (service: RunningService, operator: Operator): Promise<number> =>
+      (await call(operatorAt(service, operator), 'GET', 'tokens')).status;
     assert.deepEqual([await at(another, stays), await at(another, ends)], [200, 200]);
     // Requests that begin before the end must not bring the session back.
     const racing = Array.from({ length: 20 }, () => at(before, ends));
@@ -251,6 +252,8 @@ for (const engine of await enginesUnderTest()) {
     await until('the other instance notices the end', async () => (await at(another, ends)) === 401);
     await first.disposeAsync();
     await using restarted = await start(database);
+    const { facts } = await json(operatorAt(restarted, stays), 'now');
+    assert.match(facts.find(([label]: Json) => label === 'Up since')[1], /^version [\d.]+$/);
     assert.deepEqual([await at(restarted, stays), await at(restarted, ends)], [200, 401]);
     const { cookie, secret } = stays;
     assert.equal(await at(restarted, { service: restarted, cookie, secret: '' }), 401);

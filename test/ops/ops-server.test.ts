@@ -114,15 +114,17 @@ test('an internal error during a statement of PostgreSQL is no outage, and is lo
   await until('the service is ready', async () => (await readyz(service)).status === 'ready');
 });
 
-/** Our own code fails at each statement of SQLite while this file exists. */
+/** While this file exists, our own code fails at each statement of SQLite that contains its text. */
 const failingStatements = (file: string): string[] => [
   '--import',
   `data:text/javascript,${encodeURIComponent(`
-    import { existsSync } from 'node:fs';
+    import { existsSync, readFileSync } from 'node:fs';
     import { DatabaseSync } from 'node:sqlite';
     const { prepare, exec } = DatabaseSync.prototype;
+    const file = ${JSON.stringify(file)};
     const failing = run => function (...args) {
-      if (existsSync(${JSON.stringify(file)})) throw new TypeError('a fault of ours');
+      if (existsSync(file) && args[0].includes(readFileSync(file, 'utf8')))
+        throw new TypeError('a fault of ours');
       return run.apply(this, args);
     };
     DatabaseSync.prototype.prepare = failing(prepare);
@@ -142,11 +144,14 @@ test('an internal error during a statement of SQLite is no outage, and is logged
     (await readiness()).includes('unexpected internal error (a fault of ours); report it'),
   );
   assert.equal(await sendPlant(service.url, service.token, 1n), 503);
+  const reported =
+    /^plant-store: unexpected internal error\. Please report this:\nTypeError: a fault of ours\n +at /;
   for (const args of [['list'], ['export'], ['token', 'list'], ['verify']])
-    assertFailed(
-      await runProgram([...args, '--database', database], { nodeArgs }),
-      /^plant-store: unexpected internal error\. Please report this:\nTypeError: a fault of ours\n +at /,
-    );
+    assertFailed(await runProgram([...args, '--database', database], { nodeArgs }), reported);
+  // Both stores can be opened, and only the write of a token fails.
+  writeFileSync(fault, 'INSERT INTO token');
+  const target = `sqlite:${join(folder, 'copy.db')}`;
+  assertFailed(await runProgram(['copy', '--from', database, '--to', target], { nodeArgs }), reported);
   unlinkSync(fault);
   assert.equal(await sendPlant(service.url, service.token, 1n), 200);
   const logged = service.logged().map(line => JSON.parse(line) as { msg: string; err?: { type: string } });

@@ -117,16 +117,15 @@ export class Columns {
   #read(fields: Fields): NewPlantReading {
     const [idText, name, tag] = this.#positions.map(position => fields[position]);
     const count = this.#own.length;
-    let message: string;
     // A spreadsheet adds empty fields to rows that are shorter than others.
-    if (fields.length < count || fields.slice(count).some(field => field !== undefined))
-      message = `the row has ${amount(fields.length, 'field')}, but the first row names ${amount(count, 'column')}`;
-    else {
-      const id = idText === undefined ? 'id is required' : readIdText(idText);
-      if (typeof id === 'bigint') return checkNamedPlant(id, name, tag, []);
-      return checkNamedPlant(undefined, name, tag, [id]);
+    if (fields.length < count || fields.slice(count).some(field => field !== undefined)) {
+      const message = `the row has ${amount(fields.length, 'field')}, but the first row names ${amount(count, 'column')}`;
+      return { error: 'notNewPlant', message };
     }
-    return { error: 'notNewPlant', message };
+    const id = idText === undefined ? 'id is required' : readIdText(idText);
+    return typeof id === 'bigint'
+      ? checkNamedPlant(id, name, tag, [])
+      : checkNamedPlant(undefined, name, tag, [id]);
   }
 }
 

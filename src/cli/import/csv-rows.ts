@@ -1,7 +1,7 @@
 import { Failure } from '../output/failure.ts';
 import { Columns, type CsvForm, delimiterOf } from './csv-columns.ts';
 import { type CsvRecord, CsvRecords, type Fields, type RecordListener } from './csv-records.ts';
-import { type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
+import { EMPTY, type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
 import { partsByQuotes, type TextPart } from './unclosed-quotes.ts';
 
 export interface CsvReading {
@@ -73,7 +73,9 @@ export async function* csvRows(
       yield* rowsUntil(await records.write(part.text));
       if (records.restBytes > ROW_LENGTH_MAX) throw failure(tooLong('quote'));
     }
-    yield* rowsUntil(await records.end());
+    const error = await records.end();
+    // The file has only delimiters, or only `sep=;`.
+    yield* rowsUntil(error ?? (columns === undefined ? new Failure(`${name} ${EMPTY}`) : undefined));
   } finally {
     records[Symbol.dispose]();
   }

@@ -9,7 +9,7 @@ import { encodingQuestion } from './encoding-question.ts';
 import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
 import { countLineEnds } from './line-ends.ts';
 import { FORMAT_BYTES, otherFormatOf } from './other-formats.ts';
-import { type PlantRows, ROW_LENGTH_MAX } from './plant-row.ts';
+import { EMPTY, type PlantRows, ROW_LENGTH_MAX } from './plant-row.ts';
 import { joined, NotUtf8, utf8Texts } from './utf8-texts.ts';
 
 export const STANDARD_INPUT = '-';
@@ -69,7 +69,7 @@ export async function* fileRows(path: string, reading: Reading): PlantRows {
       start = start.slice(blank.length);
     }
     const first = /\S/.exec(start)?.[0];
-    if (first === undefined) throw new Failure(`${name} is empty: it contains no plant`);
+    if (first === undefined) throw new Failure(`${name} ${EMPTY}`);
     const all = joined(start, texts);
     const isJson = first === '[' || first === '{';
     const rowsOfJson = first === '[' ? jsonArrayRows : jsonLinesRows;

@@ -7,6 +7,9 @@ export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
 /** Messages show this many characters of a file, such as its header. */
 export const SHOWN_LENGTH_MAX = 200;
 
+/** What follows the name of a file without text. */
+export const EMPTY = 'is empty: it contains no plant';
+
 export const LINE_BREAK = /[\r\n]/;
 
 /** A field with a line break. */

@@ -15,7 +15,7 @@ import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
 import { choice, countUpTo, repeatableSetting, setting } from './setting.ts';
 
 export const BODY_LIMIT_MAX = 8 * 1024 * 1024;
-/** Connections that write plants, by default; one more is for tokens. */
+/** Connections that write plants, by default. Two more are for tokens and checks. */
 export const CONNECTIONS_DEFAULT = 4;
 /** Maximum of `--connections`. With more connections a server gets slower. */
 const CONNECTIONS_MAX = 64;
@@ -55,7 +55,7 @@ const REPEATED_ID =
   'what to do when a plant has a stored id but different content: add a revision, or reject the plant';
 const BODY_LIMIT = 'largest request body in bytes';
 const CONNECTIONS =
-  'number of PostgreSQL connections that write plants; the service opens one more for tokens, and two for searches in the console';
+  'number of PostgreSQL connections that write plants; the service opens four more: one for tokens, one for checks, and two for searches in the console';
 const RATE_LIMIT = 'how many requests each token may send, such as 100/s or 6000/min (default: no limit)';
 const CONSOLE =
   'serve the console, a page for operators, on --ops (default: on if --ops is a loopback address)';

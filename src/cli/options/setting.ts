@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { InvalidArgumentError, Option } from 'commander';
+import { controlCharacterFault } from '../../store/database-url.ts';
 import { Failure } from '../output/failure.ts';
 
 /** @param initial the default as a user would write it; undefined if there is none */
@@ -13,11 +14,8 @@ export function setting(
   if (initial !== undefined) option.default(parse(String(initial)), String(initial));
   return withVariable(option, (text, variable) => {
     // The message does not repeat the text, which may be a secret.
-    if (/\p{Cc}/u.test(text))
-      throw new Failure(
-        `--${option.name()} or ${variable} has a control character, such as the carriage return of a Windows line end; remove it`,
-        2,
-      );
+    const fault = controlCharacterFault(text);
+    if (fault !== undefined) throw new Failure(`--${option.name()} or ${variable} ${fault}`, 2);
     return parse(text);
   });
 }

@@ -2,11 +2,6 @@ import { randomUUID } from 'node:crypto';
 import querystring from 'node:querystring';
 import { VERSION } from '../../version.ts';
 
-/**
- * Pairs with blanks around their parts. A list may end with a comma, or have an empty element, as in
- * RFC 9110 section 5.6.1. A header field must be plain ASCII.
- */
-const HEADERS = /^(?:(?:^|,)\s*(?:[\w-]+\s*=\s*(?:[ -$&-+\--~]|%[2-6][0-9a-f]|%7[0-9a-e])*\s*)?)+$/i;
 const TIMEOUT = /^\d{1,10}$/;
 
 /** Valid values, where they are checked. */
@@ -14,17 +9,29 @@ const FORMS = {
   OTEL_SDK_DISABLED: /^(?:true|false)$/i,
   OTEL_EXPORTER_OTLP_ENDPOINT: /^https?:\/\/[^@?#\s]+$/,
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: /^https?:\/\/[^@#\s]+$/,
-  OTEL_EXPORTER_OTLP_HEADERS: HEADERS,
-  OTEL_EXPORTER_OTLP_TRACES_HEADERS: HEADERS,
   OTEL_EXPORTER_OTLP_TIMEOUT: TIMEOUT,
   OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: TIMEOUT,
-  OTEL_RESOURCE_ATTRIBUTES: /^(?:(?:^|,)\s*(?:[^=,\s]+\s*=[^,]*)?)+$/,
   OTEL_TRACES_SAMPLER: /^(?:parentbased_)?(?:always_on|always_off|traceidratio)$/,
   OTEL_TRACES_SAMPLER_ARG: /^(?:0?\.\d+|0|1(?:\.0*)?|\d(?:\.\d+)?e-\d+)$/,
 };
 
+/** A header field must be plain ASCII. */
+const HEADER_FIELD = { name: /^[\w-]+$/, value: /^(?:[ -$&-~]|%[2-6][0-9a-f]|%7[0-9a-e])*$/i };
+/** Valid names and values of lists. */
+const LIST_FORMS = {
+  OTEL_EXPORTER_OTLP_HEADERS: HEADER_FIELD,
+  OTEL_EXPORTER_OTLP_TRACES_HEADERS: HEADER_FIELD,
+  OTEL_RESOURCE_ATTRIBUTES: { name: /^\S+$/, value: /^/ },
+};
+
 const PROTOCOLS = ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'];
-const SUPPORTED = new Set([...Object.keys(FORMS), ...PROTOCOLS, 'OTEL_TRACES_EXPORTER', 'OTEL_SERVICE_NAME']);
+const SUPPORTED = new Set([
+  ...Object.keys(FORMS),
+  ...Object.keys(LIST_FORMS),
+  ...PROTOCOLS,
+  'OTEL_TRACES_EXPORTER',
+  'OTEL_SERVICE_NAME',
+]);
 
 const TIMEOUT_DEFAULT_MS = 1_000;
 /** After this time, `fetch` itself gives up. */
@@ -43,6 +50,16 @@ export function readTraceSettings(env: NodeJS.ProcessEnv, warn: (message: string
     warn(`${name} is invalid, so it is ignored`);
     return '';
   };
+  const readList = (name: keyof typeof LIST_FORMS): Record<string, string> | undefined => {
+    const text = env[name] ?? '';
+    if (text === '') return undefined;
+    const form = LIST_FORMS[name];
+    const pairs = pairsOf(text);
+    if (pairs.every(pair => form.name.test(pair.name) && form.value.test(pair.value)))
+      return Object.fromEntries(pairs.map(pair => [pair.name, querystring.unescape(pair.value)]));
+    warn(`${name} is invalid, so it is ignored`);
+    return undefined;
+  };
   const unsupported = Object.keys(env).filter(
     name => name.startsWith('OTEL_') && env[name] && !SUPPORTED.has(name),
   );
@@ -54,16 +71,16 @@ export function readTraceSettings(env: NodeJS.ProcessEnv, warn: (message: string
   const protocol = PROTOCOLS.find(name => env[name]);
   if (protocol !== undefined && env[protocol] !== 'http/json')
     warn(`${protocol} is ignored: spans are always sent as http/json`);
-  const headers = read('OTEL_EXPORTER_OTLP_TRACES_HEADERS') || read('OTEL_EXPORTER_OTLP_HEADERS');
+  const headers = readList('OTEL_EXPORTER_OTLP_TRACES_HEADERS') ?? readList('OTEL_EXPORTER_OTLP_HEADERS');
   const timeout = read('OTEL_EXPORTER_OTLP_TRACES_TIMEOUT') || read('OTEL_EXPORTER_OTLP_TIMEOUT');
   const sampler = read('OTEL_TRACES_SAMPLER') || 'parentbased_always_on';
   const ratio = Number(read('OTEL_TRACES_SAMPLER_ARG') || 1);
-  const resource = pairsOf(read('OTEL_RESOURCE_ATTRIBUTES'));
+  const resource = readList('OTEL_RESOURCE_ATTRIBUTES') ?? {};
   const name = env.OTEL_SERVICE_NAME || resource['service.name'] || 'plant-store';
   const own = { 'service.version': VERSION, 'service.instance.id': randomUUID() };
   return {
     url,
-    headers: pairsOf(headers),
+    headers: headers ?? {},
     // By the specification, 0 is the longest timeout.
     timeoutMs: Math.min(Number(timeout || TIMEOUT_DEFAULT_MS) || TIMEOUT_MAX_MS, TIMEOUT_MAX_MS),
     resource: { ...own, ...resource, 'service.name': name },
@@ -79,8 +96,16 @@ function isExported(env: NodeJS.ProcessEnv, warn: (message: string) => void): bo
   return exporter === 'otlp';
 }
 
-/** Reads `name=value,name=value`, with values in percent-encoding. */
-function pairsOf(text: string): Record<string, string> {
-  const pairs = text.matchAll(/([^=,\s]+)\s*=([^,]*)/g);
-  return Object.fromEntries(pairs.map(([, name, value]) => [name!, querystring.unescape(value!.trim())]));
+/**
+ * Splits `name=value,name=value`. A list may end with a comma, or have an empty element, as in
+ * RFC 9110 section 5.6.1. Without `=`, the name is empty, which no list allows.
+ */
+function pairsOf(text: string): { name: string; value: string }[] {
+  const elements = text.split(',').map(each => each.trim());
+  return elements
+    .filter(each => each !== '')
+    .map(each => {
+      const end = Math.max(each.indexOf('='), 0);
+      return { name: each.slice(0, end).trim(), value: each.slice(end + 1).trim() };
+    });
 }

@@ -119,8 +119,8 @@ export function reasonOf(error: unknown): string {
 }
 
 /** The store cannot be used now. The cause goes into the log. Neither contains a password. */
-export function unavailable(error: unknown): StoreUnavailable {
-  if (error instanceof StoreUnavailable) return error;
+export function unavailable(error: unknown): StoreUnavailable | StoreInternalError {
+  if (error instanceof StoreUnavailable || error instanceof StoreInternalError) return error;
   if (kindOf(error) === 'internal') return new StoreInternalError(error);
   const Failure = DAMAGED.test(sqlStateOf(error) ?? '') ? StoreDamaged : StoreUnavailable;
   return new Failure(reasonOf(error), { cause: error });

@@ -6,11 +6,17 @@ import {
   CONNECT_TIMEOUT_MS,
   type HostAddress,
   type PostgresAddress,
-  START_TIMEOUT_MS,
   shownPostgresAddress,
 } from './postgres-url.ts';
 
 export const SEARCH_INTERVAL_MS = 100;
+
+export interface FirstConnection {
+  /** Unless the address has another timeout. */
+  timeoutMs: number;
+  /** Called with a log message if the connection takes longer than 1.5 s. */
+  onWait?: (message: string) => void;
+}
 
 /**
  * Finds the host that accepts writes, like libpq with `target_session_attrs=read-write`. It tries
@@ -36,29 +42,25 @@ export class HostSearch {
    * Connects for the first time.
    *
    * @param prepare may create the store
-   * @param onWait is told that a connection takes long, and that the search waits longer for it
    * @throws {StoreRejected}
    */
   async open(
     prepare: (connection: Connection) => Promise<void>,
-    onWait?: (message: string) => void,
+    { timeoutMs, onWait }: FirstConnection = { timeoutMs: CONNECT_TIMEOUT_MS },
   ): Promise<Connection> {
-    const { connectTimeoutMs = onWait === undefined ? CONNECT_TIMEOUT_MS : START_TIMEOUT_MS } = this.#address;
+    const { connectTimeoutMs = timeoutMs } = this.#address;
     const waiting = setTimeout(() => {
       const [store, seconds] = [shownPostgresAddress(this.#address), Math.round(connectTimeoutMs / 1_000)];
       onWait?.(`waiting up to ${seconds} s for ${store}, which has not accepted the connection yet`);
     }, CONNECT_TIMEOUT_MS);
     let connection: Connection | undefined;
     try {
-      connection = await this.connect(connectTimeoutMs);
-      clearTimeout(waiting);
+      connection = await this.connect(connectTimeoutMs).finally(() => clearTimeout(waiting));
       await prepare(connection);
       return connection;
     } catch (error) {
       connection?.destroy();
       throw openFailure(error, this.#address);
-    } finally {
-      clearTimeout(waiting);
     }
   }
 

@@ -18,7 +18,7 @@ import { STATEMENT_TIMEOUT_MS } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
-import { HostSearch } from './host-search.ts';
+import { type FirstConnection, HostSearch } from './host-search.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { applySchemaSteps, checkRights, SERVICE_RIGHTS, schemaFaults, tableCheck } from './schema.ts';
 import { workerQueues } from './worker-queues.ts';
@@ -50,10 +50,10 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
   /**
    * Opens the store. Creates it when needed, and updates its schema.
    *
-   * @param onWait as for {@link HostSearch.open}
+   * @param first undefined: as for later connections
    * @throws {StoreRejected}
    */
-  static async open(settings: PostgresSettings, onWait?: (message: string) => void): Promise<PostgresEngine> {
+  static async open(settings: PostgresSettings, first?: FirstConnection): Promise<PostgresEngine> {
     const search = new HostSearch(settings.address, prepareCoordinator);
     const engine = new PostgresEngine(settings, search);
     const connection = await search.open(async opened => {
@@ -62,7 +62,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
       await checkRights(opened, SERVICE_RIGHTS);
       await engine.#workers.refresh(opened);
       await opened.setStatementTimeout(STATEMENT_TIMEOUT_MS);
-    }, onWait);
+    }, first);
     engine.#pool.add(connection);
     return engine;
   }

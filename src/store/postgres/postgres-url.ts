@@ -9,7 +9,7 @@ export const START_TIMEOUT_MS = 60_000;
 export const TLS_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 export type TlsMode = (typeof TLS_MODES)[number];
 
-/** `require`: the server must prove that it ends the TLS connection, and knows the password. */
+/** `require`: the server must prove that it terminates TLS, and knows the password. */
 export const CHANNEL_BINDINGS = ['disable', 'prefer', 'require'] as const;
 export type ChannelBinding = (typeof CHANNEL_BINDINGS)[number];
 
@@ -144,7 +144,9 @@ function hostsOf(text: string, ports?: string): HostAddress[] {
   const hosts = text.split(',');
   const given = ports?.split(',') ?? [];
   if (given.length > 1 && given.length !== hosts.length)
-    throw rejected(`has ${given.length} ports for ${hosts.length} hosts; give one, or one for each host`);
+    throw rejected(
+      `gives ${given.length} ports, but names ${hosts.length === 1 ? '1 host' : `${hosts.length} hosts`}; give one port, or one for each host`,
+    );
   return hosts.map((each, index) => {
     const [, literal, name, own = PORT_DEFAULT] = HOST.exec(each) ?? [];
     const host = literal ?? name ?? '';

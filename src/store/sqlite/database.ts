@@ -81,8 +81,9 @@ export function openForReading(path: string): ReadingDatabase {
 
 /**
  * Opens a store in a folder that cannot be written. In WAL mode SQLite makes two files for a read,
- * unless the file is immutable (https://sqlite.org/c3ref/open.html). Then SQLite ignores the
- * write-ahead log, and a service that starts meanwhile. So both are noticed here.
+ * unless the file is immutable (https://sqlite.org/c3ref/open.html). Then SQLite does not read the
+ * write-ahead log, and does not notice a service that starts. So this function rejects a store with
+ * a log, and `rejectChange` rejects a read during which a service started.
  */
 function openUnwritable(path: string, cause: unknown): ReadingDatabase {
   const file = fs.realpathSync(path);
@@ -143,6 +144,12 @@ function makeDurable(database: DatabaseSync, path: string): void {
         `synchronous=${synchronous} instead of wal and ${SYNCHRONOUS_FULL}; choose a local disk`,
     );
   }
+}
+
+/** Whether a store was opened for writing: a backup is in journal mode DELETE until then. */
+export function wasOpenedForWriting(path: string): boolean {
+  using database = openForReading(path);
+  return database.prepare('PRAGMA journal_mode').get()?.journal_mode === 'wal';
 }
 
 /** Applies all missing steps in one transaction, so two processes may start at the same time. */
@@ -320,14 +327,15 @@ export function explainFailure<T>(path: string, open: () => T): T {
 export class StoreFileReplaced extends StoreUnavailable {}
 
 /** Whether our own code failed. SQLite names a result code, and a file system a system call. */
-function isInternal(error: unknown): boolean {
+export function isInternal(error: unknown): boolean {
   const { errcode, syscall } = error as NodeJS.ErrnoException & { errcode?: number };
   return !(error instanceof StoreUnavailable) && errcode === undefined && syscall === undefined;
 }
 
 /** Wraps an error on an open store, such as a full disk or an internal error. A rejection stays. */
-export function unavailable(error: unknown): StoreUnavailable | StoreRejected {
+export function unavailable(error: unknown): StoreUnavailable | StoreInternalError | StoreRejected {
   if (error instanceof StoreRejected || error instanceof StoreUnavailable) return error;
+  if (error instanceof StoreInternalError) return error;
   if (isInternal(error)) return new StoreInternalError(error);
   const { message, errcode } = error as Error & { errcode?: number };
   const code = errcode === undefined ? '' : ` (SQLite result code ${errcode})`;

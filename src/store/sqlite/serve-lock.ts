@@ -1,7 +1,7 @@
 import { chownSync, existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../plant-store.ts';
-import { explainFailure, identityOf, isBusy, makeFile, prepareFile } from './database.ts';
+import { explainFailure, identityOf, isBusy, isInternal, makeFile, prepareFile } from './database.ts';
 
 /** How long a reader that opens the store at this moment may take to create its write-ahead log. */
 const READER_OPENS_MS = 100;
@@ -14,7 +14,7 @@ export interface LockFile {
 
 export interface ServeLock extends Disposable {
   file: LockFile;
-  /** Whether the process that had the lock before ended without giving it back. */
+  /** Whether the process that had the lock before was killed: a service, or a `copy` into the store. */
   isAfterCrash: boolean;
 }
 
@@ -44,7 +44,8 @@ export function takeServeLock(path: string): ServeLock {
 
 /**
  * Takes the lock, also again after somebody has deleted its file.
- * @param path the real path of the database @throws {StoreRejected}
+ * @param path the real path of the database
+ * @throws {StoreRejected} if a service has it, or the file cannot be used; else the error as it is
  */
 export function takeLockFile(path: string): ServeLock {
   const file = lockFileOf(path);
@@ -63,6 +64,7 @@ export function takeLockFile(path: string): ServeLock {
     };
   } catch (error) {
     if (isBusy(error)) throw isServed(path, file, error);
+    if (isInternal(error) || !existsSync(file)) throw error;
     const { message } = error as Error;
     throw new StoreRejected(
       `the lock file ${file} cannot be used (${message}); make the user of the service its owner, or delete it while no service runs`,
@@ -90,9 +92,10 @@ function makeLockFile(file: string, path: string): void {
  * write-ahead log of the earlier name, and two logs corrupt a file
  * (https://sqlite.org/howtocorrupt.html, section 2.5).
  *
- * Each connection has a shared lock on the file itself. One that knows the file by this name also
- * has a log here. So without a log, an exclusive lock is possible unless there is another name. For
- * the first read in this locking mode, SQLite takes it (https://sqlite.org/wal.html#noshm).
+ * Each connection has a shared lock on the database file. A connection by this name also has its
+ * write-ahead log beside this name. So if there is no log here, but an exclusive lock is impossible,
+ * the file is open by another name. SQLite takes the exclusive lock at the first read in exclusive
+ * locking mode (https://sqlite.org/wal.html#noshm).
  */
 function rejectOtherName(path: string): void {
   const isOpenedHere = () => existsSync(`${path}-wal`) || existsSync(`${path}-shm`);

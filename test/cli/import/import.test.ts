@@ -179,6 +179,8 @@ suite('import', { concurrency: 4 }, () => {
   const UNUSABLE = {
     'good.csv': CSV,
     'empty.csv': ' \n',
+    'delimiters.csv': ',,,\n,,\n',
+    'separator.csv': 'sep=;\n',
     'damaged.csv.gz': DAMAGED,
     'spread.json': '{\n "id": 1,\n "name": "a"\n}\n',
     'latin1.csv': Buffer.from('id,name\n1,a\n2,Caf\u00e9\n3,c\n', 'latin1'),
@@ -197,6 +199,8 @@ suite('import', { concurrency: 4 }, () => {
     ],
     [['good.csv', 'folder'], /folder is a folder; name the files in it; nothing was sent\n$/],
     [['good.csv', 'empty.csv'], /empty\.csv is empty: it contains no plant; nothing was sent\n$/],
+    [['good.csv', 'delimiters.csv'], /delimiters\.csv is empty: it contains no plant; nothing was sent\n$/],
+    [['good.csv', 'separator.csv'], /separator\.csv is empty: it contains no plant; nothing was sent\n$/],
     [['--rejects', 'empty.csv', 'good.csv'], /empty\.csv already exists/],
     [['--rejects', 'no/r.csv', 'good.csv'], /no\/r\.csv \(ENOENT\)/],
     [

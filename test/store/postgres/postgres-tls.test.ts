@@ -89,7 +89,7 @@ function modeOf(sslmode: TlsMode): UrlParts {
 const USER_REJECTED = /cannot be opened: the server rejects this user \(.*\); check the user and sslmode, /;
 const UNKNOWN_CA = /the TLS connection failed: self-signed certificate .*; check sslmode, sslrootcert, /;
 const WRONG_NAME = /the TLS connection failed: Hostname\/IP does not match .*127\.0\.0\.1.*; check sslmode, /;
-const NOT_BOUND = /the server does not prove with SCRAM-SHA-256-PLUS that it ends the TLS connection, /;
+const NOT_BOUND = /the server does not prove with SCRAM-SHA-256-PLUS that it terminates TLS, /;
 const UNUSABLE =
   /cannot be used \(.*(?:ENOENT.*none\.pem|key values mismatch).*\); they must be readable PEM /;
 

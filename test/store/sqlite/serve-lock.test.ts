@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { chmodSync, existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { dirname } from 'node:path';
 import { test } from 'node:test';
 import { StoreRejected } from '../../../src/store/plant-store.ts';
@@ -22,18 +20,14 @@ function serveElsewhere(database: string): Promise<Finished> {
   return runProgram(['serve', '--database', database, ...FREE_PORTS]);
 }
 
-test('a user who may only see the store cannot take its lock', async () => {
+test('only the owner of the store may read its lock file', async () => {
   const database = await sqlite.newDatabase();
+  const lockFile = `${pathOf(database)}-serve-lock`;
   await (await openStore(database))[Symbol.asyncDispose]();
-  const { dev, ino } = statSync(pathOf(database), { bigint: true });
-  // Any user of a Linux machine may take such a name.
-  const stranger = createServer().unref().listen(`\0plant-store:${dev}:${ino}`);
-  await once(stranger, process.platform === 'linux' ? 'listening' : 'error');
   // As after a copy of the folder. Who may read the file could take a shared lock.
-  chmodSync(`${pathOf(database)}-serve-lock`, 0o644);
+  chmodSync(lockFile, 0o644);
   await using _store = await openStore(database);
-  assert.equal(statSync(`${pathOf(database)}-serve-lock`).mode & 0o777, 0o600);
-  stranger.close();
+  assert.equal(statSync(lockFile).mode & 0o777, 0o600);
 });
 
 /** Gives the store a name, and says what a second service on it is told. The first still runs. */
@@ -129,4 +123,14 @@ test('a lock file that cannot be used is named', async () => {
     message: RegExp(`^the lock file ${lockFile} cannot be used .*; make`),
   };
   await assert.rejects(openStore(database), rejected);
+});
+
+test('a lock file that does not exist and cannot be made is not said to exist', async () => {
+  // The name of a file has 255 bytes at most, so that of the lock file would be too long.
+  const path = `${testFolder()}/${'n'.repeat(245)}`;
+  const rejected = {
+    name: 'StoreRejected',
+    message: RegExp(`^the store at ${path} cannot be opened .*; check that the folder exists`),
+  };
+  await assert.rejects(openStore(`sqlite:${path}`), rejected);
 });
