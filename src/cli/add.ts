@@ -2,18 +2,28 @@ import { Command, InvalidArgumentError } from 'commander';
 import { PlantStore, PlantStoreError } from '../client/plant-store.ts';
 import { mayHaveStored } from '../client/plant-store-error.ts';
 import { newPlantJson, plantJson } from '../contract/plant.ts';
-import { addServiceOptions, readServiceAddress } from './options/service-options.ts';
+import { pipelinedTransport } from './import/pipelined-transport.ts';
+import { parseId } from './options/id-argument.ts';
+import {
+  addServiceOptions,
+  readServiceAddress,
+  type ServiceAddress,
+  tokenRejected,
+} from './options/service-options.ts';
 import { Failure } from './output/failure.ts';
 import { visible, withoutToken } from './output/visible-text.ts';
 
 /** Long enough for a restart of the service, and short enough for a person who waits. */
 const RETRY_FOR_MS = 5_000;
-const DIGITS_ONLY = /^-?[0-9]+$/;
 
 export function addCommand(): Command {
   return addServiceOptions(new Command('add'))
     .description('send one plant to a running service and print what was stored')
-    .argument('<id>', 'id of the plant: a 64-bit integer in decimal digits, with a minus sign if negative')
+    .argument(
+      '<id>',
+      'id of the plant: a 64-bit integer in decimal digits, with a minus sign if negative',
+      parseId,
+    )
     .argument('<name>', 'name of the plant', utf8Text)
     .option('--tag <tag>', 'tag of the plant', utf8Text)
     .option('--json', 'print the stored plant as JSON')
@@ -34,13 +44,15 @@ function utf8Text(text: string): string {
 }
 
 async function add(
-  id: string,
+  id: bigint,
   name: string,
   options: { tag?: string; json?: true },
   command: Command,
 ): Promise<void> {
   const address = readServiceAddress(command);
-  const store = new PlantStore({ ...address, retryForMs: RETRY_FOR_MS });
+  // `fetch` connects to no port that browsers block, and then gives no code that says so.
+  using transport = pipelinedTransport(address.url, 1);
+  const store = new PlantStore({ ...address, transport: transport.send, retryForMs: RETRY_FOR_MS });
   try {
     const stored = await store.createPlant({ id, name, tag: options.tag });
     const { revision, outcome } = stored;
@@ -48,20 +60,16 @@ async function add(
     const sentence = `${outcome} plant ${stored.id}, revision ${revision}: ${plantJson(stored)}`;
     console.log(visible(options.json ? json : sentence));
   } catch (error) {
-    if (error instanceof PlantStoreError) throw failureOf(error, id, address.token);
+    if (error instanceof PlantStoreError) throw failureOf(error, address);
     throw error;
   }
 }
 
-function failureOf(error: PlantStoreError, id: string, token: string): Failure {
+function failureOf(error: PlantStoreError, address: ServiceAddress): Failure {
   // The client rejected the arguments and sent nothing.
-  if (error.error === 40002 && error.status === undefined) {
-    const advice = DIGITS_ONLY.test(id) ? '' : '; `add` accepts only digits, so write 1000 and not 1e3';
-    return new Failure(`${error.message}${advice}`, 2);
-  }
-  const message = visible(withoutToken(error.message, token));
-  if (error.status === 401)
-    return new Failure(`${message}; create a token with: npx plant-store token create LABEL`);
+  if (error.error === 40002 && error.status === undefined) return new Failure(error.message, 2);
+  const message = visible(withoutToken(error.message, address.token));
+  if (error.status === 401) return new Failure(tokenRejected(address, message));
   if (error.status === 404)
     return new Failure(`${message}; --url is the base address of a plant store, without /plants`);
   // The message of a response already says whether the plant may be stored.

@@ -1,6 +1,4 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { ID_RULE } from '../contract/errors.ts';
-import { int64FromNumberText } from '../contract/int64.ts';
 import type { Damaged } from '../store/audit/checked-revisions.ts';
 import { sealLine } from '../store/audit/seal.ts';
 import {
@@ -13,7 +11,8 @@ import {
   type SourcePass,
   type StoreSummary,
 } from '../store/audit/store-copy.ts';
-import { openCopyTarget, openReader } from '../store/open-store.ts';
+import type { DatabaseAddress } from '../store/database-url.ts';
+import { openCopyTarget, openReader, serviceOf } from '../store/open-store.ts';
 import {
   type PlantReader,
   StoreDamaged,
@@ -21,6 +20,8 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../store/plant-store.ts';
+import { readTypedId } from './import/id-text.ts';
+import { quoted } from './import/plant-row.ts';
 import { stoppable } from './interruption.ts';
 import { passwordFileOption, readDatabase } from './options/database-option.ts';
 import { readTextFile } from './options/setting.ts';
@@ -45,8 +46,9 @@ and the exit code is 1.
 
 With --except, the copy has no revision of the plants in the file. The comparison
 covers all other plants. If you run the command again, give the same file: without
-it, the plants would be copied. Seals of the source do not fit such a copy, so the
-last line is the seal of the target.
+it, the plants would be copied. Stop the service first: a plant that it confirms
+after the copy is not in the target. Seals of the source do not fit such a copy, so
+the last line is the seal of the target.
 
 Example:
   $ npx plant-store copy --from sqlite:./data/plant-store.db --to postgres://plant_owner@db.example/plants`;
@@ -87,10 +89,9 @@ function readIdFile(file: string): IdLines {
   for (const [index, line] of lines.entries()) {
     const digits = line.split('#', 1)[0]!.trim();
     if (digits === '') continue;
-    // A spreadsheet may have rounded an id with an exponent to that of another plant.
-    const id = /^-?\d+$/.test(digits) ? int64FromNumberText(digits) : undefined;
-    if (id === undefined)
-      throw new InvalidArgumentError(`Line ${index + 1} must be ${ID_RULE}, in decimal digits.`);
+    const id = readTypedId(digits);
+    if (typeof id === 'string')
+      throw new InvalidArgumentError(`Line ${index + 1}: id ${quoted(digits)} ${id}.`);
     ids.set(id, index + 1);
   }
   if (ids.size === 0) throw new InvalidArgumentError('The file has no id.');
@@ -132,6 +133,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
     return await work({ source: from, leftOut, stop, onRead: progress.add, onDamaged });
   };
   if (options.except !== undefined) {
+    warnOfService(sourceAddress, 'stop it before you copy');
     await pass('looking for the plants of --except', countLeftOut);
     rejectUnknownIds(options.except, leftOut);
   }
@@ -145,12 +147,24 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const elapsedMs = performance.now() - startMs;
   const rate = formatCount(perSecond(copied.revisions, elapsedMs));
   console.log(`copied ${counted(copied)} in ${(elapsedMs / 1000).toFixed(1)} s (${rate}/s)`);
+  const comparedAt = new Date().toISOString();
   const compared = await pass('comparing', each => compareStores({ ...each, target: to }));
   reportLeftOut(leftOut);
-  report(compared, damaged);
+  report(compared, damaged, leftOut.size === 0 ? 'source' : 'source without these plants');
   if (leftOut.size === 0) return;
+  console.log(`not in the target: these plants, and what was stored after ${comparedAt}`);
+  warnOfService(sourceAddress, 'before you use the target, stop it and run the same command again');
   console.error('no seal of the source fits the target; keep this one:');
   console.log(sealLine(compared.target));
+}
+
+/** The target replaces the source, so it would lose the plants that a service stores meanwhile. */
+function warnOfService(source: DatabaseAddress, advice: string): void {
+  const service = serviceOf(source);
+  if (service === undefined) return;
+  console.error(
+    `WARNING: ${service} uses the source, and the target lacks each plant that it confirms after this copy; ${advice}`,
+  );
 }
 
 /** @throws {Failure} for ids that the source lacks: one with a typing error would stay in the copy */
@@ -180,9 +194,13 @@ function rejectDamagedTarget({ [TARGET]: count }: DamagedCounts): void {
   );
 }
 
-function report(compared: Awaited<ReturnType<typeof compareStores>>, damaged: DamagedCounts): void {
+function report(
+  compared: Awaited<ReturnType<typeof compareStores>>,
+  damaged: DamagedCounts,
+  sourceName: string,
+): void {
   const { source, target, missing } = compared;
-  console.log(`source: ${summary(source)}\ntarget: ${summary(target)}`);
+  console.log(`${sourceName}: ${summary(source)}\ntarget: ${summary(target)}`);
   const isMissing = missing.revisions + missing.tokens > 0;
   const isDamaged = damaged[SOURCE] + damaged[TARGET] > 0;
   const isEqual = !isMissing && !isDamaged && summary(source) === summary(target);

@@ -52,6 +52,12 @@ export function exportCommand(): Command {
 }
 
 /**
+ * The form of RFC 3339, also without seconds. SQLite reads it, too, so the SQL of
+ * docs/operate/corrections.md works with the same text. SQLite has no longer offsets and fractions.
+ */
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::[0-5]\d(?:\.\d{1,3})?)?(?:Z|[+-](?:0\d|1[0-4]):[0-5]\d)$/;
+
+/**
  * Reads a time of RFC 3339, also without seconds. A time without a zone could mean UTC, the zone
  * of this machine or that of the person. The wrong one would silently give another state.
  *
@@ -61,13 +67,14 @@ function parsePastTime(text: string): number {
   const time = instantOf(text);
   if (time === undefined)
     throw new InvalidArgumentError(
-      'Write date, time of day and zone, such as 2026-05-01T14:30+02:00, or 2026-05-01T12:30Z for UTC.',
+      'Write date, time of day and zone, such as 2026-05-01T14:30+02:00, or 2026-05-01T12:30:00.000Z for UTC.',
     );
   if (time > Date.now()) throw new InvalidArgumentError('This time is in the future.');
   return time;
 }
 
 function instantOf(text: string): number | undefined {
+  if (!TIME.test(text)) return undefined;
   try {
     return Temporal.Instant.from(text).epochMilliseconds;
   } catch {

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { printPlants } from './export.ts';
 import { addDatabaseOptions } from './options/database-option.ts';
+import { parseId } from './options/id-argument.ts';
 import { countUpTo } from './options/setting.ts';
-import { parseId } from './show.ts';
 
 export function listCommand(): Command {
   return addDatabaseOptions(new Command('list'))

@@ -1,11 +1,10 @@
-import { Command, InvalidArgumentError } from 'commander';
-import { ID_RULE } from '../contract/errors.ts';
-import { int64FromNumberText } from '../contract/int64.ts';
+import { Command } from 'commander';
 import { checkedRevisions, Damaged, revisionsOfPlant } from '../store/audit/checked-revisions.ts';
 import { shownDatabase } from '../store/database-url.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantRevision } from '../store/plant-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
+import { parseId } from './options/id-argument.ts';
 import { alignedColumns } from './output/aligned-columns.ts';
 import { reportDamage } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
@@ -48,10 +47,4 @@ async function show(id: bigint, { json, ...options }: DatabaseOptions & { json?:
     throw new Failure(
       `plant ${id} has a revision ${last.revision}, but ${amount(texts.length, 'revision')} in all; run npx plant-store verify`,
     );
-}
-
-export function parseId(text: string): bigint {
-  const id = int64FromNumberText(text);
-  if (id === undefined) throw new InvalidArgumentError(`It must be ${ID_RULE}.`);
-  return id;
 }

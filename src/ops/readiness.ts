@@ -126,7 +126,7 @@ function checksOf(state: ServiceState): Check[] {
     !state.tokens.isCurrent,
     'the token table cannot be read, so no token is accepted',
     known ?? shownFailure(state.tokens.failure),
-    `${state.tokens.size} tokens are cached and current`,
+    `${state.tokens.size === 1 ? '1 token is' : `${state.tokens.size} tokens are`} cached and current`,
   );
   checkStore('commits', commitsFail, 'commits fail,', shownFailure(failed), 'commits succeed');
   check('damage', state.isDamaged && DAMAGE.fault, 'no damage of the store is known', DAMAGE.advice);

@@ -4,7 +4,7 @@ import { type TraceContext, traceContextOf } from '../contract/trace-context.ts'
 import type { HttpResponse, ReceivedRequest } from '../http/response.ts';
 import type { PlantCommits, PlantWrite } from '../store/plant-store.ts';
 import { clientText, loggedRequest } from './logged-request.ts';
-import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
+import { failureLog, type ServiceLog } from './rate-limited-log.ts';
 
 /** `resource` has the attributes of the service. The values of `headers` may be secrets. */
 export interface TraceSettings {
@@ -28,8 +28,7 @@ const STOP_TIMEOUT_MS = 1_000;
 const METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE'.split(' '));
 /** A host and its port, which may be absent or empty. */
 const HOST = /^(?:\[(.+)\]|([^:]+))(?::(\d{0,5}))?$/;
-const FAILED = 'the trace collector takes no spans; they are dropped until it does';
-const FAILED_LOG_RATE = { burstLines: 1, intervalMs: 600_000 };
+const FAILURE_LOG_RATE = { burstLines: 1, intervalMs: 60_000 };
 
 export type Tracing = ReturnType<typeof startTracing>;
 
@@ -90,13 +89,21 @@ export function startTracing(settings: TraceSettings, log: ServiceLog) {
 
 /** Sends spans by OTLP over HTTP, in JSON. A failed request is not repeated. */
 function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log: ServiceLog) {
-  const onFailure = rateLimitedLog(details => log.warn(details, FAILED), FAILED_LOG_RATE);
+  const { origin, pathname } = new URL(url);
+  // A query may have a secret.
+  const collector = `the trace collector at ${origin}${pathname}`;
+  const exports = failureLog(
+    details => log.warn(details, `${collector} takes no spans; they are dropped until it does`),
+    () => log.info(`${collector} takes spans again`),
+    FAILURE_LOG_RATE,
+  );
   const service = { attributes: attributesOf(resource) };
   const waiting: object[] = [];
   let dropped = 0;
-  const send = async (signal: AbortSignal): Promise<void> => {
+  const send = async (limitMs: number, signal?: AbortSignal): Promise<void> => {
     const spans = waiting.splice(0);
     if (spans.length === 0) return;
+    const timeout = AbortSignal.timeout(limitMs);
     const scopeSpans = [{ scope: { name: 'plant-store' }, spans }];
     try {
       const response = await fetch(url, {
@@ -105,13 +112,15 @@ function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log
         body: JSON.stringify({ resourceSpans: [{ resource: service, scopeSpans }] }),
         // A redirect would carry the secret header fields elsewhere.
         redirect: 'error',
-        signal,
+        signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
       });
       await response.body?.cancel();
       if (!response.ok) throw new Error(`the collector responded with status ${response.status}`);
+      exports.recovered();
     } catch (cause) {
       dropped += spans.length;
-      onFailure(cause);
+      // The log would contain all constants of the DOMException.
+      exports.failed(timeout.aborted ? new Error(`no response within ${limitMs} ms`) : cause);
     }
   };
   const [stopping, late] = [new AbortController(), new AbortController()];
@@ -119,8 +128,7 @@ function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log
   const nextInterval = () => wait(EXPORT_INTERVAL_MS, undefined, { signal }).catch(() => {});
   const sendUntilStop = async (): Promise<void> => {
     while (!signal.aborted) {
-      const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), late.signal]);
-      await Promise.all([send(limit), nextInterval()]);
+      await Promise.all([send(timeoutMs, late.signal), nextInterval()]);
     }
   };
   const stopped = sendUntilStop();
@@ -137,10 +145,10 @@ function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log
     },
     async [Symbol.asyncDispose](): Promise<void> {
       stopping.abort();
-      const timer = setTimeout(() => late.abort(), STOP_TIMEOUT_MS);
+      const timer = setTimeout(() => late.abort(new Error('the service stops')), STOP_TIMEOUT_MS);
       await stopped;
       clearTimeout(timer);
-      await send(AbortSignal.timeout(Math.min(timeoutMs, STOP_TIMEOUT_MS)));
+      await send(Math.min(timeoutMs, STOP_TIMEOUT_MS));
     },
   };
 }

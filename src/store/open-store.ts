@@ -10,7 +10,7 @@ import {
   StoreMissing,
 } from './plant-store.ts';
 import { START_TIMEOUT_MS } from './postgres/postgres-url.ts';
-import { takeServeLock, wasServed } from './sqlite/serve-lock.ts';
+import { runningService, takeServeLock, wasServed } from './sqlite/serve-lock.ts';
 import { openSqliteReader } from './sqlite/sqlite-reader.ts';
 import { openSqliteSearch } from './sqlite/sqlite-search.ts';
 
@@ -118,6 +118,11 @@ export async function openCopyTarget(database: DatabaseAddress): Promise<CopyTar
   }
   const { openSqliteTarget } = await import('./sqlite/sqlite-target.ts');
   return openSqliteTarget(database.path);
+}
+
+/** Names the service that uses a store. PostgreSQL does not show which of its clients are services. */
+export function serviceOf(database: DatabaseAddress): string | undefined {
+  return database.engine === 'sqlite' ? runningService(database.path) : undefined;
 }
 
 /** Checks that no service uses the target of a copy. Creates nothing. @throws {StoreRejected} */

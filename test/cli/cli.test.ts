@@ -35,6 +35,8 @@ const textFile = join(folder, 'text.db');
 writeFileSync(textFile, 'id,name,tag\n'.repeat(100));
 const emptyFile = join(folder, 'empty');
 writeFileSync(emptyFile, '');
+const noIds = join(folder, 'no-ids');
+writeFileSync(noIds, '# 5\n');
 
 const taken = await listen(createServer());
 after(() => taken[Symbol.asyncDispose]());
@@ -78,7 +80,26 @@ const NEWER = /newer\.db was written by a newer plant-store .*; use that one$/;
 const MISSING = /there is no plant store at .*missing\.db; name an existing one with --database; /;
 const NO_RANGES = ['5', '5..1', '1..9223372036854775808', '1..1e3', 'a..b', ''];
 const SERVE = 'serve --database sqlite:unused.db';
-const ID_RULE = /It must be an integer from -9223372036854775808 to 9223372036854775807/;
+/** Ids as a person may type them, and why each is rejected. */
+const TYPED_IDS: [id: string, says: RegExp][] = [
+  ['0012', /0012.* has a leading zero; remove it, or give the plant another id if the zero matters\.$/],
+  ['-0012', /-0012.* has a leading zero; /],
+  ['-0', /-0.* has a sign, but 0 has none; write 0\.$/],
+  ['+12', /\+12.* has another sign than -; remove it, or write -\.$/],
+  ['12 000', /12 000.* has a separator; write the digits without it\.$/],
+  ['12.000', /12\.000.* may have separators; /],
+  ['1e3', /1e3.* has an exponent; .*write all digits\.$/],
+  ['1.0', /1\.0.* has a fraction; write an integer\.$/],
+  ['fern', /fern.* is not a number; write an integer in digits\.$/],
+  ['9223372036854775808', /9223372036854775808.* is above 9223372036854775807, the largest id\.$/],
+  ['-9223372036854775809', /-9223372036854775809.* is below -9223372036854775808, the smallest id\.$/],
+];
+/** Those that a file cannot have: it may have blanks around its ids. */
+const TYPED_ARGUMENTS: typeof TYPED_IDS = [
+  ...TYPED_IDS,
+  ['', /is empty; write an integer in digits\.$/],
+  [' 12', / 12.* has a blank before or after it; remove the blank\.$/],
+];
 
 const SEAL = `plant-store seal 1 2026-01-01T00:00:00.000Z 3 plants 5 revisions sha256:${'0'.repeat(64)}`;
 writeFileSync(join(folder, 'broken.seal'), `${SEAL}\n12 plants\n`);
@@ -134,13 +155,22 @@ const MISUSES: Misuse[] = [
   [1, `token create first --database ${database}`, /the label "first" already exists; choose another label$/],
   [1, `token revoke nobody --database ${database}`, /no token with the label "nobody" in /],
 
-  ...wrong('show --', ['Ficus', '', '1.5', '9223372036854775808', '-9223372036854775809'], ID_RULE),
+  ...TYPED_ARGUMENTS.flatMap(([id, says]): Misuse[] => [
+    [2, ['show', '--', id], says],
+    [2, ['list', '--from', id], says],
+    [2, ['add', '--token', 't', '--url', 'http://127.0.0.1:1', '--', id, 'Fern'], says],
+  ]),
   [1, `show 9007199254740993 --database ${database}`, /there is no plant with the id 9007199254740993 in /],
-  ...wrong('list --from', ['1.5', '9223372036854775808', ''], ID_RULE),
   ...wrong('list --limit', ['0', '-1', ''], /Give a number from 1 to 9007199254740991/),
   ...wrong(
     'export --at',
-    ['2026-05-01', '2026-05-01T00:00', '2026-02-30T00:00Z', '1777593600000', 'yesterday', ''],
+    [
+      ...['2026-05-01', '2026-05-01T00:00', '2026-02-30T00:00Z', '1777593600000', 'yesterday', ''],
+      // Temporal accepts these, but SQLite does not.
+      ...['2026-05-01T00:00+0100', '2026-05-01T00:00+01', '2026-05-01t00:00Z', '2026-05-01T00:00z'],
+      ...['2026-05-01T00:00:00,5Z', '2026-05-01T00:00:00.1234Z', '2026-05-01T00:00:60Z', '20260501T0000Z'],
+      ...['2026-05-01 00:00Z', '2026-05-01T00Z', '2026-05-01T00:00+15:00', '2026-05-01T00:00Z[UTC]'],
+    ],
     /'--at <time>' argument .* is invalid\. Write date, time of day and zone, such as /,
   ),
   ...wrong('export --at', ['2126-05-01T00:00Z'], /This time is in the future\.$/),
@@ -150,12 +180,15 @@ const MISUSES: Misuse[] = [
     'export --at 2026-05-01T00:00Z --changed --revisions',
     /'--changed' cannot be used with .*'--revisions'/,
   ],
-  ...['3\n\n1e3', '3\r\n# 5\r\n9223372036854775808', '3\n\n03', '3\n4\n5,6', '# 5\n'].map(
-    (ids, index): Misuse => {
-      writeFileSync(join(folder, `ids-${index}`), ids);
-      return [2, `copy --from a --to b --except ids-${index}`, / (Line 3 must be an|The file has no id)/];
-    },
-  ),
+  ...TYPED_IDS.flatMap(([id, says], index): Misuse[] => {
+    const files = [`3\n\n${id}`, `3\r\n# 5\r\n ${id} # why`];
+    return files.map((ids, file): Misuse => {
+      const name = `ids-${index}-${file}`;
+      writeFileSync(join(folder, name), ids);
+      return [2, `copy --from a --to b --except ${name}`, new RegExp(` Line 3: id "${says.source}`)];
+    });
+  }),
+  [2, `copy --from a --to b --except ${noIds}`, / The file has no id\.$/],
   [2, 'copy --from a --to b --except none', /--except, none, cannot be read \(ENOENT\)/],
   [2, `copy --from a --to b --except ${emptyFile}`, /--except, .*, is empty; put the ids into it$/],
 

@@ -47,7 +47,7 @@ const EXPORTS: [args: string[], lines: string[], says: RegExp][] = [
     ['-5,five,', '6,six,a', '9007199254740993,two,'],
     /^3 plants printed; 1 newer plant not printed\n$/,
   ],
-  [['--at', '1970-01-01T00:00:02.9999Z'], ['-5,five,', '6,six,a', '9007199254740993,one,'], /^3 plants /],
+  [['--at', '1970-01-01T00:00:02.999Z'], ['-5,five,', '6,six,a', '9007199254740993,one,'], /^3 plants /],
   [
     ['--at', time(3_001)],
     ['-5,five,', '6,wrong,a', '9007199254740992,new,', '9007199254740993,two,'],
@@ -120,14 +120,34 @@ for (const under of engines) {
 }
 
 /** The SQL of the page for operators, by engine: ids of plants that are new since a time. */
-function newIdsSql(under: EngineUnderTest, since: string): string {
+function newIdsAsText(under: EngineUnderTest, since: string): string {
   const page = readFileSync(new URL('../../docs/operate/corrections.md', import.meta.url), 'utf8');
   const program = under.name === 'SQLite' ? 'sqlite3' : 'psql';
   const [, sql] = new RegExp(`^${program} [^"]*"(SELECT [^"]+)"`, 'm').exec(page)!;
   const parts = sql!.split('2026-05-01T14:30+02:00');
   assert.equal(parts.length, 2);
-  return parts.join(since);
+  return `SELECT CAST(id AS text) AS id FROM (${parts.join(since)}) AS new`;
 }
+
+/** The same time in several spellings, and one without seconds. */
+const SPELLINGS = [
+  ...['1970-01-01T00:00:03Z', '1970-01-01T00:00:03.000Z', '1970-01-01T02:00:03+02:00'],
+  ...['1970-01-01T14:59:03.0+14:59', '1969-12-31T10:00:03-14:00', '1970-01-01T00:00:03-00:00'],
+  ...['1970-01-01T00:00:02.999Z', '1970-01-01T05:30+05:30'],
+];
+
+for (const under of engines)
+  test(`the SQL of the page on ${under.name} lists the plants that --at leaves out, however the time is written`, async () => {
+    const database = await storeWith(under, ROWS);
+    const ids = new Set(ROWS.map(([id]) => String(id)));
+    for (const text of SPELLINGS) {
+      const { exitCode, stdout } = await exportOf(database, '--at', text);
+      assert.equal(exitCode, 0, text);
+      const printed = new Set(Array.from(stdout.matchAll(/^(-?\d+),/gm), ([, id]) => id!));
+      const listed = await under.sql(database, newIdsAsText(under, text));
+      assert.deepEqual(new Set(listed.map(({ id }) => id)), ids.difference(printed), text);
+    }
+  });
 
 for (const under of engines)
   test(`a wrong import on ${under.name} is undone by an import of what --changed prints`, async () => {
@@ -157,10 +177,7 @@ for (const under of engines)
     assert.equal((await exportOf(database, '--at', since)).stdout, right);
 
     // Import removes no plant, but the page lists the new ones for `copy --except`.
-    const ids = await under.sql(
-      database,
-      `SELECT CAST(id AS text) AS id FROM (${newIdsSql(under, since)}) AS new`,
-    );
+    const ids = await under.sql(database, newIdsAsText(under, since));
     writeFileSync(join(folder, 'ids.txt'), ids.map(({ id }) => `${id}\n`).join(''));
     const target = await under.newDatabase();
     const copied = await commands.run({

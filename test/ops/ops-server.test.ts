@@ -10,7 +10,7 @@ import { freePort } from '../harness/free-port.ts';
 import { type HeldStatement, PostgresProxy } from '../harness/postgres-proxy.ts';
 import { assertFailed, runProgram, sendPlant, startServe } from '../harness/program.ts';
 import { RawConnection } from '../harness/raw-connection.ts';
-import { startTestService } from '../harness/running-service.ts';
+import { addToken, startTestService } from '../harness/running-service.ts';
 import { readyz } from '../harness/store-outage.ts';
 import { postgresUnderTest } from '../harness/store-under-test.ts';
 import { testFolder } from '../harness/test-folder.ts';
@@ -175,4 +175,18 @@ test('an internal error while a store is opened is shown as one', async () => {
     await runProgram(['stats', '--database', database]),
     /^plant-store: unexpected internal error\. Please report this:\nTypeError: /,
   );
+});
+
+test('/readyz?verbose counts the cached tokens', async () => {
+  await using service = await startTestService();
+  const detail = async () => {
+    const { checks } = (await (await fetch(`${service.opsUrl}/readyz?verbose`)).json()) as {
+      checks: { name: string; detail: string }[];
+    };
+    return checks.find(({ name }) => name === 'tokens')!.detail;
+  };
+  assert.equal(await detail(), '1 token is cached and current');
+  const second = await addToken(service.database, 'second');
+  assert.equal(await sendPlant(service.url, second, 1n), 200);
+  await until('two tokens are cached', async () => (await detail()) === '2 tokens are cached and current');
 });

@@ -215,7 +215,39 @@ test('a collector that does not respond costs only spans, which a metric counts'
     const { values } = await scrape(service.opsUrl);
     return values.get('plant_store_spans_dropped_total')! > requests;
   });
-  assert.ok(service.logged.some(line => line.startsWith('the trace collector takes no spans')));
+  assert.ok(
+    service.logged.some(line =>
+      /^the trace collector at \S+ takes no spans; they are dropped until it does$/.test(line),
+    ),
+  );
+});
+
+test('the log names the collector and the timeout, but no query, and says when spans are taken again', async () => {
+  await using collector = await startCollector(Number.POSITIVE_INFINITY);
+  const env = {
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/traces?key=secret`,
+    OTEL_EXPORTER_OTLP_TIMEOUT: '500',
+  };
+  await using serve = await startServe(await engines[0].newDatabase(), [], { env });
+  const lineWith = (text: string) => serve.logged().find(line => line.includes(text));
+  const sendUntilLogged = (text: string) =>
+    until(text, async () => {
+      assert.equal(await sendPlant(serve.url, serve.token, 1n), 200);
+      return lineWith(text) !== undefined;
+    });
+  await sendUntilLogged('takes no spans');
+  const line = lineWith('takes no spans')!;
+  const { level, msg, err } = JSON.parse(line);
+  const name = `the trace collector at ${collector.url}/traces`;
+  assert.deepEqual([level, msg], [40, `${name} takes no spans; they are dropped until it does`]);
+  assert.deepEqual([Object.keys(err).sort(), err.message], [ERROR_MEMBERS, 'no response within 500 ms']);
+  collector.respondsAfterMs = 0;
+  await sendUntilLogged('takes spans again');
+  assert.partialDeepStrictEqual(JSON.parse(lineWith('again')!), {
+    level: 30,
+    msg: `${name} takes spans again`,
+  });
+  assert.ok(!serve.logged().join().includes('secret'));
 });
 
 test('with a longer timeout, one export waits for the other', async () => {
@@ -257,6 +289,8 @@ test('waiting spans are sent at the stop', async () => {
   });
 });
 
+const ERROR_MEMBERS = ['message', 'stack', 'type'];
+
 const TO = 'EXPORTER_OTLP_ENDPOINT=http://collector';
 const DEFAULTS = {
   url: 'http://collector/v1/traces',
@@ -290,7 +324,12 @@ const VARIABLES: [env: string, settings: object | undefined, ignored?: string][]
   [`${TO} EXPORTER_OTLP_TIMEOUT=0`, { timeoutMs: 300_000 }],
   [`${TO} EXPORTER_OTLP_TIMEOUT=2147483648`, { timeoutMs: 300_000 }],
   [`${TO} EXPORTER_OTLP_TRACES_TIMEOUT=-1`, DEFAULTS, 'EXPORTER_OTLP_TRACES_TIMEOUT'],
-  ['PROPAGATORS=secret BSP_SCHEDULE_DELAY=secret', undefined, 'BSP_SCHEDULE_DELAY, OTEL_PROPAGATORS'],
+  [`${TO} PROPAGATORS=secret BSP_SCHEDULE_DELAY=secret`, DEFAULTS, 'BSP_SCHEDULE_DELAY, OTEL_PROPAGATORS'],
+  ['SERVICE_NAME=secret TRACES_SAMPLER=secret', undefined, 'EXPORTER_OTLP_ENDPOINT'],
+  ['SERVICE_NAME=secret TRACES_EXPORTER=none', undefined],
+  ['SERVICE_NAME=secret SDK_DISABLED=true', undefined],
+  ['EXPORTER_OTLP_TRACES_ENDPOINT=secret', undefined, 'EXPORTER_OTLP_TRACES_ENDPOINT'],
+  [`${TO} EXPORTER_OTLP_TRACES_ENDPOINT=secret`, DEFAULTS, 'EXPORTER_OTLP_TRACES_ENDPOINT'],
   ['PROPAGATORS=', undefined],
   [`${TO} TRACES_SAMPLER=always_off`, { isParentBased: false, ratio: 0 }],
   [`${TO} TRACES_SAMPLER=traceidratio`, { isParentBased: false, ratio: 1 }],
@@ -319,6 +358,8 @@ test('the variables of OpenTelemetry make the settings, and the log names ignore
     const named = warnings.map(warning => /^(?:OTEL_\w+(?:, )?)+/.exec(warning)?.[0]);
     assert.deepEqual(named, ignored ? [`OTEL_${ignored}`] : [], text);
     assert.ok(!warnings.join().includes('secret'));
+    for (const warning of warnings.filter(each => each.includes(' is invalid')))
+      assert.match(warning, /^OTEL_\w+ is invalid, so .{5,}; use .{5,}$/);
   }
 });
 

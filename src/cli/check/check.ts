@@ -50,7 +50,7 @@ async function check(baseUrlText: string, options: CheckOptions, command: Comman
     const what = `${shownIds(ids)} (random ids differ in each run), also over plants that exist`;
     throw new Failure(`the check would store ${what}; choose ids with --ids FROM..TO, or add --yes`, 2);
   }
-  const token = readToken(command);
+  const { token } = readToken(command);
   console.error(`Storing ${shownIds(ids)}. Plants that the server already has under these ids may change.`);
   const results = await stoppable(async stop => {
     const server = { plantsUrl: plantsUrl(baseUrl), token, stop };

@@ -5,7 +5,7 @@ import { amount } from '../output/progress-display.ts';
 import { visible } from '../output/visible-text.ts';
 import type { CsvRecord, Fields } from './csv-records.ts';
 import { readIdText } from './id-text.ts';
-import { LINE_BREAK, type PlantRow, REASON_NAMES, SHOWN_LENGTH_MAX } from './plant-row.ts';
+import { LINE_BREAK, type PlantRow, quoted, REASON_NAMES, SHOWN_LENGTH_MAX } from './plant-row.ts';
 
 const MEMBERS = ['id', 'name', 'tag'] as const;
 /** Without this rule, all plants of a file with such a column would have no tag. */
@@ -52,8 +52,7 @@ const ERROR_NUMBER = /^[1-5][0-9]{4}$/;
 const FORM_FAULT = /^the row has (?:([0-9]+) field|a )/;
 
 export class Columns {
-  /** Whether the file is a rejects file. */
-  readonly #hasReasons: boolean;
+  readonly isRejectsFile: boolean;
   readonly #positions: number[];
   readonly #names: Fields;
   /** The columns of a rejects file, except the reasons. They can be imported without options. */
@@ -62,8 +61,13 @@ export class Columns {
   constructor(fileName: string, header: Fields, form: CsvForm, onNote: (line: string) => void) {
     // A spreadsheet names no column for the excess fields that follow the reasons.
     const named = header.slice(0, header.findLastIndex(column => column !== undefined) + 1);
-    this.#hasReasons = REASON_NAMES.every((name, index) => named.at(index - REASON_NAMES.length) === name);
-    const own = this.#hasReasons ? named.slice(0, -REASON_NAMES.length) : header;
+    this.isRejectsFile = REASON_NAMES.every((name, index) => named.at(index - REASON_NAMES.length) === name);
+    if (this.isRejectsFile && form.quotes === 'off')
+      throw new Failure(
+        `${fileName} is a rejects file, in which quotes always enclose fields; import it without --quotes off`,
+        2,
+      );
+    const own = this.isRejectsFile ? named.slice(0, -REASON_NAMES.length) : header;
     this.#positions = positionsIn(fileName, own, form);
     this.#names = own;
     const ignored = own.filter((_, index) => !this.#positions.includes(index));
@@ -81,12 +85,13 @@ export class Columns {
       number,
       place: () => `line ${record.line} (row ${number})`,
       lineBreak: broken < 0 ? undefined : { column: this.#names[broken] ?? '', text: fields[broken]! },
-      reading: fault === undefined ? this.#read(fields) : { error: 'notNewPlant', message: fault },
+      reading: fault === undefined ? this.#read(fields) : { error: 'notNewPlant', message: fault.message },
       rejectsHeader: () => csvLine([...this.#own, ...REASON_NAMES]),
       // The reason follows the own columns, also if fields are missing. Excess fields follow it.
       rejectsLine: ({ error, message }) => {
         const own = this.#own.map((_, index) => fields[index]);
-        return csvLine([...own, String(number), String(error), message, ...fields.slice(own.length)]);
+        const reason = [String(number), String(error), fault?.rejectsMessage ?? message];
+        return csvLine([...own, ...reason, ...fields.slice(own.length)]);
       },
     };
   }
@@ -99,13 +104,13 @@ export class Columns {
     const { fields, fault } = record;
     const own = fields.slice(0, this.#own.length);
     const [, error = '', message = '', ...excess] = fields.slice(own.length);
-    if (!this.#hasReasons || fault !== undefined) return record;
+    if (!this.isRejectsFile || fault !== undefined) return record;
     // A row without excess fields may have lost the number of its error.
     if (fields.length !== own.length + REASON_NAMES.length && !ERROR_NUMBER.test(error)) return record;
     const formFault = FORM_FAULT.exec(message);
     const had = formFault === null ? own.length : Number(formFault[1] ?? 1);
     if (had < own.length && own.slice(had).every(field => field === undefined))
-      return { fields: own.slice(0, had), fault: message };
+      return { fields: own.slice(0, had), fault: { message, rejectsMessage: message } };
     return { fields: [...own, ...excess] };
   }
 
@@ -135,12 +140,30 @@ function positionsIn(fileName: string, header: Fields, form: CsvForm): number[] 
     if (position !== keys.lastIndexOf(key) || wanted.indexOf(key) < index)
       throw new Failure(`${fileName}: the column ${visible(key)} exists more than once; keep only one`);
     if (position >= 0) return position;
-    if (isTag && form.columns?.tag === undefined && !keys.includes(PLURAL_TAG)) return -1;
+    if (!isTag || form.columns?.tag !== undefined)
+      throw missingColumn(fileName, header, form, MEMBERS[index]!);
+    const plural = header[keys.indexOf(PLURAL_TAG)]?.trim();
+    if (plural === undefined) return -1;
     throw new Failure(
-      `${fileName}: the first row must name the columns ${wanted[0]}, ${wanted[1]} and optionally ${wanted[2]}; ` +
-        `it is: ${shown(header)}; rename a column, or see --columns and --delimiter in --help`,
+      `${fileName}: the column ${quoted(plural)} is not known, and there is no column tag; ` +
+        `use --columns tag=${visible(plural)} if it has the tags, or --columns tag= to leave it out`,
     );
   });
+}
+
+function missingColumn(
+  fileName: string,
+  header: Fields,
+  { columns = {} }: CsvForm,
+  missing: (typeof MEMBERS)[number],
+): Failure {
+  const [id, name, tag] = MEMBERS.map(member => visible(columns[member] ?? member));
+  const names =
+    tag === '' ? `${id} and ${name}` : `${id}, ${name} and ${columns.tag ? '' : 'optionally '}${tag}`;
+  return new Failure(
+    `${fileName}: the column ${visible(columns[missing] ?? missing)} is missing; the first row must name the columns ${names}; ` +
+      `it is: ${shown(header)}; rename a column, or see --columns and --delimiter in --help`,
+  );
 }
 
 function shown(fields: Fields): string {

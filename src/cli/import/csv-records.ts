@@ -13,8 +13,27 @@ export interface CsvRecord {
   /** Number of its first line, counted from 1. */
   line: number;
   hasQuotedField: boolean;
-  fault?: string;
+  fault?: FormFault;
 }
+
+/** Why the fields of a record are not known. */
+export interface FormFault {
+  message: string;
+  /** The message in a rejects file, where the first field has the text of the record. */
+  rejectsMessage: string;
+}
+
+const OWN_COLUMNS = 'write id, name and tag into their own columns';
+
+const MISPLACED: FormFault = {
+  message: 'the row has a misplaced quote (write a field with quotes as "like ""this""")',
+  rejectsMessage: `the row has a misplaced quote; ${OWN_COLUMNS}`,
+};
+
+const NEVER_CLOSED: FormFault = {
+  message: 'the row has a quote that is never closed',
+  rejectsMessage: `the row has a quote that is never closed; ${OWN_COLUMNS}`,
+};
 
 export interface RecordForm {
   delimiter: string;
@@ -41,8 +60,6 @@ export class CsvRecords {
     const rest = new RestOfFile(line);
     this.#rest = rest;
     const { delimiter, areQuotesText } = form;
-    const advice = delimiter === '\t' ? '; or, if quotes are text in this file, use --quotes off' : '';
-    const misplaced = `the row has a misplaced quote (write a field with quotes as "like ""this""")${advice}`;
     let hasQuotedField = false;
     /** The current record as it must be written. */
     let written = '';
@@ -58,8 +75,7 @@ export class CsvRecords {
       // With the options above, no other fault is an error.
       on_skip: () => {
         const { text, line } = rest.take();
-        const fault = 'the row has a quote that is never closed';
-        onRecord({ fields: [text], line, hasQuotedField: true, fault });
+        onRecord({ fields: [text], line, hasQuotedField: true, fault: NEVER_CLOSED });
       },
       cast: (value, { quoting, index }) => {
         if (index === ROW_FIELDS_MAX)
@@ -76,7 +92,7 @@ export class CsvRecords {
         const { text, line } = rest.take(bytes);
         const isWellFormed = areQuotesText || text === written;
         if (isWellFormed) onRecord({ fields, line, hasQuotedField });
-        else onRecord({ fields: [text], line, hasQuotedField, fault: misplaced });
+        else onRecord({ fields: [text], line, hasQuotedField, fault: MISPLACED });
         return null;
       },
     });

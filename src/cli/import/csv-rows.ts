@@ -24,16 +24,25 @@ export async function* csvRows(
   start: string,
   { form, onNote, line = 1 }: CsvReading,
 ): PlantRows {
+  const delimiter = delimiterOf(start, form);
+  /** Many tab-separated files never quote. */
+  const isUndecided = delimiter === '\t' && form.quotes === undefined;
   let columns: Columns | undefined;
   let rows: PlantRow[] = [];
   let rowCount = 0;
   /** The line of the first field in quotes. */
   let quotedLine: number | undefined;
+  let isMisplacedNoted = false;
   const onRecord = (record: CsvRecord): void => {
     if (record.hasQuotedField) quotedLine ??= record.line;
     if (record.fault === undefined && isBlank(record.fields)) return;
-    if (columns !== undefined) rows.push(columns.row(++rowCount, record));
-    else if (record.fault !== undefined) throw new Failure(`${name}, first row: ${record.fault}`);
+    if (columns !== undefined) {
+      rows.push(columns.row(++rowCount, record));
+      if (record.fault === undefined || !isUndecided || columns.isRejectsFile || isMisplacedNoted) return;
+      isMisplacedNoted = true;
+      onNote(`${name}: line ${record.line} has a misplaced quote${ELSE_OFF}`);
+    } else if (record.fault !== undefined)
+      throw new Failure(`${name}, first row: ${record.fault.message}${isUndecided ? ELSE_OFF : ''}`);
     else if (!record.fields[0]?.startsWith('sep=')) columns = new Columns(name, record.fields, form, onNote);
   };
   const failure = (fault: string): Failure => {
@@ -41,7 +50,6 @@ export async function* csvRows(
     return new Failure(`${name}: ${place} ${fault}`);
   };
   const listener: RecordListener = { onRecord, failure };
-  const delimiter = delimiterOf(start, form);
   let areQuotesText = form.quotes === 'off';
   let records = new CsvRecords({ delimiter, areQuotesText }, line, listener);
   function* rowsUntil(error: Error | undefined): Generator<PlantRow[]> {
@@ -50,7 +58,6 @@ export async function* csvRows(
     if (error !== undefined) throw error;
   }
 
-  const isUndecided = delimiter === '\t' && form.quotes === undefined;
   try {
     for await (const part of isUndecided ? partsByQuotes(texts) : partsOf(texts, areQuotesText)) {
       if (part.areQuotesText && !areQuotesText) {
@@ -74,6 +81,7 @@ export async function* csvRows(
   }
 }
 
+const ELSE_OFF = '; if quotes are text in this file, use --quotes off';
 const ELSE_ON = '; if quotes enclose fields with line breaks, use --quotes on';
 
 function mixedQuotes(place: string, quotedLine: number): string {

@@ -55,7 +55,9 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
     }
   } catch (error) {
     if (stop.aborted) throw stop.reason;
-    throw error instanceof Failure ? new Failure(`${error.message}; nothing was sent`) : error;
+    throw error instanceof Failure
+      ? new Failure(`${error.message}; nothing was sent`, error.exitCode)
+      : error;
   }
   using progress = new Progress(Number.isNaN(bytesTotal) ? undefined : bytesTotal);
   const result: ImportResult = { progress, rejectsFiles: [], unsent: [], cause: undefined };
@@ -159,6 +161,7 @@ async function* plantsOf(
     }
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    throw new Failure(`${error.message}; ${error instanceof DamagedGzip ? ROWS_IN_DOUBT : ROWS_SENT}`);
+    const sent = error instanceof DamagedGzip ? ROWS_IN_DOUBT : ROWS_SENT;
+    throw new Failure(`${error.message}; ${sent}`, error.exitCode);
   }
 }

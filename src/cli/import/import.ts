@@ -17,8 +17,9 @@ export const IN_FLIGHT_MAX = 1024;
 
 const HELP = `
 FILE is CSV, JSON Lines or a JSON array, in UTF-8. It can be compressed with
-gzip. CSV needs the columns id and name; tag is optional. In the column tag, an
-empty field means that the plant has no tag, and "" means an empty tag.
+gzip. CSV has commas, semicolons or tabs, and needs the columns id and name; tag
+is optional. In the column tag, an empty field means that the plant has no tag,
+and "" means an empty tag.
 
 The command writes rejected rows to a rejects file, with three more
 columns: "row" (its number), "error" and "message". Correct these rows, then import

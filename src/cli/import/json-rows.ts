@@ -1,12 +1,14 @@
-import { readJson, readToEnd } from '../../contract/json-reader.ts';
-import { type NewPlant, readNewPlantText } from '../../contract/plant.ts';
+import { readJson, readToEnd, stringOf } from '../../contract/json-reader.ts';
+import { type NewPlant, type NewPlantReading, readNewPlantText } from '../../contract/plant.ts';
 import { Failure } from '../output/failure.ts';
+import { readTypedId } from './id-text.ts';
 import { countLineEnds } from './line-ends.ts';
 import {
   LINE_BREAK,
   type LineBreak,
   type PlantRow,
   type PlantRows,
+  quoted,
   REASON_NAMES,
   ROW_LENGTH_MAX,
   tooLong,
@@ -146,11 +148,11 @@ function jsonRow(number: number, place: string, text: string): PlantRow {
   const reading = readNewPlantText(text);
   const isObject = text.startsWith('{') && reading.error !== 'notJson';
   const members = isObject && reading.plant === undefined ? ownMembers(text) : undefined;
-  const hasText = members?.startsWith('"text":"');
+  const hasText = members?.[0]?.startsWith('"text":"');
   const rejected = hasText ? JSON.parse(text) : {};
   const isRejected = Object.keys(rejected).join() === ['text', ...REASON_NAMES].join();
   if (isRejected && typeof rejected.text === 'string') return jsonRow(number, place, rejected.text);
-  const ownReading = members === undefined ? reading : readNewPlantText(`{${members}}`);
+  const ownReading = members === undefined ? reading : readMembers(members);
   return {
     number,
     place: () => place,
@@ -158,7 +160,7 @@ function jsonRow(number: number, place: string, text: string): PlantRow {
     reading: ownReading,
     rejectsHeader: () => '',
     rejectsLine: ({ error, message }) => {
-      const own = isObject && !hasText ? ownMembers(text) : `"text":${JSON.stringify(text)}`;
+      const own = isObject && !hasText ? ownMembers(text).join() : `"text":${JSON.stringify(text)}`;
       return `{${own}${own && ','}"row":${number},"error":${error},"message":${JSON.stringify(message)}}\n`;
     },
   };
@@ -169,18 +171,33 @@ function lineBreakOf(plant: NewPlant | undefined): LineBreak | undefined {
   return column && { column, text: plant![column]! };
 }
 
+/** The start of a member `id` that is text, after {@link ownMembers}. */
+const ID_TEXT = /^"id":(?=")/;
+
+/** Reads a plant. The fault of an id that is text comes before the others. */
+function readMembers(members: string[]): NewPlantReading {
+  const idText = members.find(member => ID_TEXT.test(member))?.replace(ID_TEXT, '');
+  if (idText === undefined) return readNewPlantText(`{${members}}`);
+  const id = stringOf(idText);
+  const idFault = `id ${quoted(id)} ${readTypedId(id)}`;
+  // With any valid id, the message lists the other faults.
+  const { message } = readNewPlantText(`{${members.map(each => (ID_TEXT.test(each) ? '"id":0' : each))}}`);
+  return { error: 'notNewPlant', message: message === undefined ? idFault : `${idFault}; ${message}` };
+}
+
 /**
- * The exact text of an object's members on one line, without an earlier reason. Many files have a
- * null tag, which means an absent one, and an id as text. Both are accepted.
+ * The exact text of an object's members, each on one line, without an earlier reason. Many files
+ * have a null tag, which means an absent one, and an id as text. Both are accepted.
  */
-function ownMembers(text: string): string {
+function ownMembers(text: string): string[] {
   const own: string[] = [];
   const onMember = (name: string, valueText: string): void => {
     if (REASON_NAMES.includes(name) || (name === 'tag' && valueText === 'null')) return;
-    const value = name === 'id' ? valueText.replace(/^"(-?(?:0|[1-9][0-9]*))"$/, '$1') : valueText;
+    const id = name === 'id' && valueText.startsWith('"') ? readTypedId(stringOf(valueText)) : undefined;
+    const value = typeof id === 'bigint' ? String(id) : valueText;
     // JSON strings contain no line breaks, so each line break can become a space.
     own.push(`${JSON.stringify(name)}:${value.replace(/[\r\n]+/g, ' ')}`);
   };
   readToEnd(readJson(text, onMember));
-  return own.join(',');
+  return own;
 }

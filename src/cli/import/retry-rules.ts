@@ -1,7 +1,7 @@
 import type { PlantStoreError } from '../../client/plant-store.ts';
 import { isProtocolError } from '../../client/transport.ts';
 import { ERRORS } from '../../contract/errors.ts';
-import type { ServiceAddress } from '../options/service-options.ts';
+import { type ServiceAddress, tokenRejected } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
 import { visible, withoutToken } from '../output/visible-text.ts';
 import { SAFE_TO_REPEAT } from './plant-row.ts';
@@ -13,8 +13,6 @@ export const OUTAGE_MAX_MS = 5 * 60_000;
 /** A shorter outage is not reported on the terminal. */
 const OUTAGE_REPORT_DELAY_MS = 1_000;
 const OUTAGE_MAX_MINUTES = OUTAGE_MAX_MS / 60_000;
-const TOKEN_REJECTED =
-  'the service rejects the token; create a token in the store of that service, with: npx plant-store token create LABEL';
 /** Errors of an open connection. Another error before the first response means a wrong address. */
 const INTERRUPTED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'];
 
@@ -36,7 +34,8 @@ const INTERRUPTED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE
  * An outage begins with the first failed try; 429 and error 40000 begin none. It is printed once,
  * after OUTAGE_REPORT_DELAY_MS, since a single lost connection needs no message.
  */
-export function retryRules({ url, token }: ServiceAddress, say: (line: string) => void) {
+export function retryRules(service: ServiceAddress, say: (line: string) => void) {
+  const { url, token } = service;
   let hasResponded = false;
   /** Tries fail and no row was settled since then (by `performance.now()`). */
   let outage: { sinceMs: number; isReported: boolean } | undefined;
@@ -89,7 +88,7 @@ export function retryRules({ url, token }: ServiceAddress, say: (line: string) =
             `confirmed plants are stored, and ${SAFE_TO_REPEAT}`,
         );
       if (status === undefined) return new Failure(message);
-      if (status === 401) return new Failure(TOKEN_REJECTED);
+      if (status === 401) return new Failure(tokenRejected(service, message));
       if (number === undefined) return new Failure(`${url}: ${message}`);
       const question =
         status === 404 || status === 405

@@ -7,6 +7,8 @@ import { readTextFile, setting } from './setting.ts';
 export interface ServiceAddress {
   url: URL;
   token: string;
+  /** Where the token is from, such as `PLANT_STORE_TOKEN`. */
+  tokenSource: string;
 }
 
 export function addServiceOptions(command: Command): Command {
@@ -25,7 +27,12 @@ export function addTokenOptions(command: Command): Command {
 }
 
 export function readServiceAddress(command: Command): ServiceAddress {
-  return { url: readBaseUrl(command.opts<{ url: string }>().url, '--url'), token: readToken(command) };
+  return { url: readBaseUrl(command.opts<{ url: string }>().url, '--url'), ...readToken(command) };
+}
+
+/** The message for a 401. @param message of the response */
+export function tokenRejected({ tokenSource }: ServiceAddress, message: string): string {
+  return `the service rejects the token of ${tokenSource}: ${message}; or create a token with: npx plant-store token create LABEL`;
 }
 
 /** @param name the option, for a message. @throws {Failure} with exit code 2 if malformed */
@@ -39,7 +46,7 @@ export function readBaseUrl(text: string, name: string): URL {
 }
 
 /** Reads --token or --token-file. A flag overrides an environment variable. @throws {Failure} */
-export function readToken(command: Command): string {
+export function readToken(command: Command): Pick<ServiceAddress, 'token' | 'tokenSource'> {
   const { token, tokenFile } = command.opts<{ token?: string; tokenFile?: string }>();
   const isFlag = (option: string): boolean => command.getOptionValueSource(option) === 'cli';
   if (!token && !tokenFile)
@@ -55,8 +62,9 @@ export function readToken(command: Command): string {
     throw new Failure(`${both} are both given; give only one of them`, 2);
   }
   const file = token && !isFlag('tokenFile') ? undefined : tokenFile;
+  const tokenSource = file ? `the file ${file}` : isFlag('token') ? '--token' : 'PLANT_STORE_TOKEN';
   const text = file ? readTextFile(file, `the token file ${file}`, 'token') : token!;
-  if (BEARER_TOKEN.test(text)) return text;
+  if (BEARER_TOKEN.test(text)) return { token: text, tokenSource };
   throw new Failure(
     `${file ? `the text in ${file}` : 'the text'} is not a token: a character is not allowed`,
     2,

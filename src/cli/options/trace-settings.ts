@@ -2,28 +2,61 @@ import { randomUUID } from 'node:crypto';
 import querystring from 'node:querystring';
 import { VERSION } from '../../version.ts';
 
-const TIMEOUT = /^\d{1,10}$/;
+interface Form {
+  pattern: RegExp;
+  /** What holds instead of an invalid value. */
+  instead: string;
+  /** What the variable may be. */
+  use: string;
+}
+
+const TIMEOUT = { pattern: /^\d{1,10}$/, use: 'milliseconds in digits, such as 1000' };
 
 /** Valid values, where they are checked. */
 const FORMS = {
-  OTEL_SDK_DISABLED: /^(?:true|false)$/i,
-  OTEL_EXPORTER_OTLP_ENDPOINT: /^https?:\/\/[^@?#\s]+$/,
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: /^https?:\/\/[^@#\s]+$/,
-  OTEL_EXPORTER_OTLP_TIMEOUT: TIMEOUT,
-  OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: TIMEOUT,
-  OTEL_TRACES_SAMPLER: /^(?:parentbased_)?(?:always_on|always_off|traceidratio)$/,
-  OTEL_TRACES_SAMPLER_ARG: /^(?:0?\.\d+|0|1(?:\.0*)?|\d(?:\.\d+)?e-\d+)$/,
-};
+  OTEL_SDK_DISABLED: { pattern: /^(?:true|false)$/i, instead: 'it disables nothing', use: 'true or false' },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    pattern: /^https?:\/\/[^@?#\s]+$/,
+    instead: 'no spans are sent',
+    use: 'an http or https address without user name, password, ? and #',
+  },
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: {
+    pattern: /^https?:\/\/[^@#\s]+$/,
+    instead: 'spans are sent only if OTEL_EXPORTER_OTLP_ENDPOINT is valid',
+    use: 'an http or https address without user name, password and #',
+  },
+  OTEL_EXPORTER_OTLP_TIMEOUT: { ...TIMEOUT, instead: 'the timeout is 1000 ms' },
+  OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: {
+    ...TIMEOUT,
+    instead: 'the timeout is OTEL_EXPORTER_OTLP_TIMEOUT or 1000 ms',
+  },
+  OTEL_TRACES_SAMPLER: {
+    pattern: /^(?:parentbased_)?(?:always_on|always_off|traceidratio)$/,
+    instead: 'it is parentbased_always_on',
+    use: 'always_on, always_off or traceidratio, or one of them after parentbased_',
+  },
+  OTEL_TRACES_SAMPLER_ARG: {
+    pattern: /^(?:0?\.\d+|0|1(?:\.0*)?|\d(?:\.\d+)?e-\d+)$/,
+    instead: 'it is 1',
+    use: 'a number from 0 to 1, such as 0.01',
+  },
+} satisfies Record<string, Form>;
 
 /** A header field must be plain ASCII. */
-const HEADER_FIELD = { name: /^[\w-]+$/, value: /^(?:[ -$&-~]|%[2-6][0-9a-f]|%7[0-9a-e])*$/i };
+const HEADER_FIELD = {
+  name: /^[\w-]+$/,
+  value: /^(?:[ -$&-~]|%[2-6][0-9a-f]|%7[0-9a-e])*$/i,
+  instead: 'its header fields are not sent',
+};
 /** Valid names and values of lists. */
 const LIST_FORMS = {
   OTEL_EXPORTER_OTLP_HEADERS: HEADER_FIELD,
   OTEL_EXPORTER_OTLP_TRACES_HEADERS: HEADER_FIELD,
-  OTEL_RESOURCE_ATTRIBUTES: { name: /^\S+$/, value: /^/ },
+  OTEL_RESOURCE_ATTRIBUTES: { name: /^\S+$/, value: /^/, instead: 'its attributes are not sent' },
 };
+const LIST_USE = 'name=value,name=value with values in percent-encoding';
 
+const ENDPOINTS = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
 const PROTOCOLS = ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'];
 const SUPPORTED = new Set([
   ...Object.keys(FORMS),
@@ -43,11 +76,13 @@ const TIMEOUT_MAX_MS = 300_000;
  * variables, but contain no value, which may be a secret.
  */
 export function readTraceSettings(env: NodeJS.ProcessEnv, warn: (message: string) => void) {
+  const warnOfValue = (name: string, { instead, use }: Omit<Form, 'pattern'>): void =>
+    warn(`${name} is invalid, so ${instead}; use ${use}`);
   const read = (name: keyof typeof FORMS): string => {
     const text = env[name] ?? '';
     const isUrl = !name.endsWith('ENDPOINT') || URL.canParse(text);
-    if (text === '' || (FORMS[name].test(text) && isUrl)) return text;
-    warn(`${name} is invalid, so it is ignored`);
+    if (text === '' || (FORMS[name].pattern.test(text) && isUrl)) return text;
+    warnOfValue(name, FORMS[name]);
     return '';
   };
   const readList = (name: keyof typeof LIST_FORMS): Record<string, string> | undefined => {
@@ -57,7 +92,7 @@ export function readTraceSettings(env: NodeJS.ProcessEnv, warn: (message: string
     const pairs = pairsOf(text);
     if (pairs.every(pair => form.name.test(pair.name) && form.value.test(pair.value)))
       return Object.fromEntries(pairs.map(pair => [pair.name, querystring.unescape(pair.value)]));
-    warn(`${name} is invalid, so it is ignored`);
+    warnOfValue(name, { ...form, use: LIST_USE });
     return undefined;
   };
   const unsupported = Object.keys(env).filter(
@@ -65,9 +100,14 @@ export function readTraceSettings(env: NodeJS.ProcessEnv, warn: (message: string
   );
   if (unsupported.length > 0) warn(`${unsupported.sort().join(', ')}: not supported, so ignored`);
   if (read('OTEL_SDK_DISABLED').toLowerCase() === 'true' || !isExported(env, warn)) return undefined;
-  const base = read('OTEL_EXPORTER_OTLP_ENDPOINT').replace(/\/*$/, '/v1/traces');
-  const url = read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') || base;
-  if (!url.startsWith('http')) return undefined;
+  const own = read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT');
+  const url = own || read('OTEL_EXPORTER_OTLP_ENDPOINT').replace(/\/*$/, '/v1/traces');
+  if (!url.startsWith('http')) {
+    const isSet = Object.keys(env).some(name => name.startsWith('OTEL_') && env[name]);
+    if (isSet && !ENDPOINTS.some(name => env[name]))
+      warn('OTEL_EXPORTER_OTLP_ENDPOINT is not set, so no spans are sent');
+    return undefined;
+  }
   const protocol = PROTOCOLS.find(name => env[name]);
   if (protocol !== undefined && env[protocol] !== 'http/json')
     warn(`${protocol} is ignored: spans are always sent as http/json`);
@@ -77,13 +117,13 @@ export function readTraceSettings(env: NodeJS.ProcessEnv, warn: (message: string
   const ratio = Number(read('OTEL_TRACES_SAMPLER_ARG') || 1);
   const resource = readList('OTEL_RESOURCE_ATTRIBUTES') ?? {};
   const name = env.OTEL_SERVICE_NAME || resource['service.name'] || 'plant-store';
-  const own = { 'service.version': VERSION, 'service.instance.id': randomUUID() };
+  const attributes = { 'service.version': VERSION, 'service.instance.id': randomUUID() };
   return {
     url,
     headers: headers ?? {},
     // By the specification, 0 is the longest timeout.
     timeoutMs: Math.min(Number(timeout || TIMEOUT_DEFAULT_MS) || TIMEOUT_MAX_MS, TIMEOUT_MAX_MS),
-    resource: { ...own, ...resource, 'service.name': name },
+    resource: { ...attributes, ...resource, 'service.name': name },
     isParentBased: sampler.startsWith('parentbased_'),
     ratio: sampler.endsWith('ratio') ? ratio : Number(sampler.endsWith('on')),
   };

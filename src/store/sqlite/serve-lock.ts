@@ -134,6 +134,24 @@ function lockHolder(file: string): string {
   }
 }
 
+/**
+ * Names the service that uses the store at this path. It only reads the lock file: a lock would hold
+ * up a service that starts, and delete the journal of one that crashed.
+ *
+ * @returns such as `a plant-store service (process 7)`; undefined: none, or this user may not know
+ */
+export function runningService(path: string): string | undefined {
+  if (!wasServed(path)) return undefined;
+  const file = lockFileOf(realpathSync(path));
+  try {
+    using database = new DatabaseSync(file, { readOnly: true, timeout: 0 });
+    database.exec('PRAGMA user_version');
+  } catch (error) {
+    if (isBusy(error)) return `a plant-store service${lockHolder(file)}`;
+  }
+  return undefined;
+}
+
 /** Whether a service has ever used the store at this path. */
 export function wasServed(path: string): boolean {
   return existsSync(path) && existsSync(lockFileOf(realpathSync(path)));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -18,7 +18,7 @@ import {
 import { LoggingClient } from '../../harness/logging-client.ts';
 import { openCopyTarget, openReader, openServedStore } from '../../harness/open-store.ts';
 import { type HeldStatement, PLANT_INSERT, PostgresProxy } from '../../harness/postgres-proxy.ts';
-import { assertFailed, type Finished, sendPlant, startCommand } from '../../harness/program.ts';
+import { assertFailed, type Finished, sendPlant, startCommand, startServe } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { openTokens, pathOf, postgresUnderTest, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { changeRows, insertSql, type Row, withChecksum } from '../../harness/stored-revisions.ts';
@@ -135,7 +135,7 @@ for (const from of [sqlite, postgres])
     equalDigest(copied);
     assert.match(
       copied.stdout,
-      /^left out 4 plants with 15 revisions\nsource: 7 revisions and 3 tokens, 4 plants, sha256:/m,
+      /^left out 4 plants with 15 revisions\nsource without these plants: 7 revisions and 3 tokens, 4 plants, sha256:/m,
     );
     const { revisions, tokens } = await rowsOf(source);
     const expected = revisions.filter(({ plant }) => !ids.includes(plant.id));
@@ -149,7 +149,9 @@ for (const from of [sqlite, postgres])
       await against(before.stdout.trim()),
       /the seal has 22 revisions, and the store has 7 intact/,
     );
-    assert.match(copied.stderr, /no seal of the source fits the target; keep this one:\n$/);
+    assert.equal(copied.stderr, 'no seal of the source fits the target; keep this one:\n');
+    const lacks = /^equal\nnot in the target: these plants, and what was stored after (20\S+Z)$/m;
+    assert.ok(Date.parse(lacks.exec(copied.stdout)![1]!) <= Date.now());
     const seal = copied.stdout.trimEnd().split('\n').at(-1)!;
     const verified = await against(seal);
     assert.deepEqual([verified.exitCode, verified.stdout], [0, `${seal}\n`]);
@@ -170,6 +172,33 @@ for (const from of [sqlite, postgres])
     assert.equal(damaged.exitCode, 1);
     assert.deepEqual(await rowsOf(target), unchanged);
   });
+
+test('copy --except warns of a service that uses the source, and leaves its locks alone', async () => {
+  const [source, target] = [await sqlite.newDatabase(), await sqlite.newDatabase()];
+  const { valid } = await fillStore(source, manyPlants(3));
+  const ids = join(folder, 'beside-a-service');
+  writeFileSync(ids, '3');
+  const holder = process.platform === 'linux' ? String.raw` \(process \d+\)` : '.*';
+  const warning = (advice: string) =>
+    `WARNING: a plant-store service${holder} uses the source, and the target lacks each plant that it confirms after this copy; ${advice}\n`;
+  const [early, late] = ['stop it before you copy', 'before you use the target, stop it and run .* again'];
+  const except = ['--except', ids];
+  {
+    await using serve = await startServe(source);
+    const beside = await copy(source, target, ...except);
+    assert.match(beside.stderr, new RegExp(`^${warning(early)}${warning(late)}no seal `));
+    equalDigest(beside);
+    // The confirmed plant that a replacement of the store would lose.
+    assert.equal(await sendPlant(serve.url, valid, 77n), 200);
+    assert.doesNotMatch((await copy(source, await sqlite.newDatabase())).stderr, /WARNING/);
+    await serve.stop('SIGKILL');
+  }
+  const again = await copy(source, target, ...except);
+  assert.equal(copiedRevisions(again), 1);
+  assert.equal(again.stderr, 'no seal of the source fits the target; keep this one:\n');
+  // The next service still knows that the one before crashed.
+  assert.ok(existsSync(`${pathOf(source)}-serve-lock-journal`));
+});
 
 test('a wrong address is named with its flag, and never with its password', async () => {
   const [file, database] = [await sqlite.newDatabase(), await postgres.newDatabase()];

@@ -106,7 +106,11 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
 
   const EACH = /responds with 4[0-9]{2} \(every one\); check whether a proxy .* changes requests\n$/;
   const STOPS: [what: string, response: Parameters<Post['respond']>, RegExp][] = [
-    ['401', [401, errorBody(40102, 'no')], /^plant-store: the service rejects the token; /],
+    [
+      '401',
+      [401, errorBody(40102, 'no')],
+      /^plant-store: the service rejects the token of --token: no; or create a token with: /,
+    ],
     [
       '404',
       [404, errorBody(40401, 'no path')],

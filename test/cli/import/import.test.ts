@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { type Finished, runProgram } from '../../harness/program.ts';
+import { assertFailed, type Finished, runProgram } from '../../harness/program.ts';
 import { type RunningService, startTestService } from '../../harness/running-service.ts';
 import { HAS_TERMINAL, shownOnTerminal } from '../../harness/terminal.ts';
 import { testFolder } from '../../harness/test-folder.ts';
@@ -109,7 +109,7 @@ suite('import', { concurrency: 4 }, () => {
         '',
         '"a,b",1,,t,1,40002,name is required',
         ',4,short,,4,40002,"the row has 3 fields, but the first row names 4 columns"',
-        '",5,""b"" c,",,,,5,40002,"the row has a misplaced quote (write a field with quotes as ""like """"this"""""")"',
+        '",5,""b"" c,",,,,5,40002,"the row has a misplaced quote; write id, name and tag into their own columns"',
         ',3,LONG,"",3,41301,the body exceeds the size limit (1 MiB by default); shorten name or tag',
         'note,id,name,tag,row,error,message',
       ].sort(),
@@ -128,10 +128,34 @@ suite('import', { concurrency: 4 }, () => {
       .filter(line => /^",5|^,4/.test(line))
       .flatMap(line => line.split(/[0-9],40002/)))
       assert.ok(unchanged.includes(part), part);
-    const corrected = unchanged.replace(/"the row has [^"]+"/, '').replace('",5,""b"" c,",,,', ',5,"b c",');
+    const corrected = unchanged
+      .replace(/"the row has [0-9][^"]+"/, '')
+      .replace('",5,""b"" c,",,,', ',5,"b c",');
     await write(service, { 'trees.rejects-2.csv': corrected });
     assert.match((await importInto(service, ['trees.rejects-2.csv'])).stdout, /^2 rows: 2 created/);
     assert.equal(await exported(service), 'id,name,tag\n1,fixed,t\n2,good,\n3,short,""\n4,short,\n5,b c,\n');
+  });
+
+  test('--quotes off is advised for the original, and is a usage error for a rejects file', async () => {
+    await using service = await startTestService();
+    await write(service, { 'herbs.tsv': 'id\tname\n1\t12" pot\n2\ta\n' });
+    const { stdout, stderr } = await importInto(service, ['herbs.tsv', '--rejects', 'r.csv']);
+    assert.match(stdout, /^2 rows: 1 created, 0 unchanged, 0 revised, 1 rejected/);
+    assert.equal(
+      stderr,
+      'herbs.tsv: line 2 has a misplaced quote; if quotes are text in this file, use --quotes off\n',
+    );
+    const rejects = await read(service, 'r.csv');
+    assert.equal(
+      rejects,
+      'id,name,row,error,message\n"1\t12"" pot",,1,40002,"the row has a misplaced quote; write id, name and tag into their own columns"\n',
+    );
+    const says =
+      /^plant-store: .* is a rejects file, in which quotes always enclose fields; import it without --/;
+    for (const file of ['r.csv', '-'])
+      assertFailed(await importInto(service, ['--quotes', 'off', file], rejects), says, 2);
+    const original = await importInto(service, ['--quotes', 'off', 'herbs.tsv']);
+    assert.match(original.stdout, /^2 rows: 1 created, 1 unchanged/);
   });
 
   test('each input has its own rejects file, and no file is overwritten', async () => {
@@ -168,8 +192,11 @@ suite('import', { concurrency: 4 }, () => {
   /** In two of them, rows before the fault are stored. */
   const REJECTED: [args: string[], RegExp][] = [
     [['good.csv', 'none\u001b[2J.csv'], /none\\u001b\[2J\.csv does not exist; nothing was sent\n$/],
-    [['--columns', 'id=\u001b[2J', 'good.csv'], /must name the columns \\u001b\[2j, name/],
-    [['--columns', 'tag=Family', 'good.csv'], /must name the columns id, name and optionally family; it is/],
+    [['--columns', 'id=\u001b[2J', 'good.csv'], /must name the columns \\u001b\[2J, name/],
+    [
+      ['--columns', 'tag=Family', 'good.csv'],
+      /the column Family is missing; .* must name the columns id, name and Family; it is/,
+    ],
     [['good.csv', 'folder'], /folder is a folder; name the files in it; nothing was sent\n$/],
     [['good.csv', 'empty.csv'], /empty\.csv is empty: it contains no plant; nothing was sent\n$/],
     [['good.csv', 'delimiters.csv'], /delimiters\.csv is empty: it contains no plant; nothing was sent\n$/],
@@ -302,6 +329,24 @@ suite('import', { concurrency: 4 }, () => {
     const many = await run('many.csv');
     assert.deepEqual([many.exitCode, many.stdout.split('\n').length], [0, 5 + 1 + 1]);
     assert.match(many.stdout, / 999 repeated ids, /);
+  });
+
+  test('a rejected token is named by its source', async () => {
+    await using service = await startTestService();
+    await write(service, { 'a.csv': 'id,name\n1,a\n', wrong: 'wrong\n' });
+    const cases: [args: string[], env: Record<string, string>, source: string][] = [
+      [['--token', 'wrong'], {}, '--token'],
+      [['--token-file', 'wrong'], { PLANT_STORE_TOKEN: 'plant_TOKEN' }, 'the file wrong'],
+      [[], { PLANT_STORE_TOKEN: 'plant_TOKEN' }, 'PLANT_STORE_TOKEN'],
+      [[], { PLANT_STORE_TOKEN_FILE: 'wrong' }, 'the file wrong'],
+    ];
+    for (const [args, env, source] of cases) {
+      const command = ['import', '--url', service.url, ...args, 'a.csv'];
+      const { exitCode, stderr } = await runProgram(command, { cwd: service.folder, env });
+      const says = `^plant-store: the service rejects the token of ${source}: the token is unknown, mistyped, .*; copy it again `;
+      assert.match(stderr, new RegExp(says));
+      assert.equal(exitCode, 1);
+    }
   });
 
   test('the token comes from a flag, a file or the environment, flags first', async () => {
