@@ -135,13 +135,17 @@ export class StoreWriter {
    * share the state of the log, so until then one of them may use the old log.
    */
   reopen(): void {
-    this.close();
     this.#isFileReplaced = false;
+    this.#endLockHolder();
   }
 
   /** The other connections of the process are closed. */
   close(): void {
     this.#closeConnection();
+    this.#endLockHolder();
+  }
+
+  #endLockHolder(): void {
     this.#lockHolder?.close();
     this.#lockHolder = undefined;
   }
