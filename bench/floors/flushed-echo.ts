@@ -30,9 +30,10 @@ function flush(): void {
     if (error !== null) throw error;
     fdatasync(file, syncError => {
       if (syncError !== null) throw syncError;
-      for (const { plant, response } of flushed) respond(plant, response);
+      // First, so that the disk works during the responses.
       if (waiting.length > 0) flush();
       else isFlushing = false;
+      for (const { plant, response } of flushed) respond(plant, response);
     });
   });
 }
