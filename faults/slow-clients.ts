@@ -62,7 +62,7 @@ const SENDERS: Record<string, Begin> = {
   },
 };
 
-/** The lengths of the names that slow readers send. Longer requests are not for the fast path. */
+/** The lengths of the names that slow readers send. Longer ones are read by a handler. */
 const READER_NAME_LENGTHS = [10_000, 100_000];
 
 /** Writes twice a second until the service closes the connection. */

@@ -15,7 +15,6 @@ import { clientAddress, trustedProxiesOf } from './http/client-address.ts';
 import { CreatePlant, type Credentials } from './http/create-plant.ts';
 import type { AllowedOrigins } from './http/cross-origin.ts';
 import { type ListenAddress, ListenFailed, ReservedAddress } from './http/listen.ts';
-import { checkNodeInternals } from './http/node-internals.ts';
 import { PlantServer } from './http/plant-server.ts';
 import { KnownDamage } from './ops/known-damage.ts';
 import { loggedRequest } from './ops/logged-request.ts';
@@ -106,7 +105,6 @@ export interface Service {
  */
 export async function startService(settings: ServiceSettings): Promise<Service> {
   const { log } = settings;
-  checkNodeInternals();
   // The stack closes its parts in reverse order, and continues when one of them fails.
   const opened = new AsyncDisposableStack();
   try {
@@ -232,7 +230,7 @@ function plantServer(
     onResponse: (response, request, socket) => {
       metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
       // Most responses need it nowhere.
-      const addressOf = () => clientAddress(socket.remoteAddress, request?.forwardedFor, trustedProxies);
+      const addressOf = () => clientAddress(socket.remoteAddress, request?.head.forwardedFor, trustedProxies);
       rejected.observe(response, request, addressOf);
       activity.observe(response, request);
       tracing?.responded(response, request, addressOf());

@@ -7,10 +7,9 @@ import { BODY_LIMIT_MAX } from '../src/cli/options/serve-options.ts';
 import { CONCURRENCY_MAX, IN_FLIGHT_TEXT_LENGTH_MAX } from '../src/client/bulk-create.ts';
 import { RETRY_AFTER_MAX_MS, TIMER_MS_MAX } from '../src/client/retrying-request.ts';
 import * as contract from '../src/contract/limits.ts';
-import { FAST_PATH_TIMEOUT_MS } from '../src/http/fast-path-connection.ts';
 import { HEADERS_TIMEOUT_MS } from '../src/http/limits.ts';
-import { TIMEOUT_CHECK_INTERVAL_MS } from '../src/http/node-server.ts';
-import { LONG_BODIES_BYTES_MAX } from '../src/http/request-body.ts';
+import { LONG_BODIES_BYTES_MAX } from '../src/http/long-bodies.ts';
+import { TIME_CHECK_INTERVAL_MS } from '../src/http/plant-server.ts';
 import * as verification from '../src/store/audit/verification.ts';
 import * as batches from '../src/store/batch-size.ts';
 import { FAILING_QUEUE_TIMEOUT_MS } from '../src/store/group-commit.ts';
@@ -19,8 +18,7 @@ import { OPERATION_TIMEOUT_MS } from '../src/store/postgres/connection-pool.ts';
 import * as sqlite from '../src/store/sqlite/limits.ts';
 
 const REFRESH_MS_MAX = tokens.TOKEN_REFRESH_INTERVAL_MS + tokens.TOKEN_REFRESH_INTERVAL_MIN_MS;
-const SLOW_REQUEST_MS_MAX =
-  FAST_PATH_TIMEOUT_MS.requestRest + contract.REQUEST_TIMEOUT_MS + TIMEOUT_CHECK_INTERVAL_MS;
+const SLOW_REQUEST_MS_MAX = contract.REQUEST_TIMEOUT_MS + TIME_CHECK_INTERVAL_MS;
 
 /** Each value must be at most its maximum. */
 const RULES: [rule: string, value: number, max: number][] = [

@@ -98,17 +98,16 @@ function newGroup(name: ErrorName, tokenId?: number, address?: string) {
 
 /** Copies texts and bytes, so that the rest of the request can be freed. */
 function exampleOf(message: string, received: ReceivedRequest | undefined, withBody: boolean) {
-  const { request, contentType, body } = received ?? {};
-  const { method = 'POST', url = '/plants' } = request ?? {};
+  const { head, body } = received ?? {};
   const bytes = typeof body === 'string' ? Buffer.from(body, 'latin1') : body;
   return {
     at: Date.now(),
     message,
     // Null if no body was read. A body that was read may have no bytes.
     bodyBytes: body === undefined ? null : body.length,
-    contentType: contentType && storedText(contentType),
+    contentType: head?.contentType && storedText(head.contentType),
     // Without it, no whole request arrived.
-    requestLine: received && storedText(`${method} ${url}`),
+    requestLine: head && storedText(`${head.method} ${head.target}`),
     body: withBody && bytes ? Uint8Array.from(bytes.subarray(0, BODY_BYTES_MAX)) : undefined,
   };
 }

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { ERROR_NAMES, ERRORS, type ErrorName, errorAnchor, errorBody, ID_RULE } from '../contract/errors.ts';
 import { CREATE_PLANT, ID_SCHEMA, openApiJson, SCHEMAS, STATUS_DESCRIPTIONS } from '../contract/openapi.ts';
-import { STATUS_CODES } from '../http/node-http.ts';
-import { contentResponse, type HttpResponse, jsonResponse } from '../http/response.ts';
+import { contentResponse, type HttpResponse, jsonResponse, STATUS_TEXTS } from '../http/response.ts';
 import type { Documentation } from '../http/server-context.ts';
 import { codeSamples } from './code-samples.ts';
 import { ERROR_HELP } from './error-help.ts';
@@ -155,7 +154,7 @@ function errorDetails(name: ErrorName): Html {
   return html`<details>
 <summary><code>${number}</code>&ensp;${message}</summary>
 <p id="${errorAnchor(name)}">${sentence(ERROR_HELP[name])}<br>
-<span class="note">Status: ${status} ${STATUS_CODES[status] ?? ''}. Retry: ${retry ? 'yes, the same request may succeed later' : 'no, the same request fails again'}.</span></p>
+<span class="note">Status: ${status} ${STATUS_TEXTS[status] ?? ''}. Retry: ${retry ? 'yes, the same request may succeed later' : 'no, the same request fails again'}.</span></p>
 </details>
 `;
 }

@@ -15,6 +15,7 @@ import type { TraceContext, TracedRequest } from '../contract/trace-context.ts';
 import type { NewPlantWrite, NotConfirmed, PlantQueue, WriteResult } from '../store/plant-store.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import { SHORT_BODY_BYTES_MAX } from './limits.ts';
+import type { RequestHead } from './request-head.ts';
 import { errorResponse, type HttpResponse, jsonResponse, type ReceivedRequest } from './response.ts';
 import { TickBudget } from './tick-budget.ts';
 
@@ -33,6 +34,22 @@ const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be chec
 export interface Credentials {
   tokens: TokenCache;
   accessTokens: AccessTokens | undefined;
+}
+
+/** A create with a short body and valid header fields. Only its token must be looked up. */
+export interface PlainCreate {
+  /** Of an own token, or of an access token. */
+  tokenHash: string;
+  bodyBytes: number;
+}
+
+/** @returns undefined for any other request, also one that will be rejected */
+export function plainCreateOf({ method, path, framing, fields, expectsContinue }: RequestHead) {
+  if (method !== 'POST' || path !== '/plants' || expectsContinue) return undefined;
+  if (framing.kind !== 'length' || framing.bytes > SHORT_BODY_BYTES_MAX) return undefined;
+  const token = bearerToken(fieldValues(fields, 'authorization'));
+  if (token === undefined || contentError(fields) !== undefined) return undefined;
+  return { tokenHash: hashToken(token), bodyBytes: framing.bytes };
 }
 
 /** A request that its token and the rate limit allow. */
@@ -73,10 +90,10 @@ export class CreatePlant {
    * @param received gets the id of the token, also of one that is rejected
    */
   async admit(
-    rawHeaders: HeaderFields,
+    head: RequestHead,
     received: Pick<ReceivedRequest, 'tokenId' | 'trace'>,
   ): Promise<(Admission & { tokenHash: string; rawHeaders: HeaderFields }) | HttpResponse> {
-    const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
+    const token = bearerToken(fieldValues(head.fields, 'authorization'));
     if (token === undefined) return errorResponse('noCredential');
     const tokenHash = isWellFormed(token) ? hashToken(token) : await this.#subjectHash(token, received);
     if (typeof tokenHash !== 'string') return tokenHash;
@@ -85,9 +102,9 @@ export class CreatePlant {
     if (typeof tokenId !== 'number') return tokenId;
     const admission = this.#count(tokenId);
     if ('status' in admission) return admission;
-    const error = this.#headersError(rawHeaders);
+    const error = this.#headError(head);
     return error === undefined
-      ? { ...admission, tokenHash, rawHeaders }
+      ? { ...admission, tokenHash, rawHeaders: head.fields }
       : errorResponse(error, undefined, admission.fields);
   }
 
@@ -120,7 +137,7 @@ export class CreatePlant {
   }
 
   /** Does {@link read} and {@link create} in one promise. @param body short, one character per byte */
-  async createOnFastPath(body: string, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
+  async createShort(body: string, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
     const admission = this.#count(sender.recordedBy);
     if ('status' in admission) return admission;
     const { plant, error, message } = NOT_ASCII.test(body)
@@ -169,13 +186,16 @@ export class CreatePlant {
     return errorResponse('tooManyRequests', undefined, ['Retry-After', String(retryAfterSeconds), ...fields]);
   }
 
-  #headersError(rawHeaders: HeaderFields): ErrorName | undefined {
-    if (fieldValues(rawHeaders, 'content-encoding').length > 0) return 'contentEncoding';
-    const mediaTypes = fieldValues(rawHeaders, 'content-type');
-    if (mediaTypes.length !== 1 || !isJsonMediaType(mediaTypes[0]!)) return 'notJsonMediaType';
-    const [contentLength] = fieldValues(rawHeaders, 'content-length');
-    return Number(contentLength ?? 0) > this.bodyBytesMax ? 'bodyTooLarge' : undefined;
+  #headError({ fields, framing }: RequestHead): ErrorName | undefined {
+    const isTooLarge = framing.kind === 'length' && framing.bytes > this.bodyBytesMax;
+    return contentError(fields) ?? (isTooLarge ? 'bodyTooLarge' : undefined);
   }
+}
+
+function contentError(fields: HeaderFields): ErrorName | undefined {
+  if (fieldValues(fields, 'content-encoding').length > 0) return 'contentEncoding';
+  const mediaTypes = fieldValues(fields, 'content-type');
+  return mediaTypes.length === 1 && isJsonMediaType(mediaTypes[0]!) ? undefined : 'notJsonMediaType';
 }
 
 function writeResponse(

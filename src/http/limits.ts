@@ -1,12 +1,11 @@
-/** A body up to this length always fits and is read at once; longer ones leave the fast path. */
+/** A body up to this length always fits and is read at once. */
 export const SHORT_BODY_BYTES_MAX = 16 * 1024;
 
 /** A client must send its header section within this time. */
 export const HEADERS_TIMEOUT_MS = 10_000;
-/**
- * Interval of the checks for unread responses. A client that reads nothing is cut off at the third
- * check at the latest, because Node accepts any progress since the previous check.
- */
-export const STALLED_CHECK_MS = 5_000;
+/** A client that takes nothing of what is written to it is cut after this time. */
+export const UNTAKEN_MS_MAX = 10_000;
+/** After the last response, received bytes are discarded for at most this long. */
+export const LINGER_MS = 2_000;
 /** An idle connection stays open for this long. */
 export const KEEP_ALIVE_MS = 65_000;

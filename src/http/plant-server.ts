@@ -1,138 +1,116 @@
-import type { AddressInfo, Server as NetServer } from 'node:net';
+import { type AddressInfo, Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SHUTDOWN_MS } from '../contract/limits.ts';
+import { Connection, type ConnectionParts, type Handled } from './connection.ts';
 import { preflightResponse } from './cross-origin.ts';
-import { type FastPath, FastPathConnection, USE_CHECK_INTERVAL_MS } from './fast-path-connection.ts';
+import type { Exchange } from './exchange.ts';
 import type { ReservedAddress } from './listen.ts';
-import type { Exchange } from './node-connection.ts';
-import { stopAccepting } from './node-internals.ts';
-import { NodeServer, pathOf } from './node-server.ts';
-import { readRequestBody } from './request-body.ts';
-import { errorResponse, type HttpResponse } from './response.ts';
+import { PlainCreates } from './plain-creates.ts';
+import { errorResponse } from './response.ts';
 import type { ServerContext } from './server-context.ts';
 import { TickBudget } from './tick-budget.ts';
 
 /** During shutdown, idle connections stay open for this long. */
 export const SHUTDOWN_GRACE_MS = 500;
-/** Time per tick for fast path requests from connections without a pending response. */
-const FIRST_REQUEST_BUDGET_MS = 8;
-/** Time per tick for fast path requests from connections with pending responses. */
-const PIPELINED_BUDGET_MS = 0.5;
+/** All connections are checked this often for what has lasted too long. */
+export const TIME_CHECK_INTERVAL_MS = 500;
+/** Time per tick for all other requests and for bodies; their responses take about as long again. */
+const EXCHANGE_BUDGET_MS = 1;
 
 const TOO_MANY_LONG_BODIES = 'too many long bodies are in memory; send this plant again shortly';
 
-/** The HTTP server for clients. */
+/** The HTTP server for clients (RFC 9110, RFC 9112), on sockets of `node:net`. */
 export class PlantServer {
   readonly #context: ServerContext;
-  readonly #fastPath: FastPath;
-  readonly #node: NodeServer;
-  /** The HTTP server and the reserved address, which has the connections that waited. */
-  readonly #listeners: NetServer[] = [];
-  readonly #useChecks: NodeJS.Timeout;
-  #isGraceOver = false;
+  readonly #server: Server;
+  readonly #connections = new Set<Connection>();
+  /** The server and the reserved address, which has the connections that waited. */
+  readonly #listeners: Server[] = [];
+  readonly #timeChecks: NodeJS.Timeout;
 
-  constructor(context: Omit<ServerContext, 'isDraining'>) {
-    this.#context = { ...context, isDraining: false };
-    this.#node = new NodeServer(
-      this.#context,
-      socket => (context.mark ? this.#node.serve(socket) : new FastPathConnection(socket, this.#fastPath)),
-      exchange => void this.#respond(exchange),
-    );
-    this.#fastPath = {
-      context: this.#context,
-      firstRequestBudget: new TickBudget(FIRST_REQUEST_BUDGET_MS),
-      pipelinedBudget: new TickBudget(PIPELINED_BUDGET_MS),
-      connections: new Set(),
-      lastSender: undefined,
-      requestsInARow: 0,
-      moveToNode: (socket, received) => this.#node.serve(socket, received),
+  constructor(settings: Omit<ServerContext, 'phase'>) {
+    const context: ServerContext = { ...settings, phase: 'running' };
+    this.#context = context;
+    const parts: ConnectionParts = {
+      context,
+      creates: new PlainCreates(context),
+      handle: exchange => this.#handle(exchange),
+      exchangeBudget: new TickBudget(EXCHANGE_BUDGET_MS),
     };
-    this.#useChecks = setInterval(() => {
-      for (const connection of this.#fastPath.connections) connection.checkUse();
-    }, USE_CHECK_INTERVAL_MS).unref();
+    // A client may end its side after its last request, and still wait for the response.
+    this.#server = new Server({ allowHalfOpen: true, noDelay: true }, socket => {
+      const connection = new Connection(socket, parts);
+      this.#connections.add(connection);
+      socket.on('close', () => this.#connections.delete(connection));
+    });
+    this.#timeChecks = setInterval(() => {
+      const now = performance.now();
+      for (const connection of this.#connections) connection.checkTime(now);
+    }, TIME_CHECK_INTERVAL_MS).unref();
   }
 
   get openConnections(): number {
-    return this.#fastPath.connections.size + this.#node.openConnections;
+    return this.#connections.size;
   }
 
   listen(reserved: ReservedAddress): Promise<AddressInfo> {
-    this.#listeners.push(reserved, this.#node.server);
-    return reserved.handOver(this.#node.server);
+    this.#listeners.push(reserved, this.#server);
+    return reserved.handOver(this.#server);
   }
 
   /**
    * Stops accepting connections and responds to all accepted requests, within {@link SHUTDOWN_MS}.
    * The last response on each connection closes it. Idle connections stay open for
-   * {@link SHUTDOWN_GRACE_MS}, since a request may be in flight. Later requests get a 503 response.
+   * {@link SHUTDOWN_GRACE_MS}, since a request may be in flight. Later plants get a 503 response.
    */
   async close(): Promise<void> {
-    this.#context.isDraining = true;
-    const { connections } = this.#fastPath;
-    // Moves partial requests to Node's HTTP server, which waits for the rest.
-    for (const connection of connections) connection.proceed();
-    const allClosed = Promise.all(this.#listeners.map(stopAccepting));
+    this.#context.phase = 'draining';
+    const allClosed = Promise.all(
+      this.#listeners.map(listener => new Promise(resolve => listener.close(resolve))),
+    );
     await delay(SHUTDOWN_GRACE_MS);
-    this.#isGraceOver = true;
-    this.#node.server.close();
-    for (const connection of connections) connection.closeIfIdle();
+    this.#context.phase = 'rejecting';
+    for (const connection of this.#connections) connection.closeIfIdle();
     // The timer does not keep the process alive after all connections are closed.
     await Promise.race([allClosed, delay(SHUTDOWN_MS - SHUTDOWN_GRACE_MS, undefined, { ref: false })]);
-    this.#node.server.closeAllConnections();
-    for (const connection of connections) connection.destroy();
-    clearInterval(this.#useChecks);
+    for (const connection of this.#connections) connection.destroy();
+    clearInterval(this.#timeChecks);
   }
 
-  async #respond(exchange: Exchange): Promise<void> {
-    const response = await this.#route(exchange).catch(cause => {
-      this.#context.onInternalError(cause, exchange);
-      return errorResponse('internal');
-    });
-    if (response !== undefined) await exchange.connection.respond(exchange, response);
-  }
-
-  /** Selects by path and method. The fast path accepts only `POST /plants`. */
-  async #route(exchange: Exchange): Promise<HttpResponse<string | Uint8Array> | undefined> {
-    const { method, url, rawHeaders } = exchange.request;
+  /** Selects by path and method. @returns undefined if nobody waits for the response any more */
+  async #handle(exchange: Exchange): Promise<Handled | undefined> {
+    const { path, method, fields } = exchange.head;
     const { corsOrigins, documentation } = this.#context;
-    const path = pathOf(url!);
     if (path === '/plants') {
       if (method === 'POST') return this.#createPlant(exchange);
-      const preflight = method === 'OPTIONS' ? preflightResponse(corsOrigins, rawHeaders) : undefined;
+      const preflight = method === 'OPTIONS' ? preflightResponse(corsOrigins, fields) : undefined;
       return preflight ?? errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
     }
+    // A target in authority form has no path.
+    if (method === 'CONNECT') return errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
     const page = documentation?.get(path);
     if (page === undefined) return errorResponse('noSuchPath');
     if (method === 'GET' || method === 'HEAD') return page;
     return errorResponse('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
   }
 
-  /** @returns undefined if the client is gone or the request has a response already */
-  async #createPlant(exchange: Exchange): Promise<HttpResponse | undefined> {
-    if (this.#isGraceOver) return errorResponse('shuttingDown');
+  /** The next request of the connection is read when the plant of this one is queued or rejected. */
+  async #createPlant(exchange: Exchange): Promise<Handled | undefined> {
+    if (this.#context.phase === 'rejecting') return errorResponse('shuttingDown');
     const { createPlant } = this.#context;
-    const { connection, request, serverResponse } = exchange;
-    this.#fastPath.lastSender = undefined;
-    // Ends when this plant is queued or rejected.
-    using order = new DisposableStack();
-    const previousQueued = connection.queued;
-    const queued = new Promise<void>(resolve => order.defer(resolve));
-    connection.queued = previousQueued.then(() => queued);
-    const admitted = await createPlant.admit(request.rawHeaders, exchange);
+    const { head, request } = exchange;
+    const admitted = await createPlant.admit(head, request);
     if ('status' in admitted) return admitted;
-    const bytes = await readRequestBody(request, serverResponse, createPlant.bodyBytesMax);
+    const bytes = await exchange.readBody(createPlant.bodyBytesMax);
     if (bytes === undefined) return undefined;
     if (bytes === 'tooLarge') return errorResponse('bodyTooLarge', undefined, admitted.fields);
     if (bytes === 'noRoom') return errorResponse('busy', TOO_MANY_LONG_BODIES, admitted.fields);
-    Object.assign(exchange, { arrivedAt: performance.now(), bodyBytes: bytes.length, body: bytes });
-    const isAwaited = (): boolean => !serverResponse.headersSent && !serverResponse.destroyed;
-    const reading = await createPlant.read(bytes, isAwaited);
+    Object.assign(request, { arrivedAt: performance.now(), bodyBytes: bytes.length, body: bytes });
+    const reading = await createPlant.read(bytes, () => exchange.isAwaited);
     if (reading === undefined) return undefined;
-    // RFC 9112 section 9.3.2: only safe methods may be processed in parallel.
-    await previousQueued;
     // The token may have been revoked while the body arrived or was read.
-    const currentId = await createPlant.tokenId(admitted.tokenHash, exchange);
+    const currentId = await createPlant.tokenId(admitted.tokenHash, request);
     if (typeof currentId !== 'number') return currentId;
-    return createPlant.create({ ...admitted, trace: exchange.trace }, reading);
+    return { queued: createPlant.create({ ...admitted, trace: request.trace }, reading) };
   }
 }

@@ -4,7 +4,7 @@ import { OUTCOMES, type Outcome } from '../contract/plant.ts';
 import type { TracedRequest } from '../contract/trace-context.ts';
 import type { HeaderFields } from './header-fields.ts';
 import { KEEP_ALIVE_MS } from './limits.ts';
-import { STATUS_CODES } from './node-http.ts';
+import type { RequestHead } from './request-head.ts';
 
 /** The result of a request: the outcome of a plant, an entry of the error catalogue, or neither. */
 export type Result = Outcome | ErrorName | 'other';
@@ -16,6 +16,23 @@ export function isOutcome(result: Result): result is Outcome {
 export function isErrorName(result: Result): result is ErrorName {
   return result !== 'other' && !isOutcome(result);
 }
+
+/** The texts of the statuses that the service sends (RFC 9110 section 15). */
+export const STATUS_TEXTS: Partial<Record<number, string>> = {
+  200: 'OK',
+  204: 'No Content',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+};
 
 /** An HTTP response. Text is sent in UTF-8. */
 export interface HttpResponse<Body extends string | Uint8Array = string> {
@@ -38,14 +55,7 @@ export interface ReceivedRequest extends TracedRequest {
   body?: Uint8Array | string | undefined;
   /** The id of its token, if the store has it. A rejected token may be expired or revoked. */
   tokenId?: number | undefined;
-  readonly contentType: string | undefined;
-  /** The field X-Forwarded-For, which anybody can forge. */
-  readonly forwardedFor: string | undefined;
-  /** The fields Host and User-Agent, for spans; the first one of several. */
-  readonly host: string | undefined;
-  readonly userAgent: string | undefined;
-  /** It is undefined for `POST /plants`. */
-  readonly request?: { method?: string | undefined; url?: string | undefined };
+  readonly head: RequestHead;
 }
 
 /** Header fields of every response, on both listeners: no content sniffing, no caching. */
@@ -88,18 +98,6 @@ export function errorResponse(name: ErrorName, message?: string, headers: Header
   return jsonResponse(status, body, [...required, ...headers], name);
 }
 
-/** Errors of Node's HTTP parser, by the codes of Node and of llhttp. */
-const PARSER_ERRORS: Record<string, ErrorName> = {
-  HPE_HEADER_OVERFLOW: 'headersTooLarge',
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'headersTooLarge',
-  ERR_HTTP_REQUEST_TIMEOUT: 'tooSlow',
-};
-
-/** @param error of Node's `clientError` event; with an unknown code, the request is not HTTP */
-export function parserError({ code }: NodeJS.ErrnoException): HttpResponse {
-  return errorResponse(PARSER_ERRORS[code ?? ''] ?? 'badHttp');
-}
-
 /** Links from an error response to its help on the documentation page. */
 const HELP_FIELDS: Partial<Record<Result, HeaderFields>> = Object.fromEntries(
   ERROR_NAMES.map(name => [name, ['Link', helpLink(name)]]),
@@ -108,18 +106,21 @@ const CLOSE = [...COMMON_FIELDS, 'Connection', 'close'];
 const KEEP_ALIVE_TIMEOUT = ['Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`];
 const KEEP_ALIVE = [...COMMON_FIELDS, 'Connection', 'keep-alive', ...KEEP_ALIVE_TIMEOUT];
 
-/** All header fields except Date. @param hasDocs whether errors link to a documentation page */
-export function fieldsOf(response: Omit<HttpResponse, 'body'>, isLast: boolean, hasDocs: boolean): string[] {
-  const help = (hasDocs && HELP_FIELDS[response.result]) || [];
-  return [...response.headers, ...help, ...(isLast ? CLOSE : KEEP_ALIVE)];
-}
-
-/** A response as sent on the wire, for responses that Node's HTTP server does not write. */
-export function responseText(response: HttpResponse, isLast: boolean, hasDocs: boolean): string {
-  const { result, status, headers, body } = response;
+/**
+ * The status line and the header section of a response, as sent on the wire.
+ *
+ * @param isLast whether the connection ends after it
+ * @param hasDocs whether errors link to a documentation page
+ */
+export function responseHead(
+  { result, status, headers }: Omit<HttpResponse, 'body'>,
+  isLast: boolean,
+  hasDocs: boolean,
+  more: HeaderFields = [],
+): string {
   const help = (hasDocs && HELP_FIELDS[result]) || [];
   const { close, keepAlive } = restNow();
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fieldsText(headers)}${fieldsText(help)}${isLast ? close : keepAlive}${body}`;
+  return `HTTP/1.1 ${status} ${STATUS_TEXTS[status]}\r\n${fieldsText(headers)}${fieldsText(help)}${fieldsText(more)}${isLast ? close : keepAlive}`;
 }
 
 function fieldsText(headers: HeaderFields): string {

@@ -1,12 +1,24 @@
-import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TraceContext } from '../contract/trace-context.ts';
 import type { CreatePlant } from './create-plant.ts';
 import type { AllowedOrigins } from './cross-origin.ts';
+import type { HeaderFields } from './header-fields.ts';
 import type { HttpResponse, ReceivedRequest } from './response.ts';
 
 /** The responses to GET requests, by path. */
 export type Documentation = ReadonlyMap<string, HttpResponse>;
+
+/**
+ * `draining`: the service shuts down, so the last response on each connection closes it.
+ * `rejecting`: it does so since a while, so further plants get 503.
+ */
+export type ServerPhase = 'running' | 'draining' | 'rejecting';
+
+export interface ResponseMark {
+  fields: HeaderFields;
+  /** Is called when the client has taken the response. @param isClientThere it has not ended its side */
+  onTaken: (isClientThere: boolean) => void;
+}
 
 /** Shared by all connections of the server. */
 export interface ServerContext {
@@ -15,8 +27,8 @@ export interface ServerContext {
   readonly corsOrigins: AllowedOrigins | undefined;
   /** Error responses link to it. It is undefined if the service has none. */
   readonly documentation: Documentation | undefined;
-  /** Set in a sandbox, which has no fast path. Its fields mark each response. */
-  readonly mark?: (response: Omit<HttpResponse, 'body'>, serverResponse?: ServerResponse) => string[];
+  /** Set in a sandbox, where every request has a handler. Its fields mark each response. */
+  readonly mark?: (response: HttpResponse<string | Uint8Array>) => ResponseMark;
   /** Is called with the only `traceparent` of each request. */
   readonly traceContextOf: (traceparent: string | undefined) => TraceContext | undefined;
   /** Is called with the cause of each 500 response. */
@@ -27,6 +39,5 @@ export interface ServerContext {
     request: ReceivedRequest | undefined,
     socket: Socket,
   ) => void;
-  /** Whether the service shuts down, so that the last response on each connection closes it. */
-  isDraining: boolean;
+  phase: ServerPhase;
 }

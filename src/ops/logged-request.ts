@@ -1,6 +1,5 @@
 import { withoutTokens } from '../contract/bearer-token.ts';
 import { ERRORS } from '../contract/errors.ts';
-import { pathOf } from '../http/node-server.ts';
 import { type HttpResponse, isErrorName, type ReceivedRequest } from '../http/response.ts';
 
 /** A longer text of a client is cut. No path with a route is as long. */
@@ -20,9 +19,8 @@ export function loggedRequest(
   remoteAddress: string | undefined,
 ) {
   const idIndex = headers.indexOf('Plant-Id');
-  const { method = 'POST', url = '/plants' } = request?.request ?? {};
   return {
-    ...(request && { method: withoutTokens(method), path: clientText(pathOf(url)) }),
+    ...(request && { method: withoutTokens(request.head.method), path: clientText(request.head.path) }),
     status,
     result,
     ...(isErrorName(result) && { error: ERRORS[result].number }),

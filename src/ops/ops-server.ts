@@ -1,19 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { ErrorBody } from '../contract/errors.ts';
+import type { ErrorBody, ErrorName } from '../contract/errors.ts';
 import type { ReservedAddress } from '../http/listen.ts';
-import { createServer } from '../http/node-http.ts';
 import {
   COMMON_FIELDS,
   contentResponse,
   errorResponse,
   type HttpResponse,
   jsonResponse,
-  parserError,
-  responseText,
+  responseHead,
 } from '../http/response.ts';
 import { isAllowedHost } from './allowed-host.ts';
 import type { Metrics } from './metrics.ts';
+import { createServer } from './node-http.ts';
 import { errorLog, type ServiceLog } from './rate-limited-log.ts';
 import { readinessOf, type ServiceState } from './readiness.ts';
 
@@ -25,6 +24,18 @@ const NO_SUCH_PATH = 'there is nothing at this path; try GET /livez, GET /readyz
 const PLANTS_ELSEWHERE =
   'this listener is for operators and takes no plants; send POST /plants to the address of --listen';
 const CONSOLE_PATH = '/console/';
+
+/** Errors of Node's HTTP parser, by the codes of Node and of llhttp. */
+const PARSER_ERRORS: Record<string, ErrorName> = {
+  HPE_HEADER_OVERFLOW: 'headersTooLarge',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'headersTooLarge',
+  ERR_HTTP_REQUEST_TIMEOUT: 'tooSlow',
+};
+
+/** @param error of Node's `clientError` event; with an unknown code, the request is not HTTP */
+function parserError({ code }: NodeJS.ErrnoException): HttpResponse {
+  return errorResponse(PARSER_ERRORS[code ?? ''] ?? 'badHttp');
+}
 
 export interface OpsPage {
   /** @param path what follows `/console/` @returns undefined if it has responded itself */
@@ -71,7 +82,8 @@ export function opsServer(parts: OpsParts) {
   for (const event of ['request', 'checkExpectation'])
     server.on(event, (request, response) => respond(parts, onInternalError, request, response));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (socket.writable) socket.end(responseText(parserError(error), true, false));
+    const response = parserError(error);
+    if (socket.writable) socket.end(responseHead(response, true, false) + response.body);
     else socket.destroy();
   });
   return {

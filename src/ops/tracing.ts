@@ -154,7 +154,7 @@ function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log
 }
 
 /** Attributes from header fields, in which a client may have put anything. */
-function fieldAttributes({ host = '', userAgent }: ReceivedRequest) {
+function fieldAttributes({ head: { host = '', userAgent } }: ReceivedRequest) {
   const [, bracketed, name, port] = HOST.exec(host) ?? [];
   const address = bracketed ?? name;
   return {

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ERRORS, type ErrorName } from '../contract/errors.ts';
 import { type NewPlant, type NewPlantReading, plantJson } from '../contract/plant.ts';
 import { CreatePlant } from '../http/create-plant.ts';
 import { fieldValues, type HeaderFields } from '../http/header-fields.ts';
 import { errorResponse, type HttpResponse } from '../http/response.ts';
+import type { ResponseMark } from '../http/server-context.ts';
 import { preferencesOf } from './preferences.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
 
@@ -64,14 +64,16 @@ export function sandboxOf(files: SandboxFiles, prefer: string) {
   };
 
   /** Marks a response, and records its status if it is sent while the client waits for it. */
-  const mark = (response: Omit<HttpResponse, 'body'>, serverResponse?: ServerResponse) => {
+  const mark = (response: HttpResponse<string | Uint8Array>): ResponseMark => {
     const { status, ending, headers } = response;
     const request = requests.get(response);
-    serverResponse?.on('finish', () => {
-      const isReceived = ending !== 'within' && !serverResponse.req.socket.readableEnded;
-      if (request !== undefined && isReceived) files.requests.append({ request, status });
-    });
-    return headers.includes(APPLIED) ? [] : [APPLIED, 'sandbox'];
+    return {
+      fields: headers.includes(APPLIED) ? [] : [APPLIED, 'sandbox'],
+      onTaken: isClientThere => {
+        if (request !== undefined && ending !== 'within' && isClientThere)
+          files.requests.append({ request, status });
+      },
+    };
   };
 
   return { notice: NOTICE, files, operation, mark };

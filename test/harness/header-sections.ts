@@ -1,11 +1,13 @@
-import { FAST_PATH_HEADERS_BYTES_MAX } from '../../src/http/fast-path-headers.ts';
 import type { Sending } from './arbitrary-requests.ts';
+
+/** Longer header sections are read anew each time. */
+const REMEMBERED_BYTES_MAX = 3 * 1024;
 
 /** Follows each header section and its body: it is served only where both were read as meant. */
 const LAST_REQUEST = 'GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
 /** Requests with header sections of one kind, each with its own plant. */
-export function sendingsOf(kind: 'fast path' | 'odd', token: string): Sending[] {
+export function sendingsOf(kind: 'plain' | 'odd', token: string): Sending[] {
   const firstId = kind === 'odd' ? 20_000_000 : 10_000_000;
   return headerSections(token)[kind].map((headers, index) => {
     const body = `{"id":${firstId + index},"name":"ABCD"}`;
@@ -14,10 +16,10 @@ export function sendingsOf(kind: 'fast path' | 'odd', token: string): Sending[] 
 }
 
 /**
- * Header sections that clients send and the fast path accepts, and those that a lax parser could
- * accept there. More are in `request-cases.ts`.
+ * Header sections that clients send, and those that a lax parser could read in a wrong way. More are
+ * in `request-cases.ts`.
  */
-function headerSections(token: string): Record<'fast path' | 'odd', string[]> {
+function headerSections(token: string): Record<'plain' | 'odd', string[]> {
   const lines = [
     'POST /plants HTTP/1.1',
     'Host: plants.example',
@@ -31,17 +33,17 @@ function headerSections(token: string): Record<'fast path' | 'odd', string[]> {
     values.map(value => plain.replace(new RegExp(`^${name}: .*$`, 'm'), () => `${name}: ${value}`));
   const ofLength = (bytes: number): string => `${plain}\r\nX-Padding: `.padEnd(bytes, 'a');
   return {
-    'fast path': [
+    plain: [
       [lines[0], ...lines.slice(1).reverse()].join('\r\n'),
       plain.replace(/^[\w-]+:/gm, name => name.toLowerCase()),
       plain.replace(/^[\w-]+:/gm, name => name.toUpperCase()),
       ...withValues('Host', 'plants.example:65535', '127.0.0.1:8080'),
       ...withValues('Content-Type', 'application/json; charset=utf-8', 'APPLICATION/JSON;charset="UTF-8"'),
       ...withLines('User-Agent: curl/8.5.0\r\nAccept: */*\r\nCookie: a=b; c="d"', 'Connection: Keep-Alive'),
-      ofLength(FAST_PATH_HEADERS_BYTES_MAX),
+      ofLength(REMEMBERED_BYTES_MAX),
     ],
     odd: [
-      ofLength(FAST_PATH_HEADERS_BYTES_MAX + 1),
+      ofLength(REMEMBERED_BYTES_MAX + 1),
       ...['\r\nPOST /plants HTTP/1.1', 'POST /plants HTTP/1.1 ', 'POST /plants http/1.1'].map(line =>
         [line, ...lines.slice(1)].join('\r\n'),
       ),

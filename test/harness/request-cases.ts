@@ -3,7 +3,7 @@ import { HEADER_BYTES_MAX } from '../../src/contract/limits.ts';
 import { openCommandStore } from './open-store.ts';
 import { chunked, type RequestParts, requestBytes } from './raw-connection.ts';
 
-/** A request with its expected response, the same on the fast path and from Node's HTTP server. */
+/** A request with its expected response. */
 export interface RequestCase {
   what: string;
   /** @param body the NewPlant to send, unless the case has another body */
@@ -79,7 +79,7 @@ export const REJECTED_REQUESTS: Record<string, RequestCase[]> = {
   'the response to a method that the path does not support is 405 with Allow': [
     ...cases(
       [
-        ...['GET', 'HEAD', 'PUT', 'OPTIONS', 'TRACE'].map(method => ({ method })),
+        ...['GET', 'HEAD', 'PUT', 'OPTIONS', 'TRACE', 'PROPFIND', 'post', 'P!'].map(method => ({ method })),
         ...['/plants?id=1', '/%70lants', 'http://a/plants'].map(path => ({ method: 'PUT', target: path })),
       ],
       { error: 40501, headers: { allow: 'POST' } },
@@ -300,9 +300,12 @@ const MALFORMED: RequestCase[] = [
     ['\r\n', '\n'],
     ['\r\nHost', '\r\n Host'],
     ['\r\nHost:', '\r\nflowers\r\nHost:'],
-    ['POST ', 'post '],
     ['/plants ', '/plants a '],
-    ...['', ' HTTP/1.10', ' HTTP/0.9', ' HTTP/2.0', ' ICY/1.1'].map(version => [' HTTP/1.1', version]),
+    ...['', ' HTTP/1.10', ' HTTP/0.9', ' HTTP/2.0', ' ICY/1.1', ' RTSP/1.0', '  HTTP/1.1'].map(version => [
+      ' HTTP/1.1',
+      version,
+    ]),
+    ['POST ', 'POST  '],
   ].map(([from, to]) => changed(from!, to!)),
   { what: 'the preface of HTTP/2', bytes: () => Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n') },
   { what: 'the hello of TLS', bytes: () => Buffer.from('160301020001000001fc0303', 'hex') },

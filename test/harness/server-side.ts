@@ -1,5 +1,4 @@
 import { subscribe } from 'node:diagnostics_channel';
-import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { RawConnection } from './raw-connection.ts';
 
@@ -16,16 +15,4 @@ subscribe('net.server.socket', message => {
 /** The service's end of a connection. The service must run in the process of the test. */
 export function serverSideOf({ socket }: RawConnection): Socket | undefined {
   return sockets.get(`${socket.remotePort} ${socket.localPort}`);
-}
-
-/** Sockets on which Node's HTTP server has received a request. */
-const leftToNode = new WeakSet<Socket>();
-
-subscribe('http.server.request.start', message => {
-  leftToNode.add((message as { request: IncomingMessage }).request.socket);
-});
-
-export function isLeftToNode(connection: RawConnection): boolean {
-  const serverSide = serverSideOf(connection);
-  return serverSide !== undefined && leftToNode.has(serverSide);
 }

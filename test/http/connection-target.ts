@@ -3,7 +3,7 @@ import { after } from 'node:test';
 import { RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { assertErrorResponse, assertPlantResponse } from '../harness/response-assertions.ts';
 import { type RunningService, startTestService, type TestSettings } from '../harness/running-service.ts';
-import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
+import { serverSideOf } from '../harness/server-side.ts';
 import { storedRevisions } from '../harness/stored-revisions.ts';
 import { until } from '../harness/until.ts';
 
@@ -62,18 +62,16 @@ export class ConnectionTarget {
     return RawConnection.open(this.service.address.port);
   }
 
-  /** A connection on Node's HTTP server: its first request is not for the fast path. */
-  async openOnNode(): Promise<RawConnection> {
-    const connection = await this.open();
-    connection.write('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
-    await assertRejected(connection, 40401);
-    assert.ok(isLeftToNode(connection));
-    return connection;
-  }
-
   /** A valid request, except for the given parts; by default, the body is a plant with this id. */
   request(id: number, parts: RequestParts = {}): Buffer {
     return requestBytes(this.service.token, { body: plantJson(id), ...parts });
+  }
+
+  /** Checks that the service responds to another client, without its store. */
+  async assertAlive(): Promise<void> {
+    using connection = await this.open();
+    connection.write('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
+    await assertRejected(connection, 40401);
   }
 
   /** Checks that the connection is usable and has no unread responses. */

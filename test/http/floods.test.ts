@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { makeToken } from '../../src/auth/token.ts';
 import { BODY_BYTES_MAX } from '../../src/contract/limits.ts';
-import { LONG_BODIES_BYTES_MAX } from '../../src/http/request-body.ts';
+import { LONG_BODIES_BYTES_MAX } from '../../src/http/long-bodies.ts';
 import { chunked, type RawConnection, requestBytes } from '../harness/raw-connection.ts';
 import { addToken } from '../harness/running-service.ts';
 import { serverSideOf } from '../harness/server-side.ts';
@@ -169,7 +169,7 @@ suite('long bodies that are incomplete', () => {
       await until('the response is sent', () => responses() > sent - 0.5);
       // Time for the system to take it, and for the service to notice that.
       await wait(100);
-      (await target.openOnNode())[Symbol.dispose]();
+      await target.assertAlive();
       if (isUnread()) return true;
       slow.write(target.request(id, { body }));
       sent++;

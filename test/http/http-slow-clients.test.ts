@@ -5,7 +5,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { floods } from '../../faults/floods.ts';
 import type { Order } from '../../faults/scenario.ts';
 import { slowClients } from '../../faults/slow-clients.ts';
+import { BODY_LIMIT_MAX } from '../../src/cli/options/serve-options.ts';
 import { REQUEST_KINDS } from '../harness/load.ts';
+import { RawConnection, requestBytes } from '../harness/raw-connection.ts';
+import { startTestService } from '../harness/running-service.ts';
 import { responsesIn, scrape } from '../harness/scrape.ts';
 import { SEED } from '../harness/seeded-random.ts';
 import { serverSideOf } from '../harness/server-side.ts';
@@ -63,6 +66,20 @@ suite('slow and hostile clients', { concurrency: true }, () => {
     connection.write(request.subarray(100));
     connection.socket.resume();
     for (let count = 0; count <= sent; count++) assert.equal((await connection.response()).status, 200);
+  });
+
+  test('a client that reads nothing is cut, although it sends a byte again and again', async () => {
+    // Far more than the buffers between client and service.
+    const name = 'x'.repeat(BODY_LIMIT_MAX - 100);
+    await using service = await startTestService({ bodyBytesMax: BODY_LIMIT_MAX });
+    using connection = await RawConnection.open(service.address.port);
+    connection.socket.pause();
+    connection.write(requestBytes(service.token, { body: `{"id":1,"name":"${name}"}` }));
+    await until('the response is not taken', () => (serverSideOf(connection)?.writableLength ?? 0) > 0);
+    const signal = AbortSignal.timeout(TIMER_MS_MAX);
+    const closed = once(serverSideOf(connection)!, 'close', { signal });
+    const sending = setInterval(() => connection.write('P'), 1_000);
+    await closed.finally(() => clearInterval(sending));
   });
 
   test('a client that does not read the responses before CONNECT is cut', async () => {

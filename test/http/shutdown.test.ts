@@ -3,9 +3,9 @@ import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { SHUTDOWN_MS } from '../../src/contract/limits.ts';
 import { SHUTDOWN_GRACE_MS } from '../../src/http/plant-server.ts';
-import { RawConnection, type RawResponse, requestBytes } from '../harness/raw-connection.ts';
+import { chunked, RawConnection, type RawResponse, requestBytes } from '../harness/raw-connection.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
-import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
+import { serverSideOf } from '../harness/server-side.ts';
 import { holdStore } from '../harness/store-hold.ts';
 import { storedRevisions } from '../harness/stored-revisions.ts';
 import { until } from '../harness/until.ts';
@@ -24,12 +24,11 @@ function request({ token }: RunningService, id: number): Buffer {
   return requestBytes(token, { body: plantJson(id) });
 }
 
-/** A connection on which the fast path has stored plant 1. */
-async function openFastPath(service: RunningService): Promise<RawConnection> {
+/** A connection that has stored plant 1. */
+async function openUsed(service: RunningService): Promise<RawConnection> {
   const connection = await RawConnection.open(service.address.port);
   connection.write(request(service, 1));
   assert.equal((await connection.response()).status, 200);
-  assert.ok(!isLeftToNode(connection));
   return connection;
 }
 
@@ -47,22 +46,22 @@ async function close(service: RunningService): Promise<void> {
 }
 
 // Concurrent, since real time passes in each test.
-suite('while the service shuts down, a connection on the fast path', { concurrency: true }, () => {
+suite('while the service shuts down, a connection', { concurrency: true }, () => {
   test('that waits for responses gets all, and the last one closes it', async () => {
     await using service = await startTestService();
-    using connection = await openFastPath(service);
-    using lone = await openFastPath(service);
-    using idle = await openFastPath(service);
-    using idleOnNode = await RawConnection.open(service.address.port);
+    using connection = await openUsed(service);
+    using lone = await openUsed(service);
+    using idle = await openUsed(service);
+    using afterEmptyLine = await RawConnection.open(service.address.port);
     // RFC 9112 section 2.2: an empty line before a request is ignored.
-    idleOnNode.write('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n\r\n');
-    await assertRejected(idleOnNode, 40401);
+    afterEmptyLine.write('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n\r\n');
+    await assertRejected(afterEmptyLine, 40401);
     const held = holdStore(service.database);
     await writeApart(connection, Buffer.concat([2, 3, 4].map(id => request(service, id))));
     await writeApart(lone, request(service, 5));
     const closed = close(service);
     await assertClosed(idle);
-    await assertClosed(idleOnNode);
+    await assertClosed(afterEmptyLine);
     held[Symbol.dispose]();
     await assertCreated(connection, 2, 'keep-alive');
     await assertCreated(connection, 3, 'keep-alive');
@@ -79,8 +78,8 @@ suite('while the service shuts down, a connection on the fast path', { concurren
 
   test('that sends a part of a request in the grace period gets a response when the rest arrives later', async () => {
     await using service = await startTestService();
-    using withHeaders = await openFastPath(service);
-    using withoutHeaders = await openFastPath(service);
+    using withHeaders = await openUsed(service);
+    using withoutHeaders = await openUsed(service);
     const [accepted, rejected] = [request(service, 2), request(service, 3)];
     const closed = close(service);
     await writeApart(withHeaders, accepted.subarray(0, -1));
@@ -97,7 +96,7 @@ suite('while the service shuts down, a connection on the fast path', { concurren
 
   test('that waits for a response and has sent a part of the next request gets both responses', async () => {
     await using service = await startTestService();
-    using connection = await openFastPath(service);
+    using connection = await openUsed(service);
     const held = holdStore(service.database);
     const [second, third] = [request(service, 2), request(service, 3)];
     await writeApart(connection, Buffer.concat([second, third.subarray(0, -1)]));
@@ -111,15 +110,42 @@ suite('while the service shuts down, a connection on the fast path', { concurren
   });
 });
 
+test('whole requests that the kernel has when the service stops get their responses, and the last one closes', async () => {
+  await using service = await startTestService();
+  const kinds: ((id: number) => Buffer)[] = [
+    id => request(service, id),
+    id => requestBytes(service.token, chunked(plantJson(id))),
+    id => requestBytes(service.token, { body: plantJson(id), headers: { Origin: 'https://a.example' } }),
+    id => requestBytes(service.token, { body: plantJson(id).padEnd(20_000) }),
+    id => requestBytes(service.token, { body: plantJson(id), headers: { Expect: '100-continue' } }),
+  ];
+  using opened = new DisposableStack();
+  const connections: RawConnection[] = [];
+  for (const _ of kinds)
+    for (let count = 0; count < 4; count++) connections.push(opened.use(await openUsed(service)));
+  // The service cannot read before it stops: both run in this event loop.
+  for (const [index, connection] of connections.entries()) {
+    const bytesOf = kinds[index % kinds.length]!;
+    connection.write(Buffer.concat([bytesOf(100 + index), bytesOf(200 + index)]));
+  }
+  const closed = close(service);
+  for (const [index, connection] of connections.entries()) {
+    await assertCreated(connection, 100 + index, 'keep-alive');
+    await assertCreated(connection, 200 + index, 'close');
+    await assertClosed(connection);
+  }
+  await closed;
+});
+
 // Not concurrent with the others: the load would delay their timing.
 test('while the service shuts down, a client that reads late gets more responses than the buffers hold, and the last one closes', async () => {
   await using service = await startTestService();
-  using connection = await openFastPath(service);
+  using connection = await openUsed(service);
   connection.socket.pause();
   const tag = 'x'.repeat(PADDING_BYTES);
   for (let id = 2; id < 2 + PADDED_REQUESTS; id++)
     connection.write(requestBytes(service.token, { body: `{"id":${id},"name":"A","tag":"${tag}"}` }));
-  await until('responses wait to be read', () => serverSideOf(connection)!.writableLength > PADDING_BYTES);
+  await until('responses wait to be read', () => serverSideOf(connection)!.writableLength > 0);
   const read = serverSideOf(connection)!.bytesRead;
   assert.ok(read < PADDED_REQUESTS * PADDING_BYTES, 'some requests are not read yet');
 

@@ -1,0 +1,76 @@
+import { REQUEST_TIMEOUT_MS } from '../contract/limits.ts';
+import type { Exchange } from './exchange.ts';
+import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './limits.ts';
+import type { HttpResponse } from './response.ts';
+import type { PendingResponse } from './response-queue.ts';
+
+/**
+ * What a connection reads. `since` is when the first byte of the request arrived, or a new connection
+ * was accepted; ms on the monotonic clock.
+ *
+ * | state | event | next state | sent |
+ * |---|---|---|---|
+ * | idle: no byte of the next request | whole plain create with a known token | idle | its response |
+ * | idle | a part of a request | head or shortBody | |
+ * | idle | end of input / 66 s unused | lingering, after all responses / closed | |
+ * | idle, of a new connection | 10 s | ending | 408 |
+ * | head: a part of a head | end of the head | as from idle | |
+ * | head, shortBody | invalid / over 16 KiB / end of input | ending | 400 / 431 / 400 |
+ * | head / shortBody: a part of a plain create | 10 s / 13 s | ending | 408 |
+ * | any of these | any other valid request | handled | |
+ * | handled: its handler works | asks for the body | body | 100, if it is expected |
+ * | handled | response, or plant queued | idle; discarded if bytes are missing | response |
+ * | body: arrives for the handler | whole | handled | |
+ * | body | invalid / over 16 KiB of extras / end of input / 13 s | ending | 400 / 431 / 400 / 408 |
+ * | discarded: the rest of a rejected request | whole / two ticks, fault, end of input | idle / ending | response |
+ * | idle, head, shortBody | too many responses pending, or not taken | full | |
+ * | full: reading is paused | all are written and taken | as from idle | |
+ * | idle, head, shortBody, body | tick budget spent | deferred | |
+ * | deferred: reading is paused | later tick | as before | |
+ * | after the last request | | ending: input is discarded | |
+ * | ending | last response written | lingering: our side has ended | |
+ * | lingering | client ends its side / 2 s after it has taken all | closed | |
+ * | any | client takes nothing of what is written for 10 s | closed | |
+ * | any | reset | closed | |
+ *
+ * The last request is one with `Connection: close`, or after which the service has shut down and no
+ * further byte has arrived. While a state does not read, arriving bytes pause the socket.
+ */
+export type State =
+  | { kind: 'new'; since: number }
+  | { kind: 'idle' }
+  | { kind: 'head' | 'shortBody'; since: number }
+  | Handling
+  | Discarding
+  | { kind: 'full' }
+  | { kind: 'deferred'; next: State }
+  | { kind: 'ending' }
+  | { kind: 'lingering' }
+  | { kind: 'closed' };
+
+export interface Handling {
+  kind: 'handled' | 'body';
+  since: number;
+  exchange: Exchange;
+  pending: PendingResponse;
+}
+
+export interface Discarding {
+  kind: 'discarded';
+  exchange: Exchange;
+  pending: PendingResponse;
+  response: HttpResponse<string | Uint8Array>;
+}
+
+export const IDLE: State = { kind: 'idle' };
+
+/** How long a connection may be in a state. The service checks it at intervals. */
+export const TIME_LIMITS_MS = {
+  new: HEADERS_TIMEOUT_MS,
+  head: HEADERS_TIMEOUT_MS,
+  shortBody: REQUEST_TIMEOUT_MS,
+  body: REQUEST_TIMEOUT_MS,
+  /** Longer than announced, for a request in flight. */
+  idle: KEEP_ALIVE_MS + 1_000,
+  lingering: LINGER_MS,
+};

@@ -1,0 +1,411 @@
+import type { Socket } from 'node:net';
+import type { ErrorName } from '../contract/errors.ts';
+import { type Discarding, type Handling, IDLE, type State, TIME_LIMITS_MS } from './connection-state.ts';
+import { Exchange } from './exchange.ts';
+import { isRemembered, type KnownHead, knownHeadOf } from './known-heads.ts';
+import { UNTAKEN_MS_MAX } from './limits.ts';
+import { Output } from './output.ts';
+import type { PlainCreates } from './plain-creates.ts';
+import { findHead } from './request-head.ts';
+import { errorResponse, type HttpResponse } from './response.ts';
+import { type PendingResponse, ResponseQueue } from './response-queue.ts';
+import type { ServerContext } from './server-context.ts';
+import { readIntoSharedBuffer } from './shared-read-buffer.ts';
+import type { TickBudget } from './tick-budget.ts';
+
+/** With so many pending responses, no further request of a connection is read. */
+const PENDING_MAX = 1_024;
+/** The same for the bytes of their bodies: a client might not read the responses. */
+const PENDING_BYTES_MAX = 256 * 1024;
+/** Ticks for which the rest of a rejected request is discarded, in the hope that it is whole then. */
+const DISCARD_TICKS = 2;
+/** The result of a request: its response, or, once its plant is queued, the promise of it. */
+export type Handled = HttpResponse<string | Uint8Array> | { queued: Promise<HttpResponse> };
+
+/** What all connections of a server share. */
+export interface ConnectionParts {
+  readonly context: ServerContext;
+  readonly creates: PlainCreates;
+  /**
+   * Handles a request that is no plain create with a known token.
+   *
+   * @returns undefined if nobody waits for the response any more
+   */
+  readonly handle: (exchange: Exchange) => Promise<Handled | undefined>;
+  /** For these requests and their bodies. */
+  readonly exchangeBudget: TickBudget;
+}
+
+/**
+ * A connection with a client. It reads requests by its {@link State}. Responses leave in the order
+ * of their requests ({@link ResponseQueue}), whatever the state.
+ */
+export class Connection {
+  readonly #socket: Socket;
+  readonly #parts: ConnectionParts;
+  readonly #output: Output;
+  readonly #responses: ResponseQueue;
+  #state: State;
+  /** Most clients repeat their heads. A comparison takes less time than a lookup. */
+  #latest: KnownHead | undefined;
+  /** Received bytes, from the beginning of a request or of the rest of its body. */
+  #rest = '';
+  /** The last read or write. */
+  #usedAt = performance.now();
+  /** Those whose responses the client has not taken. */
+  readonly #exchanges = new Set<Exchange>();
+
+  constructor(socket: Socket, parts: ConnectionParts) {
+    this.#socket = socket;
+    this.#parts = parts;
+    this.#state = { kind: 'new', since: this.#usedAt };
+    this.#output = new Output(socket, this.#onFree);
+    const isInputOver = (): boolean => parts.context.phase !== 'running' && this.#state.kind === 'idle';
+    this.#responses = new ResponseQueue(socket, parts.context, this.#output, isInputOver, this.#onWrite);
+    if (!readIntoSharedBuffer(socket, this.#receive))
+      socket.on('data', (chunk: Buffer) => this.#receive(chunk, chunk.length));
+    socket.on('end', () => this.#onEnd());
+    socket.on('error', this.destroy);
+    socket.on('close', this.#onClose);
+  }
+
+  readonly destroy = (): void => {
+    this.#socket.destroy();
+  };
+
+  /** Ends the connection if it has nothing to do. */
+  closeIfIdle(): void {
+    const isIdle = this.#state.kind === 'idle' || this.#state.kind === 'new';
+    if (isIdle && this.#responses.length === 0) this.#linger();
+  }
+
+  /** Ends what has lasted too long. It is called often. @param now ms, monotonic clock */
+  checkTime(now: number): void {
+    const { waitingSinceMs } = this.#output;
+    if (waitingSinceMs !== undefined && now - waitingSinceMs >= UNTAKEN_MS_MAX) this.destroy();
+    const state = this.#state;
+    switch (state.kind) {
+      case 'new':
+      case 'head':
+      case 'shortBody':
+        if (now - state.since >= TIME_LIMITS_MS[state.kind]) this.#fail('tooSlow');
+        break;
+      case 'body':
+        if (now - state.since >= TIME_LIMITS_MS.body) this.#failWithin(state, 'tooSlow');
+        break;
+      case 'idle':
+      case 'lingering': {
+        const isAtWork = this.#responses.length > 0 || waitingSinceMs !== undefined;
+        if (!isAtWork && now - this.#usedAt >= TIME_LIMITS_MS[state.kind]) this.destroy();
+        break;
+      }
+    }
+  }
+
+  /** @param buffer its first bytes are valid during this call */
+  readonly #receive = (buffer: Buffer, length: number): void => {
+    const state = this.#state;
+    switch (state.kind) {
+      case 'new':
+      case 'idle':
+      case 'head':
+      case 'shortBody': {
+        const received = buffer.toString('latin1', 0, length);
+        this.#read(this.#rest === '' ? received : this.#rest + received);
+        break;
+      }
+      case 'body':
+        if (this.#parts.exchangeBudget.hasTime()) this.#decode(state, buffer.subarray(0, length));
+        else this.#defer(this.#parts.exchangeBudget, buffer.toString('latin1', 0, length), 0, state);
+        break;
+      case 'discarded':
+        if (this.#parts.exchangeBudget.hasTime()) this.#decode(state, buffer.subarray(0, length));
+        else this.#endDiscarding(state);
+        break;
+      case 'handled':
+      case 'full':
+      case 'deferred':
+        this.#rest += buffer.toString('latin1', 0, length);
+        this.#socket.pause();
+        break;
+      // In all other states, input is discarded.
+    }
+  };
+
+  /** Changes the state. */
+  #enter(state: State): void {
+    this.#state = state;
+    if (state.kind === 'full' || state.kind === 'deferred') this.#socket.pause();
+    else if (state.kind !== 'handled' && this.#socket.isPaused()) this.#socket.resume();
+    if (this.#socket.readableEnded) this.#onEnd();
+  }
+
+  /** Reads the requests in bytes that begin with a request. */
+  #read(received: string): void {
+    const state = this.#state;
+    const now = performance.now();
+    this.#usedAt = now;
+    let since = state.kind === 'head' || state.kind === 'shortBody' ? state.since : now;
+    let start = 0;
+    while (start < received.length) {
+      const end = this.#isFull()
+        ? this.#hold(received, start, { kind: 'full' })
+        : this.#readRequest(received, start, since, now);
+      if (end === undefined) return;
+      start = end;
+      since = now;
+    }
+    this.#hold('', 0, IDLE);
+  }
+
+  /** Keeps the bytes from `start` on for later. */
+  #hold(received: string, start: number, state: State): undefined {
+    this.#rest = received.slice(start);
+    this.#enter(state);
+  }
+
+  /** Until all is written and taken, no further request is read. */
+  #isFull(): boolean {
+    const { length, bodyBytes } = this.#responses;
+    return length >= PENDING_MAX || bodyBytes >= PENDING_BYTES_MAX || this.#output.isWaiting;
+  }
+
+  /** @returns where the request that begins at `start` ends; undefined: in another state */
+  #readRequest(received: string, start: number, since: number, now: number): number | undefined {
+    const { context, creates, exchangeBudget } = this.#parts;
+    const { length } = this.#responses;
+    const budget = creates.budgetOf(length);
+    const isFirst = start === 0;
+    if (!budget.hasTime(isFirst ? now : undefined))
+      return this.#defer(budget, received, start, isFirst ? this.#state : IDLE);
+    // RFC 9112 section 2.2: empty lines before a request are ignored.
+    if (received.startsWith('\r\n', start)) return start + 2;
+    const known = this.#headAt(received, start);
+    if (known === 'more') return this.#hold(received, start, { kind: 'head', since });
+    if (typeof known === 'string') return this.#fail(known);
+    const bodyStart = start + known.section.length;
+    // A create whose head came in time is accepted when the rest arrives.
+    const isLate = context.phase === 'rejecting' && this.#state.kind !== 'shortBody';
+    const tokenId = isLate ? undefined : creates.knownTokenOf(known);
+    if (tokenId === undefined) {
+      if (exchangeBudget.hasTime()) return this.#begin(known, received, bodyStart, since, now);
+      return this.#defer(exchangeBudget, received, start, IDLE);
+    }
+    const end = bodyStart + known.create!.bodyBytes;
+    if (end > received.length) return this.#hold(received, start, { kind: 'shortBody', since });
+    const body = received.slice(bodyStart, end);
+    const { request, response } = creates.create(known, body, tokenId, now, this, length === 0);
+    this.#responses.respondLater(this.#responses.add(request), response);
+    return known.head.isLast ? this.#hold('', 0, { kind: 'ending' }) : end;
+  }
+
+  /** @returns the head that begins at `start`, or why there is none */
+  #headAt(received: string, start: number): KnownHead | 'more' | 'badHttp' | 'headersTooLarge' {
+    const latest = this.#latest;
+    // This takes half the time of `startsWith`.
+    if (latest && received.slice(start, start + latest.section.length) === latest.section) return latest;
+    const reading = findHead(received, start);
+    if (reading.kind === 'more') return 'more';
+    if (reading.kind === 'invalid') return reading.error;
+    const known = knownHeadOf(reading.section);
+    if (known === undefined) return 'badHttp';
+    if (isRemembered(known)) this.#latest = known;
+    return known;
+  }
+
+  #defer(budget: TickBudget, received: string, start: number, next: State): undefined {
+    const state: State = { kind: 'deferred', next };
+    budget.defer(() => {
+      if (this.#state !== state) return;
+      this.#state = next;
+      this.#goOn();
+    });
+    return this.#hold(received, start, state);
+  }
+
+  /** Processes the bytes that were kept. */
+  #goOn(): void {
+    const state = this.#state;
+    const rest = this.#rest;
+    if (state.kind !== 'body' && state.kind !== 'discarded') this.#read(rest);
+    else {
+      this.#rest = '';
+      if (rest !== '') this.#decode(state, Buffer.from(rest, 'latin1'));
+      // If that has changed nothing.
+      if (this.#state === state) this.#enter(state);
+    }
+  }
+
+  /** Begins a request that needs its handler. */
+  #begin(
+    { head, traceparent }: KnownHead,
+    received: string,
+    bodyStart: number,
+    since: number,
+    now: number,
+  ): undefined {
+    const { context, creates, handle } = this.#parts;
+    creates.interrupt();
+    const exchange = new Exchange(head, context.traceContextOf(traceparent), now, () =>
+      this.#receiveBody(handling),
+    );
+    const pending = this.#responses.add(exchange.request, () => this.#release(exchange));
+    const handling: Handling = { kind: 'handled', since, exchange, pending };
+    this.#exchanges.add(exchange);
+    this.#hold(received, bodyStart, handling);
+    handle(exchange).then(
+      handled => this.#onHandled(handling, handled),
+      cause => {
+        context.onInternalError(cause, exchange.request);
+        this.#onHandled(handling, errorResponse('internal'));
+      },
+    );
+    return undefined;
+  }
+
+  #receiveBody(handling: Handling): void {
+    const body: Handling = { ...handling, kind: 'body' };
+    this.#state = body;
+    this.#goOn();
+    // RFC 9110 section 10.1.1: not needed if the body has arrived.
+    if (this.#state === body && handling.exchange.head.expectsContinue)
+      this.#responses.sendContinue(handling.pending);
+  }
+
+  #onHandled({ exchange, pending }: Handling, handled: Handled | undefined): void {
+    if (handled === undefined || !exchange.isAwaited) return;
+    if ('queued' in handled) {
+      this.#responses.respondLater(pending, handled.queued);
+      this.#next(pending);
+    } else if (exchange.isComplete) this.#respond(pending, handled);
+    else this.#discard({ kind: 'discarded', exchange, pending, response: handled });
+  }
+
+  /** Discards the rest of a rejected request. If it is complete soon, the connection stays open. */
+  #discard(state: Discarding): void {
+    this.#state = state;
+    this.#goOn();
+    const { exchangeBudget } = this.#parts;
+    let ticks = 0;
+    const onTick = (): void => {
+      if (this.#state !== state) return;
+      if (++ticks < DISCARD_TICKS) exchangeBudget.defer(onTick);
+      else this.#endDiscarding(state);
+    };
+    exchangeBudget.defer(onTick);
+  }
+
+  #endDiscarding({ exchange, pending, response }: Discarding): void {
+    pending.isLast ||= !exchange.isComplete;
+    this.#respond(pending, response);
+  }
+
+  /** Responds to the request that was read last. */
+  #respond(pending: PendingResponse, response: HttpResponse<string | Uint8Array>): void {
+    // First, since the last response ends the connection.
+    if (pending.isLast) this.#hold('', 0, { kind: 'ending' });
+    this.#responses.respond(pending, response);
+    if (!pending.isLast) this.#next(pending);
+  }
+
+  /** Goes on with the bytes after a request. */
+  #next({ isLast }: PendingResponse): void {
+    if (isLast) this.#hold('', 0, { kind: 'ending' });
+    else {
+      this.#state = IDLE;
+      this.#goOn();
+    }
+  }
+
+  #decode(state: Handling | Discarding, bytes: Buffer): void {
+    const { exchange } = state;
+    const end = exchange.decode(bytes);
+    if (typeof end === 'string') {
+      if (state.kind === 'discarded') this.#endDiscarding(state);
+      else this.#failWithin(state, end);
+    } else if (exchange.isComplete) {
+      this.#rest = bytes.toString('latin1', end);
+      if (state.kind === 'discarded') this.#endDiscarding(state);
+      else {
+        Object.assign(exchange.request, { arrivedAt: performance.now() });
+        this.#enter({ ...state, kind: 'handled' });
+      }
+    }
+  }
+
+  /** Rejects bytes that are no request, after the responses to all requests. */
+  #fail(error: ErrorName): undefined {
+    this.#hold('', 0, { kind: 'ending' });
+    this.#responses.endWith(errorResponse(error));
+  }
+
+  /** Rejects a request whose body is invalid. */
+  #failWithin({ exchange, pending }: Handling, error: ErrorName): void {
+    exchange.end();
+    pending.isLast = true;
+    this.#respond(pending, errorResponse(error));
+  }
+
+  #onEnd(): void {
+    const state = this.#state;
+    switch (state.kind) {
+      case 'new':
+      case 'idle':
+        if (this.#responses.length === 0) this.#linger();
+        break;
+      case 'head':
+      case 'shortBody':
+        this.#fail('badHttp');
+        break;
+      case 'body':
+        this.#failWithin(state, 'badHttp');
+        break;
+      case 'discarded':
+        this.#endDiscarding(state);
+        break;
+    }
+  }
+
+  readonly #onWrite = (isLast: boolean): void => {
+    this.#usedAt = performance.now();
+    if (isLast) this.#enter({ kind: 'lingering' });
+    else this.#onProgress();
+  };
+
+  readonly #onFree = (): void => {
+    this.#usedAt = performance.now();
+    this.#onProgress();
+  };
+
+  #onProgress(): void {
+    if (this.#responses.length > 0) return;
+    if (this.#state.kind === 'full') {
+      if (!this.#output.isWaiting) this.#read(this.#rest);
+    } else if (this.#socket.readableEnded) this.#onEnd();
+  }
+
+  /**
+   * Ends our side after all responses. Received bytes are discarded until the client closes its
+   * side, for a limited time. An immediate close would reset the connection while the client sends,
+   * and it might lose its last responses (RFC 9112 section 9.6).
+   */
+  #linger(): void {
+    this.#usedAt = performance.now();
+    this.#output.end();
+    this.#enter({ kind: 'lingering' });
+  }
+
+  #release(exchange: Exchange): void {
+    exchange.share[Symbol.dispose]();
+    this.#exchanges.delete(exchange);
+  }
+
+  readonly #onClose = (): void => {
+    this.#state = { kind: 'closed' };
+    this.#rest = '';
+    for (const exchange of this.#exchanges) {
+      exchange.end();
+      this.#release(exchange);
+    }
+  };
+}

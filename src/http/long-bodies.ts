@@ -1,0 +1,72 @@
+import { SHORT_BODY_BYTES_MAX } from './limits.ts';
+
+/** Memory for all long bodies until their responses are taken. The response beyond it is 503. */
+export const LONG_BODIES_BYTES_MAX = 64 * 1024 * 1024;
+
+/** Of all bodies of the process. */
+let allReservedBytes = 0;
+
+/** The share of one body in the memory for all long bodies. A short body needs none. */
+export class BodyShare implements Disposable {
+  #bytes = 0;
+
+  /** Makes the share large enough for a body of this length. @returns false if there is no room */
+  grow(bytes: number): boolean {
+    if (bytes <= Math.max(SHORT_BODY_BYTES_MAX, this.#bytes)) return true;
+    const more = bytes - this.#bytes;
+    if (allReservedBytes + more > LONG_BODIES_BYTES_MAX) return false;
+    allReservedBytes += more;
+    this.#bytes = bytes;
+    return true;
+  }
+
+  [Symbol.dispose](): void {
+    allReservedBytes -= this.#bytes;
+    this.#bytes = 0;
+  }
+}
+
+/**
+ * The content of a body as it arrives, in one buffer: a list of a million one-byte chunks would take
+ * hundreds of times their memory. Its share grows before the buffer does.
+ */
+export class ReceivedBody {
+  readonly #share: BodyShare;
+  readonly #bytesMax: number;
+  #announced = 0;
+  #buffer: Buffer = Buffer.alloc(0);
+  #length = 0;
+
+  /** @param bytesMax a longer body is rejected */
+  constructor(share: BodyShare, bytesMax: number) {
+    this.#share = share;
+    this.#bytesMax = bytesMax;
+  }
+
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  /** Reserves memory for the announced length, before any byte arrives. @returns false if there is no room */
+  announce(length: number): boolean {
+    this.#announced = length;
+    return this.#share.grow(length);
+  }
+
+  /** @returns why the body is rejected */
+  add(piece: Buffer): 'tooLarge' | 'noRoom' | undefined {
+    const length = this.#length + piece.length;
+    if (length > this.#bytesMax) return 'tooLarge';
+    if (length > this.#buffer.length) {
+      // Doubling bounds how often each byte is copied, for chunks of any size.
+      const room = Math.max(this.#announced, Math.min(length * 2, this.#bytesMax));
+      if (length > SHORT_BODY_BYTES_MAX && !this.#share.grow(room)) return 'noRoom';
+      const larger = Buffer.allocUnsafe(room);
+      this.#buffer.copy(larger, 0, 0, this.#length);
+      this.#buffer = larger;
+    }
+    piece.copy(this.#buffer, this.#length);
+    this.#length = length;
+    return undefined;
+  }
+}
