@@ -10,22 +10,22 @@ import type { PendingResponse } from './response-queue.ts';
  *
  * | state | event | next state | sent |
  * |---|---|---|---|
- * | idle: no byte of the next request | whole plain create with a known token | idle | its response |
- * | idle | a part of a request | head or shortBody | |
+ * | idle: no byte of the next request; new | whole plain create with a known token | idle | its response |
+ * | idle, new | a part of a request | head or shortBody | |
  * | idle | end of input / 66 s unused | lingering, after all responses / closed | |
- * | idle, of a new connection | 10 s | ending | 408 |
+ * | new: no byte at all | end of input / 10 s | lingering / ending | 408 |
  * | head: a part of a head | end of the head | as from idle | |
  * | head, shortBody | invalid / over 16 KiB / end of input | ending | 400 / 431 / 400 |
  * | head / shortBody: a part of a plain create | 10 s / 13 s | ending | 408 |
- * | any of these | any other valid request | handled | |
- * | handled: its handler works | asks for the body | body | 100, if it is expected |
- * | handled | response, or plant queued | idle; discarded if bytes are missing | response |
- * | body: arrives for the handler | whole | handled | |
+ * | any of these | any other valid request | handling | |
+ * | handling: its handler works | asks for the body | body | 100, if it is expected |
+ * | handling | response, or plant queued | idle; discarded, if the body was not read | response |
+ * | body: arrives for the handler | whole | handling | |
  * | body | invalid / over 16 KiB of extras / end of input / 13 s | ending | 400 / 431 / 400 / 408 |
- * | discarded: the rest of a rejected request | whole / two ticks, fault, end of input | idle / ending | response |
- * | idle, head, shortBody | too many responses pending, or not taken | full | |
+ * | discarded: the rest of a rejected request | whole / two ticks, tick budget spent, fault, end of input | idle / ending | response |
+ * | idle, head, shortBody, new | too many responses pending, or not taken | full | |
  * | full: reading is paused | all are written and taken | as from idle | |
- * | idle, head, shortBody, body | tick budget spent | deferred | |
+ * | idle, head, shortBody, new, body | tick budget spent | deferred | |
  * | deferred: reading is paused | later tick | as before | |
  * | after the last request | | ending: input is discarded | |
  * | ending | last response written | lingering: our side has ended | |
@@ -34,7 +34,8 @@ import type { PendingResponse } from './response-queue.ts';
  * | any | reset | closed | |
  *
  * The last request is one with `Connection: close`, or after which the service has shut down and no
- * further byte has arrived. While a state does not read, arriving bytes pause the socket.
+ * further byte has arrived. In handling, arriving bytes pause the socket. *Taken* is what the kernel has
+ * accepted for the client.
  */
 export type State =
   | { kind: 'new'; since: number }
@@ -49,7 +50,7 @@ export type State =
   | { kind: 'closed' };
 
 export interface Handling {
-  kind: 'handled' | 'body';
+  kind: 'handling' | 'body';
   since: number;
   exchange: Exchange;
   pending: PendingResponse;

@@ -50,7 +50,7 @@ export class Connection {
   #latest: KnownHead | undefined;
   /** Received bytes, from the beginning of a request or of the rest of its body. */
   #rest = '';
-  /** The last read or write. */
+  /** The last request that was read, or the last write or progress of the client. */
   #usedAt = performance.now();
   /** Those whose responses the client has not taken. */
   readonly #exchanges = new Set<Exchange>();
@@ -122,7 +122,7 @@ export class Connection {
         if (this.#parts.exchangeBudget.hasTime()) this.#decode(state, buffer.subarray(0, length));
         else this.#endDiscarding(state);
         break;
-      case 'handled':
+      case 'handling':
       case 'full':
       case 'deferred':
         this.#rest += buffer.toString('latin1', 0, length);
@@ -136,7 +136,7 @@ export class Connection {
   #enter(state: State): void {
     this.#state = state;
     if (state.kind === 'full' || state.kind === 'deferred') this.#socket.pause();
-    else if (state.kind !== 'handled' && this.#socket.isPaused()) this.#socket.resume();
+    else if (state.kind !== 'handling' && this.#socket.isPaused()) this.#socket.resume();
     if (this.#socket.readableEnded) this.#onEnd();
   }
 
@@ -164,7 +164,7 @@ export class Connection {
     this.#enter(state);
   }
 
-  /** Until all is written and taken, no further request is read. */
+  /** Whether no further request is read until all responses are written and taken. */
   #isFull(): boolean {
     const { length, bodyBytes } = this.#responses;
     return length >= PENDING_MAX || bodyBytes >= PENDING_BYTES_MAX || this.#output.isWaiting;
@@ -184,12 +184,12 @@ export class Connection {
     if (known === 'more') return this.#hold(received, start, { kind: 'head', since });
     if (typeof known === 'string') return this.#fail(known);
     const bodyStart = start + known.section.length;
-    // A create whose head came in time is accepted when the rest arrives.
+    // A create whose head came in time is accepted when the rest arrives, and what follows in one read.
     const isLate = context.phase === 'rejecting' && this.#state.kind !== 'shortBody';
     const tokenId = isLate ? undefined : creates.knownTokenOf(known);
     if (tokenId === undefined) {
       if (exchangeBudget.hasTime()) return this.#begin(known, received, bodyStart, since, now);
-      return this.#defer(exchangeBudget, received, start, IDLE);
+      return this.#defer(exchangeBudget, received, start, isFirst ? this.#state : IDLE);
     }
     const end = bodyStart + known.create!.bodyBytes;
     if (end > received.length) return this.#hold(received, start, { kind: 'shortBody', since });
@@ -250,7 +250,7 @@ export class Connection {
       this.#receiveBody(handling),
     );
     const pending = this.#responses.add(exchange.request, () => this.#release(exchange));
-    const handling: Handling = { kind: 'handled', since, exchange, pending };
+    const handling: Handling = { kind: 'handling', since, exchange, pending };
     this.#exchanges.add(exchange);
     this.#hold(received, bodyStart, handling);
     handle(exchange).then(
@@ -292,7 +292,7 @@ export class Connection {
       if (++ticks < DISCARD_TICKS) exchangeBudget.defer(onTick);
       else this.#endDiscarding(state);
     };
-    exchangeBudget.defer(onTick);
+    if (this.#state === state) exchangeBudget.defer(onTick);
   }
 
   #endDiscarding({ exchange, pending, response }: Discarding): void {
@@ -302,7 +302,7 @@ export class Connection {
 
   /** Responds to the request that was read last. */
   #respond(pending: PendingResponse, response: HttpResponse<string | Uint8Array>): void {
-    // First, since the last response ends the connection.
+    // First: the last response is written at once, and changes the state.
     if (pending.isLast) this.#hold('', 0, { kind: 'ending' });
     this.#responses.respond(pending, response);
     if (!pending.isLast) this.#next(pending);
@@ -328,7 +328,7 @@ export class Connection {
       if (state.kind === 'discarded') this.#endDiscarding(state);
       else {
         Object.assign(exchange.request, { arrivedAt: performance.now() });
-        this.#enter({ ...state, kind: 'handled' });
+        this.#enter({ ...state, kind: 'handling' });
       }
     }
   }
@@ -381,7 +381,7 @@ export class Connection {
     if (this.#responses.length > 0) return;
     if (this.#state.kind === 'full') {
       if (!this.#output.isWaiting) this.#read(this.#rest);
-    } else if (this.#socket.readableEnded) this.#onEnd();
+    } else if (this.#state.kind === 'idle' && this.#socket.readableEnded) this.#onEnd();
   }
 
   /**

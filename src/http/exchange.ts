@@ -13,7 +13,7 @@ type State =
   | { kind: 'reading'; body: ReceivedBody; settle: (reading: BodyReading) => void }
   /** The body was read, or rejected. */
   | { kind: 'read' }
-  /** It has its response, or its connection is closed. */
+  /** Its body was invalid or late, or its connection is closed. */
   | { kind: 'over' };
 
 /**
@@ -44,7 +44,7 @@ export class Exchange {
     return this.request.head;
   }
 
-  /** Whether all bytes of the request have arrived. */
+  /** Whether the whole request was decoded. */
   get isComplete(): boolean {
     return this.#decoder.isComplete;
   }

@@ -3,7 +3,7 @@ export const SHORT_BODY_BYTES_MAX = 16 * 1024;
 
 /** A client must send its header section within this time. */
 export const HEADERS_TIMEOUT_MS = 10_000;
-/** A client that takes nothing of what is written to it is cut after this time. */
+/** A client for which the kernel accepts nothing of what is written is cut after this time. */
 export const UNTAKEN_MS_MAX = 10_000;
 /** After the last response, received bytes are discarded for at most this long. */
 export const LINGER_MS = 2_000;

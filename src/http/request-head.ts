@@ -26,14 +26,14 @@ export interface RequestHead {
   readonly userAgent: string | undefined;
 }
 
-/** The bytes of the head of a request. `end` is where they end in the text. */
+/** The bytes of the head of a request, through the empty line. */
 export type HeadReading =
-  | { kind: 'head'; section: string; end: number }
+  | { kind: 'head'; section: string }
   /** The bytes so far may become a valid request. */
   | { kind: 'more' }
   | { kind: 'invalid'; error: Extract<ErrorName, 'badHttp' | 'headersTooLarge'> };
 
-export const HEAD_END = '\r\n\r\n';
+const HEAD_END = '\r\n\r\n';
 
 const MORE: HeadReading = { kind: 'more' };
 const BAD_HTTP: HeadReading = { kind: 'invalid', error: 'badHttp' };
@@ -70,8 +70,7 @@ export function findHead(received: ByteText, start: number): HeadReading {
   const end = received.indexOf(HEAD_END, start);
   const length = (end === -1 ? received.length : end + HEAD_END.length) - start;
   if (length > HEADER_BYTES_MAX) return TOO_LARGE;
-  if (end !== -1)
-    return { kind: 'head', section: received.slice(start, start + length), end: start + length };
+  if (end !== -1) return { kind: 'head', section: received.slice(start, start + length) };
   const part = received.slice(start);
   // The first byte of an empty line before the request.
   if (part === '\r') return MORE;

@@ -26,14 +26,15 @@ export function takenByService(bytes: Buffer): TakenRequest[] {
     const reading = findHead(text, start);
     const head = reading.kind === 'head' ? readHead(reading.section) : undefined;
     if (reading.kind !== 'head' || head === undefined) return taken;
+    const bodyStart = start + reading.section.length;
     const decoder = new BodyDecoder(head.framing);
     let body = '';
-    const decoded = decoder.decode(bytes.subarray(reading.end), piece => (body += piece.toString('latin1')));
+    const decoded = decoder.decode(bytes.subarray(bodyStart), piece => (body += piece.toString('latin1')));
     if (typeof decoded === 'string' || !decoder.isComplete) return taken;
     const { method, target, fields } = head;
     taken.push({ method, target, fields, body });
     if (head.isLast) return taken;
-    start = reading.end + decoded;
+    start = bodyStart + decoded;
   }
   return taken;
 }

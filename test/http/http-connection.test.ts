@@ -163,6 +163,24 @@ test('no further bodies are read while 256 KiB of them wait for responses', asyn
   await target.assertCreated(connection, ...ids);
 });
 
+test('a body is not read as a request, after a late rejection and the end of the client', async () => {
+  using connection = await target.open();
+  const ghost = target.request(GHOST_ID).toString();
+  const [unknown, second] = [makeToken(), target.nextId()];
+  connection.socket.end(
+    Buffer.concat([
+      // Its token is looked up, so the service sees the end of the client before it responds.
+      requestBytes(unknown, { body: plantJson(GHOST_ID) }),
+      target.request(GHOST_ID, chunked(ghost)),
+      target.request(second),
+    ]),
+  );
+  await assertRejected(connection, 40102);
+  await assertRejected(connection, 40001);
+  await target.assertCreated(connection, second);
+  await assertClosed(connection);
+});
+
 suite('a client that sends more after its last response can read that response', {
   concurrency: true,
 }, () => {
