@@ -1,5 +1,6 @@
 import { REQUEST_TIMEOUT_MS } from '../contract/limits.ts';
 import type { Exchange } from './exchange.ts';
+import type { KnownHead } from './known-heads.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './limits.ts';
 import type { HttpResponse } from './response.ts';
 import type { PendingResponse } from './response-queue.ts';
@@ -11,21 +12,22 @@ import type { PendingResponse } from './response-queue.ts';
  * | state | event | next state | sent |
  * |---|---|---|---|
  * | idle: no byte of the next request; new | whole plain create with a known token | idle | its response |
- * | idle, new | a part of a request | head or shortBody | |
+ * | idle, new | a part of a request | head or request | |
  * | idle | end of input / 66 s unused | lingering, after all responses / closed | |
  * | new: no byte at all | end of input / 10 s | lingering / ending | 408 |
  * | head: a part of a head | end of the head | as from idle | |
- * | head, shortBody | invalid / over 16 KiB / end of input | ending | 400 / 431 / 400 |
- * | head / shortBody: a part of a plain create | 10 s / 13 s | ending | 408 |
+ * | head, request | invalid / over 16 KiB / end of input | ending | 400 / 431 / 400 |
+ * | request: the head of a plain create was read | whole | as from idle | |
+ * | head / request | 10 s / 13 s | ending | 408 |
  * | any of these | any other valid request | handling | |
  * | handling: its handler works | asks for the body | body | 100, if it is expected |
  * | handling | response, or plant queued | idle; discarded, if the body was not read | response |
  * | body: arrives for the handler | whole | handling | |
  * | body | invalid / over 16 KiB of extras / end of input / 13 s | ending | 400 / 431 / 400 / 408 |
  * | discarded: the rest of a rejected request | whole / two ticks, tick budget spent, fault, end of input | idle / ending | response |
- * | idle, head, shortBody, new | too many responses pending, or not taken | full | |
+ * | idle, head, new | too many responses pending, or not taken | full | |
  * | full: reading is paused | all are written and taken | as from idle | |
- * | idle, head, shortBody, new, body | tick budget spent | deferred | |
+ * | idle, head, request, new, body | tick budget spent | deferred | |
  * | deferred: reading is paused | later tick | as before | |
  * | after the last request | | ending: input is discarded | |
  * | ending | last response written | lingering: our side has ended | |
@@ -40,7 +42,9 @@ import type { PendingResponse } from './response-queue.ts';
 export type State =
   | { kind: 'new'; since: number }
   | { kind: 'idle' }
-  | { kind: 'head' | 'shortBody'; since: number }
+  /** `checked` bytes of it may become a head. */
+  | { kind: 'head'; since: number; checked: number }
+  | { kind: 'request'; since: number; known: KnownHead }
   | Handling
   | Discarding
   | { kind: 'full' }
@@ -69,7 +73,7 @@ export const IDLE: State = { kind: 'idle' };
 export const TIME_LIMITS_MS = {
   new: HEADERS_TIMEOUT_MS,
   head: HEADERS_TIMEOUT_MS,
-  shortBody: REQUEST_TIMEOUT_MS,
+  request: REQUEST_TIMEOUT_MS,
   body: REQUEST_TIMEOUT_MS,
   /** Longer than announced, for a request in flight. */
   idle: KEEP_ALIVE_MS + 1_000,

@@ -1,15 +1,13 @@
 import type { Socket } from 'node:net';
 import type { ErrorName } from '../contract/errors.ts';
+import type { ConnectionParts, Handled } from './connection-parts.ts';
 import { type Discarding, type Handling, IDLE, type State, TIME_LIMITS_MS } from './connection-state.ts';
 import { Exchange } from './exchange.ts';
-import { isRemembered, type KnownHead, knownHeadOf } from './known-heads.ts';
+import { HeadReader, type KnownHead } from './known-heads.ts';
 import { UNTAKEN_MS_MAX } from './limits.ts';
 import { Output } from './output.ts';
-import type { PlainCreates } from './plain-creates.ts';
-import { findHead } from './request-head.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
 import { type PendingResponse, ResponseQueue } from './response-queue.ts';
-import type { ServerContext } from './server-context.ts';
 import { readIntoSharedBuffer } from './shared-read-buffer.ts';
 import type { TickBudget } from './tick-budget.ts';
 
@@ -17,25 +15,12 @@ import type { TickBudget } from './tick-budget.ts';
 const PENDING_MAX = 1_024;
 /** The same for the bytes of their bodies: a client might not read the responses. */
 const PENDING_BYTES_MAX = 256 * 1024;
+/** Sticky: at one position. */
+const EMPTY_LINES = /(?:\r\n)+/y;
+/** Bytes of a body that are decoded at a time. Chunks of one byte take a thousandth of a second. */
+const DECODED_BYTES_MAX = 8 * 1024;
 /** Ticks for which the rest of a rejected request is discarded, in the hope that it is whole then. */
 const DISCARD_TICKS = 2;
-/** The result of a request: its response, or, once its plant is queued, the promise of it. */
-export type Handled = HttpResponse<string | Uint8Array> | { queued: Promise<HttpResponse> };
-
-/** What all connections of a server share. */
-export interface ConnectionParts {
-  readonly context: ServerContext;
-  readonly creates: PlainCreates;
-  /**
-   * Handles a request that is no plain create with a known token.
-   *
-   * @returns undefined if nobody waits for the response any more
-   */
-  readonly handle: (exchange: Exchange) => Promise<Handled | undefined>;
-  /** For these requests and their bodies. */
-  readonly exchangeBudget: TickBudget;
-}
-
 /**
  * A connection with a client. It reads requests by its {@link State}. Responses leave in the order
  * of their requests ({@link ResponseQueue}), whatever the state.
@@ -46,8 +31,7 @@ export class Connection {
   readonly #output: Output;
   readonly #responses: ResponseQueue;
   #state: State;
-  /** Most clients repeat their heads. A comparison takes less time than a lookup. */
-  #latest: KnownHead | undefined;
+  readonly #heads = new HeadReader();
   /** Received bytes, from the beginning of a request or of the rest of its body. */
   #rest = '';
   /** The last request that was read, or the last write or progress of the client. */
@@ -59,7 +43,7 @@ export class Connection {
     this.#socket = socket;
     this.#parts = parts;
     this.#state = { kind: 'new', since: this.#usedAt };
-    this.#output = new Output(socket, this.#onFree);
+    this.#output = new Output(socket, () => this.#onWrite(false));
     const isInputOver = (): boolean => parts.context.phase !== 'running' && this.#state.kind === 'idle';
     this.#responses = new ResponseQueue(socket, parts.context, this.#output, isInputOver, this.#onWrite);
     if (!readIntoSharedBuffer(socket, this.#receive))
@@ -87,7 +71,7 @@ export class Connection {
     switch (state.kind) {
       case 'new':
       case 'head':
-      case 'shortBody':
+      case 'request':
         if (now - state.since >= TIME_LIMITS_MS[state.kind]) this.#fail('tooSlow');
         break;
       case 'body':
@@ -109,18 +93,14 @@ export class Connection {
       case 'new':
       case 'idle':
       case 'head':
-      case 'shortBody': {
+      case 'request': {
         const received = buffer.toString('latin1', 0, length);
         this.#read(this.#rest === '' ? received : this.#rest + received);
         break;
       }
       case 'body':
-        if (this.#parts.exchangeBudget.hasTime()) this.#decode(state, buffer.subarray(0, length));
-        else this.#defer(this.#parts.exchangeBudget, buffer.toString('latin1', 0, length), 0, state);
-        break;
       case 'discarded':
-        if (this.#parts.exchangeBudget.hasTime()) this.#decode(state, buffer.subarray(0, length));
-        else this.#endDiscarding(state);
+        this.#decode(state, buffer.subarray(0, length));
         break;
       case 'handling':
       case 'full':
@@ -137,25 +117,25 @@ export class Connection {
     this.#state = state;
     if (state.kind === 'full' || state.kind === 'deferred') this.#socket.pause();
     else if (state.kind !== 'handling' && this.#socket.isPaused()) this.#socket.resume();
+    const isLate = state.kind === 'idle' && this.#parts.context.phase === 'rejecting';
     if (this.#socket.readableEnded) this.#onEnd();
+    else if (isLate && this.#responses.length === 0) this.#linger();
   }
 
-  /** Reads the requests in bytes that begin with a request. */
+  /** Reads the requests in these bytes. They follow the head of the first one, if that was read. */
   #read(received: string): void {
     const state = this.#state;
     const now = performance.now();
     this.#usedAt = now;
-    let since = state.kind === 'head' || state.kind === 'shortBody' ? state.since : now;
-    let start = 0;
-    while (start < received.length) {
-      const end = this.#isFull()
+    let since = state.kind === 'head' ? state.since : now;
+    let start = state.kind === 'request' ? this.#takeRequest(state.known, received, 0, state.since, now) : 0;
+    while (start !== undefined && start < received.length) {
+      start = this.#isFull()
         ? this.#hold(received, start, { kind: 'full' })
         : this.#readRequest(received, start, since, now);
-      if (end === undefined) return;
-      start = end;
       since = now;
     }
-    this.#hold('', 0, IDLE);
+    if (start !== undefined) this.#hold('', 0, IDLE);
   }
 
   /** Keeps the bytes from `start` on for later. */
@@ -172,45 +152,48 @@ export class Connection {
 
   /** @returns where the request that begins at `start` ends; undefined: in another state */
   #readRequest(received: string, start: number, since: number, now: number): number | undefined {
-    const { context, creates, exchangeBudget } = this.#parts;
-    const { length } = this.#responses;
-    const budget = creates.budgetOf(length);
+    // RFC 9112 section 2.2: empty lines before a request are ignored.
+    EMPTY_LINES.lastIndex = start;
+    if (EMPTY_LINES.test(received)) return EMPTY_LINES.lastIndex;
+    const budget = this.#parts.creates.budgetOf(this.#responses.length);
     const isFirst = start === 0;
     if (!budget.hasTime(isFirst ? now : undefined))
       return this.#defer(budget, received, start, isFirst ? this.#state : IDLE);
-    // RFC 9112 section 2.2: empty lines before a request are ignored.
-    if (received.startsWith('\r\n', start)) return start + 2;
-    const known = this.#headAt(received, start);
-    if (known === 'more') return this.#hold(received, start, { kind: 'head', since });
+    const checked = isFirst && this.#state.kind === 'head' ? this.#state.checked : 0;
+    const known = this.#heads.read(received, start, checked);
+    if (known === 'more')
+      return this.#hold(received, start, { kind: 'head', since, checked: received.length - start });
     if (typeof known === 'string') return this.#fail(known);
-    const bodyStart = start + known.section.length;
+    return this.#takeRequest(known, received, start + known.section.length, since, now);
+  }
+
+  /** @returns where the request ends whose body begins at `start`; undefined: in another state */
+  #takeRequest(
+    known: KnownHead,
+    received: string,
+    start: number,
+    since: number,
+    now: number,
+  ): number | undefined {
+    const { context, creates, exchangeBudget } = this.#parts;
+    const wasRead = this.#state.kind === 'request';
     // A create whose head came in time is accepted when the rest arrives, and what follows in one read.
-    const isLate = context.phase === 'rejecting' && this.#state.kind !== 'shortBody';
+    const isLate = context.phase === 'rejecting' && !wasRead;
     const tokenId = isLate ? undefined : creates.knownTokenOf(known);
-    if (tokenId === undefined) {
-      if (exchangeBudget.hasTime()) return this.#begin(known, received, bodyStart, since, now);
-      return this.#defer(exchangeBudget, received, start, isFirst ? this.#state : IDLE);
-    }
-    const end = bodyStart + known.create!.bodyBytes;
-    if (end > received.length) return this.#hold(received, start, { kind: 'shortBody', since });
-    const body = received.slice(bodyStart, end);
+    const isPlain = tokenId !== undefined;
+    const end = start + (isPlain ? known.create!.bodyBytes : 0);
+    // Its head is not read again.
+    const waiting: State = { kind: 'request', since, known };
+    if (end > received.length) return this.#hold(received, start, waiting);
+    const { length } = this.#responses;
+    const budget = isPlain ? creates.budgetOf(length) : exchangeBudget;
+    // The budget of plain creates was asked before their heads were read.
+    if ((wasRead || !isPlain) && !budget.hasTime()) return this.#defer(budget, received, start, waiting);
+    if (!isPlain) return this.#begin(known, received, start, since, now);
+    const body = received.slice(start, end);
     const { request, response } = creates.create(known, body, tokenId, now, this, length === 0);
     this.#responses.respondLater(this.#responses.add(request), response);
     return known.head.isLast ? this.#hold('', 0, { kind: 'ending' }) : end;
-  }
-
-  /** @returns the head that begins at `start`, or why there is none */
-  #headAt(received: string, start: number): KnownHead | 'more' | 'badHttp' | 'headersTooLarge' {
-    const latest = this.#latest;
-    // This takes half the time of `startsWith`.
-    if (latest && received.slice(start, start + latest.section.length) === latest.section) return latest;
-    const reading = findHead(received, start);
-    if (reading.kind === 'more') return 'more';
-    if (reading.kind === 'invalid') return reading.error;
-    const known = knownHeadOf(reading.section);
-    if (known === undefined) return 'badHttp';
-    if (isRemembered(known)) this.#latest = known;
-    return known;
   }
 
   #defer(budget: TickBudget, received: string, start: number, next: State): undefined {
@@ -319,17 +302,32 @@ export class Connection {
 
   #decode(state: Handling | Discarding, bytes: Buffer): void {
     const { exchange } = state;
-    const end = exchange.decode(bytes);
-    if (typeof end === 'string') {
-      if (state.kind === 'discarded') this.#endDiscarding(state);
-      else this.#failWithin(state, end);
-    } else if (exchange.isComplete) {
-      this.#rest = bytes.toString('latin1', end);
-      if (state.kind === 'discarded') this.#endDiscarding(state);
-      else {
-        Object.assign(exchange.request, { arrivedAt: performance.now() });
-        this.#enter({ ...state, kind: 'handling' });
+    const { exchangeBudget } = this.#parts;
+    let at = 0;
+    while (at < bytes.length && !exchange.isComplete) {
+      const decoded = exchange.decode(bytes.subarray(at, at + DECODED_BYTES_MAX));
+      if (typeof decoded === 'string') {
+        this.#endDecoding(state, decoded);
+        return;
       }
+      at += decoded;
+      if (at === bytes.length || exchange.isComplete || exchangeBudget.hasTime()) continue;
+      if (state.kind === 'discarded') this.#endDecoding(state);
+      else this.#defer(exchangeBudget, bytes.toString('latin1', at), 0, state);
+      return;
+    }
+    if (!exchange.isComplete) return;
+    this.#rest = bytes.toString('latin1', at);
+    this.#endDecoding(state);
+  }
+
+  /** @param fault undefined: the request is complete, or need not be */
+  #endDecoding(state: Handling | Discarding, fault?: ErrorName): void {
+    if (state.kind === 'discarded') this.#endDiscarding(state);
+    else if (fault !== undefined) this.#failWithin(state, fault);
+    else {
+      Object.assign(state.exchange.request, { arrivedAt: performance.now() });
+      this.#enter({ ...state, kind: 'handling' });
     }
   }
 
@@ -354,7 +352,7 @@ export class Connection {
         if (this.#responses.length === 0) this.#linger();
         break;
       case 'head':
-      case 'shortBody':
+      case 'request':
         this.#fail('badHttp');
         break;
       case 'body':
@@ -370,11 +368,6 @@ export class Connection {
     this.#usedAt = performance.now();
     if (isLast) this.#enter({ kind: 'lingering' });
     else this.#onProgress();
-  };
-
-  readonly #onFree = (): void => {
-    this.#usedAt = performance.now();
-    this.#onProgress();
   };
 
   #onProgress(): void {

@@ -1,6 +1,6 @@
 import { type PlainCreate, plainCreateOf } from './create-plant.ts';
 import { fieldValues } from './header-fields.ts';
-import { type RequestHead, readHead } from './request-head.ts';
+import { findHead, type RequestHead, readHead } from './request-head.ts';
 
 /** Longest head that is remembered. Access tokens take one to two KiB. */
 const HEAD_BYTES_MAX = 3 * 1024;
@@ -26,7 +26,7 @@ const ANY_TRACEPARENT = /\r\ntraceparent:/i;
 const known = new Map<string, KnownHead>();
 
 /** @param received with the empty line at its end @returns undefined if it is invalid */
-export function knownHeadOf(received: string): KnownHead | undefined {
+function knownHeadOf(received: string): KnownHead | undefined {
   if (received.length > HEAD_BYTES_MAX) return read(received);
   const found = known.get(received);
   if (found !== undefined) return found;
@@ -46,9 +46,24 @@ export function knownHeadOf(received: string): KnownHead | undefined {
   return added;
 }
 
-/** Whether a connection may keep the head of its last request. */
-export function isRemembered({ section }: KnownHead): boolean {
-  return section.length <= HEAD_BYTES_MAX;
+/** Reads the heads of one connection. */
+export class HeadReader {
+  /** Most clients repeat their heads. A comparison takes less time than a lookup. */
+  #latest: KnownHead | undefined;
+
+  /** @returns the head that begins at `start`, or why there is none; `checked` as of {@link findHead} */
+  read(received: string, start: number, checked: number): KnownHead | 'more' | 'badHttp' | 'headersTooLarge' {
+    const latest = this.#latest;
+    // This takes half the time of `startsWith`.
+    if (latest && received.slice(start, start + latest.section.length) === latest.section) return latest;
+    const reading = findHead(received, start, checked);
+    if (reading.kind === 'more') return 'more';
+    if (reading.kind === 'invalid') return reading.error;
+    const known = knownHeadOf(reading.section);
+    if (known === undefined) return 'badHttp';
+    if (known.section.length <= HEAD_BYTES_MAX) this.#latest = known;
+    return known;
+  }
 }
 
 function read(section: string): KnownHead | undefined {

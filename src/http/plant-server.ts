@@ -1,7 +1,8 @@
 import { type AddressInfo, Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SHUTDOWN_MS } from '../contract/limits.ts';
-import { Connection, type ConnectionParts, type Handled } from './connection.ts';
+import { Connection } from './connection.ts';
+import type { ConnectionParts, Handled } from './connection-parts.ts';
 import { preflightResponse } from './cross-origin.ts';
 import type { Exchange } from './exchange.ts';
 import type { ReservedAddress } from './listen.ts';

@@ -42,7 +42,7 @@ const TOO_LARGE: HeadReading = { kind: 'invalid', error: 'headersTooLarge' };
 /** Octets that no head contains: most controls, and CR or LF that are not the end of a line. */
 const FORBIDDEN = /[^\t\n\r -~\x80-\xff]|\r(?!\n)|(?<!\r)\n/;
 /** The same for the first part of a head, after which LF may follow. */
-const FORBIDDEN_IN_PART = /[^\t\n\r -~\x80-\xff]|\r(?!\n|$)|(?<!\r)\n/;
+const FORBIDDEN_IN_PART = /[^\t\n\r -~\x80-\xff]|\r(?!\n|$)|(?<!\r)\n/g;
 /** RFC 9112 section 3: single spaces, no fragment, and nothing after the version. */
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!"$-~]+) HTTP\/1\.([01])$/;
 /** The beginning of a request line. */
@@ -65,19 +65,22 @@ const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*([^#]*)/i;
 /**
  * Finds the head of the request that begins at `start`: its bytes through the empty line, or what is
  * wrong with the bytes so far.
+ *
+ * @param checked how many of these bytes were checked before
  */
-export function findHead(received: ByteText, start: number): HeadReading {
-  const end = received.indexOf(HEAD_END, start);
+export function findHead(received: ByteText, start: number, checked = 0): HeadReading {
+  const unchecked = start + Math.max(0, checked - HEAD_END.length);
+  const end = received.indexOf(HEAD_END, unchecked);
   const length = (end === -1 ? received.length : end + HEAD_END.length) - start;
   if (length > HEADER_BYTES_MAX) return TOO_LARGE;
   if (end !== -1) return { kind: 'head', section: received.slice(start, start + length) };
-  const part = received.slice(start);
+  const lineEnd = received.indexOf('\r\n', start);
+  const line = received.slice(start, lineEnd === -1 ? undefined : lineEnd);
   // The first byte of an empty line before the request.
-  if (part === '\r') return MORE;
-  const lineEnd = part.indexOf('\r\n');
+  if (line === '\r') return MORE;
+  FORBIDDEN_IN_PART.lastIndex = unchecked;
   const isPossible =
-    !FORBIDDEN_IN_PART.test(part) &&
-    (lineEnd === -1 ? REQUEST_LINE_PART.test(part) : REQUEST_LINE.test(part.slice(0, lineEnd)));
+    !FORBIDDEN_IN_PART.test(received) && (lineEnd === -1 ? REQUEST_LINE_PART : REQUEST_LINE).test(line);
   if (!isPossible) return BAD_HTTP;
   return length < HEADER_BYTES_MAX ? MORE : TOO_LARGE;
 }
@@ -108,10 +111,8 @@ export function readHead(section: ByteText): RequestHead | undefined {
   if (hosts[0] !== undefined && !HOST.test(hosts[0])) return undefined;
   const framing = framingOf(valuesOf('content-length'), valuesOf('transfer-encoding'), isHttp10);
   if (framing === undefined) return undefined;
-  const connection = valuesOf('connection')
-    .join()
-    .toLowerCase()
-    .split(/[ \t]*,[ \t]*/);
+  // A pattern with the blanks around the comma would take quadratic time.
+  const connection = valuesOf('connection').join().toLowerCase().split(',').map(withoutBlanks);
   return {
     method,
     target,

@@ -130,7 +130,8 @@ export class ResponseQueue {
       this.bodyBytes -= next.bodyBytes;
       const { request, response, onTaken } = next;
       const { ending } = response;
-      const isLast = next.isLast || ending === 'after' || (this.#pending.length === 0 && this.#isInputOver());
+      const mayBeLast = this.#pending.length === 0 && (ending === 'after' || this.#isInputOver());
+      const isLast = next.isLast || mayBeLast;
       this.#context.onResponse(response, request, this.#socket);
       const mark = this.#context.mark?.(response);
       text += ending === 'before' ? '' : this.#headOf(response, request, isLast, mark);
