@@ -6,6 +6,7 @@ import { Exchange } from './exchange.ts';
 import { HeadReader, type KnownHead } from './known-heads.ts';
 import { UNTAKEN_MS_MAX } from './limits.ts';
 import { Output } from './output.ts';
+import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-head.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
 import { type PendingResponse, ResponseQueue } from './response-queue.ts';
 import { readIntoSharedBuffer } from './shared-read-buffer.ts';
@@ -15,8 +16,6 @@ import type { TickBudget } from './tick-budget.ts';
 const PENDING_MAX = 1_024;
 /** The same for the bytes of their bodies: a client might not read the responses. */
 const PENDING_BYTES_MAX = 256 * 1024;
-/** Sticky: at one position. */
-const EMPTY_LINES = /(?:\r\n)+/y;
 /** Bytes of a body that are decoded at a time. Chunks of one byte take a thousandth of a second. */
 const DECODED_BYTES_MAX = 8 * 1024;
 /** Ticks for which the rest of a rejected request is discarded, in the hope that it is whole then. */
@@ -152,15 +151,17 @@ export class Connection {
 
   /** @returns where the request that begins at `start` ends; undefined: in another state */
   #readRequest(received: string, start: number, since: number, now: number): number | undefined {
-    // RFC 9112 section 2.2: empty lines before a request are ignored.
-    EMPTY_LINES.lastIndex = start;
-    if (EMPTY_LINES.test(received)) return EMPTY_LINES.lastIndex;
-    const budget = this.#parts.creates.budgetOf(this.#responses.length);
+    const emptyBytes = emptyLinesAt(received, start);
+    if (emptyBytes > EMPTY_LINES_BYTES_MAX) return this.#fail('badHttp');
+    if (emptyBytes > 0) return start + emptyBytes;
+    const { creates, exchangeBudget } = this.#parts;
+    const budget = creates.budgetOf(this.#responses.length);
     const isFirst = start === 0;
     if (!budget.hasTime(isFirst ? now : undefined))
       return this.#defer(budget, received, start, isFirst ? this.#state : IDLE);
     const checked = isFirst && this.#state.kind === 'head' ? this.#state.checked : 0;
-    const known = this.#heads.read(received, start, checked);
+    const known = this.#heads.read(received, start, checked, exchangeBudget);
+    if (known === 'later') return this.#defer(exchangeBudget, received, start, isFirst ? this.#state : IDLE);
     if (known === 'more')
       return this.#hold(received, start, { kind: 'head', since, checked: received.length - start });
     if (typeof known === 'string') return this.#fail(known);

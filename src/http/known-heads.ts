@@ -1,6 +1,7 @@
 import { type PlainCreate, plainCreateOf } from './create-plant.ts';
 import { fieldValues } from './header-fields.ts';
 import { findHead, type RequestHead, readHead } from './request-head.ts';
+import type { TickBudget } from './tick-budget.ts';
 
 /** Longest head that is remembered. Access tokens take one to two KiB. */
 const HEAD_BYTES_MAX = 3 * 1024;
@@ -51,14 +52,24 @@ export class HeadReader {
   /** Most clients repeat their heads. A comparison takes less time than a lookup. */
   #latest: KnownHead | undefined;
 
-  /** @returns the head that begins at `start`, or why there is none; `checked` as of {@link findHead} */
-  read(received: string, start: number, checked: number): KnownHead | 'more' | 'badHttp' | 'headersTooLarge' {
+  /**
+   * @param checked as of {@link findHead}
+   * @param longHeads for heads that are too long to be remembered: each takes up to 2 ms
+   * @returns the head that begins at `start`, or why there is none; `later`: the budget is spent
+   */
+  read(
+    received: string,
+    start: number,
+    checked: number,
+    longHeads: TickBudget,
+  ): KnownHead | 'more' | 'later' | 'badHttp' | 'headersTooLarge' {
     const latest = this.#latest;
     // This takes half the time of `startsWith`.
     if (latest && received.slice(start, start + latest.section.length) === latest.section) return latest;
     const reading = findHead(received, start, checked);
     if (reading.kind === 'more') return 'more';
     if (reading.kind === 'invalid') return reading.error;
+    if (reading.section.length > HEAD_BYTES_MAX && !longHeads.hasTime()) return 'later';
     const known = knownHeadOf(reading.section);
     if (known === undefined) return 'badHttp';
     if (known.section.length <= HEAD_BYTES_MAX) this.#latest = known;

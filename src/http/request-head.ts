@@ -62,6 +62,19 @@ const LENGTH = /^0*[0-9]{1,19}$/;
 /** RFC 9112 section 3.2.2: a server must accept the absolute form, which is meant for proxies. */
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*([^#]*)/i;
 
+/** Empty lines before one request. No client sends as many. */
+export const EMPTY_LINES_BYTES_MAX = 64;
+/** Sticky: at one position. */
+const EMPTY_LINES = /(?:\r\n)*/y;
+
+/** RFC 9112 section 2.2: empty lines before a request are ignored. @returns their bytes */
+export function emptyLinesAt(received: ByteText, start: number): number {
+  if (!received.startsWith('\r\n', start)) return 0;
+  EMPTY_LINES.lastIndex = start;
+  EMPTY_LINES.test(received);
+  return EMPTY_LINES.lastIndex - start;
+}
+
 /**
  * Finds the head of the request that begins at `start`: its bytes through the empty line, or what is
  * wrong with the bytes so far.

@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { HEADER_BYTES_MAX } from '../../src/contract/limits.ts';
 import { BodyDecoder } from '../../src/http/body-decoder.ts';
-import { findHead, readHead } from '../../src/http/request-head.ts';
+import { EMPTY_LINES_BYTES_MAX, emptyLinesAt, findHead, readHead } from '../../src/http/request-head.ts';
 
 /** A whole request that a server has taken from the bytes of a connection. */
 export interface TakenRequest {
@@ -19,10 +19,9 @@ export function takenByService(bytes: Buffer): TakenRequest[] {
   const taken: TakenRequest[] = [];
   const text = bytes.toString('latin1');
   for (let start = 0; start < bytes.length; ) {
-    if (text.startsWith('\r\n', start)) {
-      start += 2;
-      continue;
-    }
+    const emptyBytes = emptyLinesAt(text, start);
+    if (emptyBytes > EMPTY_LINES_BYTES_MAX) return taken;
+    start += emptyBytes;
     const reading = findHead(text, start);
     const head = reading.kind === 'head' ? readHead(reading.section) : undefined;
     if (reading.kind !== 'head' || head === undefined) return taken;

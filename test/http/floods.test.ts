@@ -63,6 +63,30 @@ test('a client that waits for each response does not wait for clients that send 
   await until('its ten come before half of theirs', async () => (await round()) < (flooders * each) / 2);
 });
 
+/** Bytes without a valid token that cost much if each is read again and again, or in quadratic time. */
+const COSTLY: Record<string, string> = {
+  'a field full of blanks': `GET / HTTP/1.1\r\nHost: a\r\nConnection: a${' '.repeat(16_000)}b\r\n\r\n`,
+  'a head of many fields': `GET / HTTP/1.1\r\nHost: a\r\n${'a: b\r\n'.repeat(2_700)}\r\n`,
+  'a head that never ends': `GET / HTTP/1.1\r\nHost: a\r\n${'a: b\r\n'.repeat(2_200)}`,
+  'empty lines': '\r\n'.repeat(32_000),
+};
+
+for (const [what, bytes] of Object.entries(COSTLY))
+  test(`one hundred clients that send ${what} cost little CPU time`, async () => {
+    using opened = new DisposableStack();
+    const cpuSince = process.cpuUsage();
+    const clients = await Promise.all(Array.from({ length: 100 }, () => target.open()));
+    for (const { socket } of clients) {
+      opened.defer(() => socket.destroy());
+      socket.write(bytes);
+    }
+    // The service reads this after those.
+    await target.assertAlive();
+    const { user } = process.cpuUsage(cpuSince);
+    // The pattern that was quadratic took twenty times as long.
+    assert.ok(user < 3_000_000, `${user} µs`);
+  });
+
 suite('long bodies that are incomplete', () => {
   const MOST = LONG_BODIES_BYTES_MAX / BODY_BYTES_MAX;
   const longHeaders = (): Buffer =>
