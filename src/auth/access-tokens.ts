@@ -22,7 +22,7 @@ const ACCESS_TOKEN_LENGTH_MAX = 8 * 1024;
 /** A verified token is verified again after this time, because the provider may withdraw a key. */
 const VERIFIED_MS_MAX = 60_000;
 const VERIFIED_TOKENS_MAX = 10_000;
-/** A rejected token is not verified again when it leaves the fast path for its response. */
+/** A rejected token is not verified again when its handler looks at it. */
 const REJECTED_MS_MAX = 1_000;
 /** With so many valid tokens in the store, new subjects are rejected: every service holds all in memory. */
 const STORED_TOKENS_MAX = 10_000;

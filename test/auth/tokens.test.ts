@@ -42,7 +42,7 @@ test('a token is plant_, 30 random characters and a checksum of 6; a typing erro
     assert.ok(!isWellFormed(typo), typo);
 });
 
-/** A lookup as for a request that is not on the fast path. */
+/** A lookup as for a request whose token is not cached. */
 function lookUp(cache: TokenCache, token: string): Promise<TokenLookup> {
   return cache.lookUp(hashToken(token));
 }

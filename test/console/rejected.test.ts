@@ -42,7 +42,7 @@ suite('rejected requests in the console', () => {
     ];
     for (const [forwardedFor, address] of CASES) {
       const headers = { 'X-Forwarded-For': forwardedFor };
-      // The fast path reads the first request, and Node's HTTP server the others.
+      // The first one is a plain create, and a handler reads the others.
       await ask(port, service.token, { headers, body: '[]' });
       const inChunks = chunked('[]');
       await ask(port, service.token, { body: inChunks.body!, headers: { ...headers, ...inChunks.headers } });

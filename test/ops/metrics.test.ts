@@ -73,7 +73,7 @@ const REQUESTS: [expected: string, parts: RequestParts][] = [
   ['other', { method: 'GET', target: '/openapi.json', headers: { 'Content-Length': null }, body: '' }],
 ];
 
-/** Sends several fast path requests in one chunk, then each of the table on its own connection. */
+/** Sends several plain creates in one chunk, then each of the table on its own connection. */
 async function sendAll({ address, token }: RunningService): Promise<string[]> {
   using pipelined = await RawConnection.open(address.port);
   const bodies = [11, 12, 13].map(id => requestBytes(token, { body: `{"id":${id},"name":"${NAME}"}` }));

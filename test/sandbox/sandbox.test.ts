@@ -192,7 +192,7 @@ test('the client reports every error that is not transient, and nothing is store
   assert.deepEqual(await sandbox.revisions(), []);
 });
 
-test('without a sandbox, Prefer changes nothing, on the fast path and on Node', async () => {
+test('without a sandbox, Prefer changes nothing', async () => {
   await using service = await startTestService();
   const send = (parts: RequestParts) => ask(service.address.port, service.token, parts);
   for (const path of [{}, chunked('{"id":1,"name":"A"}')]) {
