@@ -74,7 +74,7 @@ test('with --docs off there is no page, and nothing links to it', async () => {
       assert.equal((await fetch(serve.url + path, { method })).status, 404);
   const rejected: [parts: RequestParts, error: number][] = [
     [{ body: '{}' }, 40002],
-    // These reach Node's HTTP server and its parser.
+    // A handler rejects the second one, and the parser the third.
     [authorization(null), 40101],
     [{ version: 'HTTP/4.2' }, 40000],
   ];
