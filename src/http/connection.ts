@@ -20,6 +20,7 @@ const PENDING_BYTES_MAX = 256 * 1024;
 const DECODED_BYTES_MAX = 8 * 1024;
 /** Ticks for which the rest of a rejected request is discarded, in the hope that it is whole then. */
 const DISCARD_TICKS = 2;
+
 /**
  * A connection with a client. It reads requests by its {@link State}. Responses leave in the order
  * of their requests ({@link ResponseQueue}), whatever the state.
@@ -157,11 +158,11 @@ export class Connection {
     const { creates, exchangeBudget } = this.#parts;
     const budget = creates.budgetOf(this.#responses.length);
     const isFirst = start === 0;
-    if (!budget.hasTime(isFirst ? now : undefined))
-      return this.#defer(budget, received, start, isFirst ? this.#state : IDLE);
-    const checked = isFirst && this.#state.kind === 'head' ? this.#state.checked : 0;
+    const before = isFirst ? this.#state : IDLE;
+    if (!budget.hasTime(isFirst ? now : undefined)) return this.#defer(budget, received, start, before);
+    const checked = before.kind === 'head' ? before.checked : 0;
     const known = this.#heads.read(received, start, checked, exchangeBudget);
-    if (known === 'later') return this.#defer(exchangeBudget, received, start, isFirst ? this.#state : IDLE);
+    if (known === 'later') return this.#defer(exchangeBudget, received, start, before);
     if (known === 'more')
       return this.#hold(received, start, { kind: 'head', since, checked: received.length - start });
     if (typeof known === 'string') return this.#fail(known);
@@ -183,13 +184,13 @@ export class Connection {
     const tokenId = isLate ? undefined : creates.knownTokenOf(known);
     const isPlain = tokenId !== undefined;
     const end = start + (isPlain ? known.create!.bodyBytes : 0);
-    // Its head is not read again.
-    const waiting: State = { kind: 'request', since, known };
-    if (end > received.length) return this.#hold(received, start, waiting);
+    // In this state its head is not read again.
+    if (end > received.length) return this.#hold(received, start, { kind: 'request', since, known });
     const { length } = this.#responses;
     const budget = isPlain ? creates.budgetOf(length) : exchangeBudget;
     // The budget of plain creates was asked before their heads were read.
-    if ((wasRead || !isPlain) && !budget.hasTime()) return this.#defer(budget, received, start, waiting);
+    if ((wasRead || !isPlain) && !budget.hasTime())
+      return this.#defer(budget, received, start, { kind: 'request', since, known });
     if (!isPlain) return this.#begin(known, received, start, since, now);
     const body = received.slice(start, end);
     const { request, response } = creates.create(known, body, tokenId, now, this, length === 0);
@@ -244,7 +245,6 @@ export class Connection {
         this.#onHandled(handling, errorResponse('internal'));
       },
     );
-    return undefined;
   }
 
   #receiveBody(handling: Handling): void {
@@ -326,10 +326,7 @@ export class Connection {
   #endDecoding(state: Handling | Discarding, fault?: ErrorName): void {
     if (state.kind === 'discarded') this.#endDiscarding(state);
     else if (fault !== undefined) this.#failWithin(state, fault);
-    else {
-      Object.assign(state.exchange.request, { arrivedAt: performance.now() });
-      this.#enter({ ...state, kind: 'handling' });
-    }
+    else this.#enter({ ...state, kind: 'handling' });
   }
 
   /** Rejects bytes that are no request, after the responses to all requests. */

@@ -61,12 +61,14 @@ export function startTracing(settings: TraceSettings, log: ServiceLog) {
       const isError = status >= 500;
       add(request.arrivedAt, {
         ...{ traceId, spanId: randomId(8), parentSpanId: parentId, links: commit && [commit] },
-        ...{ name: route ? `${nameStart} ${route}` : nameStart, kind: 2 },
+        name: route ? `${nameStart} ${route}` : nameStart,
+        kind: 2,
         status: isError ? { code: 2 } : {},
         attributes: attributesOf({
           'http.request.method': isKnown ? method : '_OTHER',
           'http.request.method_original': isKnown ? undefined : method,
-          ...{ 'http.response.status_code': status, 'http.route': route },
+          'http.response.status_code': status,
+          'http.route': route,
           ...fieldAttributes(request),
           ...{ 'url.path': path, 'url.scheme': 'http', 'client.address': remoteAddress },
           ...{ 'error.type': isError ? result : undefined },
