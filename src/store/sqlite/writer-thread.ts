@@ -11,7 +11,7 @@ import { type Batch, unpackWrites } from './packed-batch.ts';
 import { type PlantTable, plantTable } from './plant-table.ts';
 import { queryRows } from './queries.ts';
 import { type LockFile, type ServeLock, takeLockFile } from './serve-lock.ts';
-import { openLockHolder, openWal, type UsedFile, usedIndex } from './used-files.ts';
+import { DatabaseFolder, openLockHolder, openWal, type UsedFile, usedIndex } from './used-files.ts';
 import { rewriteWal } from './wal-flush.ts';
 
 /** Size of a test commit: that of a full batch. A disk too full for it may have room for less. */
@@ -33,6 +33,7 @@ interface OpenStore {
   plants: PlantTable;
   /** Unique name of this connection in the process. */
   connection: string;
+  folder: DatabaseFolder;
   /** The index of the write-ahead log. */
   index: UsedFile;
   /** The write-ahead log from the first change on. It stays during a connection. */
@@ -79,8 +80,7 @@ export class StoreWriter {
   /** @returns {@link BatchResults} as JSON */
   commit(...batch: Batch): string {
     return this.#run(open => {
-      this.#checkIndex(open);
-      this.#prepareWal(open);
+      this.#prepareWrite(open);
       const results = open.plants.commit(unpackWrites(batch));
       this.#checkFiles(open);
       return JSON.stringify(results);
@@ -101,9 +101,9 @@ export class StoreWriter {
 
   query(text: string, values: unknown[]): Row[] {
     return this.#run(open => {
-      this.#checkIndex(open);
       // A read needs no lock: a service can start while another process writes.
-      if (!text.startsWith('SELECT')) this.#prepareWal(open);
+      if (text.startsWith('SELECT')) this.#checkIndex(open);
+      else this.#prepareWrite(open);
       const rows = queryRows(open.database, text, values);
       if (open.wal !== undefined) this.#checkFiles(open);
       return rows;
@@ -119,7 +119,6 @@ export class StoreWriter {
   tokenFingerprints(): Map<number, string> {
     return this.#run(open => {
       const { database, connection, wal } = open;
-      // With another index, the commits of commands would not be seen.
       this.#checkIndex(open);
       // A deleted log shows no further commits.
       if (wal !== undefined) this.#checkFiles(open);
@@ -182,17 +181,19 @@ export class StoreWriter {
     this.#file ??= identityOf(path);
     const plants = plantTable(database, repeatedIdRule);
     const connection = `${threadId} ${++this.#connections}`;
-    return { database, plants, connection, index: usedIndex(path), wal: undefined };
+    const folder = new DatabaseFolder(path);
+    return { database, plants, connection, folder, index: usedIndex(path), wal: undefined };
   }
 
-  /** Precedes the first commit of a connection, which relies on what the log contains. */
-  #prepareWal(open: OpenStore): void {
-    if (open.wal !== undefined) return;
+  /** A write could overwrite the commit of a command that has another index. */
+  #prepareWrite(open: OpenStore): void {
+    const isFirst = open.wal === undefined;
     this.#checkFiles(open);
-    rewriteWal(open.database, this.#settings.path);
+    // The first commit of a connection relies on what the log contains.
+    if (isFirst) rewriteWal(open.database, this.#settings.path);
   }
 
-  /** Precedes a write, which could overwrite the commit of a command that has another index. */
+  /** With another index, the commits of commands would not be seen. */
   #checkIndex({ index }: OpenStore): void {
     if (!index.isInPlace()) throw fileReplaced(this.#settings.path);
   }
@@ -203,6 +204,10 @@ export class StoreWriter {
    * another index, another process may have overwritten it.
    */
   #checkFiles(open: OpenStore): void {
+    open.folder.checkIfChanged(() => this.#checkEachFile(open));
+  }
+
+  #checkEachFile(open: OpenStore): void {
     const { path } = this.#settings;
     try {
       open.wal ??= openWal(`${path}-wal`);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { test } from 'node:test';
 import { StoreUnavailable } from '../../../src/store/plant-store.ts';
 import type { LoggedRequest } from '../../harness/client-log.ts';
@@ -28,6 +29,8 @@ async function withService(
     return response?.status;
   };
   const path = service.database.replace('sqlite:', '');
+  // Then the service checks the folder instead of its files.
+  await until('the folder is quiet', () => Date.now() - statSync(dirname(path)).ctimeMs > 200);
   await run({ service, path, send });
   await client.close();
   if (existsSync(path)) assert.deepEqual(await faultsIn(service.database, log), []);
