@@ -16,6 +16,7 @@ import type { PendingResponse } from './response-queue.ts';
  * | idle | end of input / 66 s unused | lingering, after all responses / closed | |
  * | new: no byte at all | end of input / 10 s | lingering / ending | 408 |
  * | head: a part of a head | end of the head | as from idle | |
+ * | any of these | a part of a head, long after the stop began | ending | 503 |
  * | head, request | invalid / over 16 KiB / end of input | ending | 400 / 431 / 400 |
  * | request: the head of a plain create was read | whole | as from idle | |
  * | head / request | 10 s / 13 s | ending | 408 |

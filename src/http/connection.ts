@@ -163,6 +163,8 @@ export class Connection {
     const checked = before.kind === 'head' ? before.checked : 0;
     const known = this.#heads.read(received, start, checked, exchangeBudget);
     if (known === 'later') return this.#defer(exchangeBudget, received, start, before);
+    // Otherwise a client that sends without a pause would delay the end.
+    if (known === 'more' && this.#parts.context.phase === 'rejecting') return this.#fail('shuttingDown');
     if (known === 'more')
       return this.#hold(received, start, { kind: 'head', since, checked: received.length - start });
     if (typeof known === 'string') return this.#fail(known);

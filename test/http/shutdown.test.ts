@@ -137,6 +137,23 @@ test('whole requests that the kernel has when the service stops get their respon
   await closed;
 });
 
+test('clients that send without a pause do not delay the end, and the last response of each closes', async () => {
+  await using service = await startTestService();
+  using opened = new DisposableStack();
+  const floods = await Promise.all(
+    [request(service, 1), requestBytes(service.token, chunked(plantJson(1)))].map(async bytes => {
+      const connection = opened.use(await openUsed(service));
+      const pipelined = Buffer.concat(Array.from({ length: 500 }, () => bytes));
+      const send = (): void => void connection.socket.write(pipelined, error => error || setImmediate(send));
+      send();
+      return connection;
+    }),
+  );
+  await close(service);
+  for (const { unread } of floods)
+    assert.match(unread.slice(unread.lastIndexOf('HTTP/1.1 ')), /^Connection: close\r$/m);
+});
+
 // Not concurrent with the others: the load would delay their timing.
 test('while the service shuts down, a client that reads late gets more responses than the buffers hold, and the last one closes', async () => {
   await using service = await startTestService();
