@@ -13,6 +13,11 @@ const CHUNK_LINE_PART = /^[0-9A-Fa-f]{1,16}(?:;[\t -~\x80-\xff]*)?\r?$/;
 const TRAILER = /^(?!transfer-encoding:|content-length:)[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*$/i;
 const LF = 0x0a;
 
+/** The size of a chunk of at most 64 KiB, without extensions. Not of the last chunk, which is 0. */
+const SHORT_CHUNK_SIZE = /([1-9A-Fa-f][0-9A-Fa-f]{0,3})\r\n/y;
+/** The end of a chunk's line, and the last chunk without trailers. */
+const ONLY_CHUNK_END = '\r\n0\r\n\r\n';
+
 /** What the next bytes of a body are. */
 type Expected =
   | { kind: 'content'; bytes: number; isChunk: boolean }
@@ -21,6 +26,23 @@ type Expected =
   /** `part` is the beginning of the line, if it has arrived. */
   | { kind: 'chunkLine' | 'trailer'; part: string }
   | { kind: 'nothing' };
+
+/**
+ * Reads a chunked body as most clients send a short one: whole, in one chunk.
+ *
+ * @param received with one character for each byte
+ * @returns undefined if the body that begins at `start` is another one, or is incomplete
+ */
+export function onlyChunkAt(received: string, start: number): { content: string; end: number } | undefined {
+  SHORT_CHUNK_SIZE.lastIndex = start;
+  const size = SHORT_CHUNK_SIZE.exec(received)?.[1];
+  if (size === undefined) return undefined;
+  const contentStart = SHORT_CHUNK_SIZE.lastIndex;
+  const contentEnd = contentStart + Number(`0x${size}`);
+  if (!received.startsWith(ONLY_CHUNK_END, contentEnd)) return undefined;
+  const content = received.slice(contentStart, contentEnd);
+  return { content, end: contentEnd + ONLY_CHUNK_END.length };
+}
 
 /**
  * Finds the content of one body in the bytes of its connection, in any pieces. It keeps no content.

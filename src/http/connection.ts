@@ -183,21 +183,18 @@ export class Connection {
     const wasRead = this.#state.kind === 'request';
     // A create whose head came in time is accepted when the rest arrives, and what follows in one read.
     const isLate = context.phase === 'rejecting' && !wasRead;
-    const tokenId = isLate ? undefined : creates.knownTokenOf(known);
-    const isPlain = tokenId !== undefined;
-    const end = start + (isPlain ? known.create!.bodyBytes : 0);
+    const body = isLate ? undefined : creates.bodyAt(known, received, start);
     // In this state its head is not read again.
-    if (end > received.length) return this.#hold(received, start, { kind: 'request', since, known });
+    if (body === 'more') return this.#hold(received, start, { kind: 'request', since, known });
     const { length } = this.#responses;
-    const budget = isPlain ? creates.budgetOf(length) : exchangeBudget;
+    const budget = body === undefined ? exchangeBudget : creates.budgetOf(length);
     // The budget of plain creates was asked before their heads were read.
-    if ((wasRead || !isPlain) && !budget.hasTime())
+    if ((wasRead || body === undefined) && !budget.hasTime())
       return this.#defer(budget, received, start, { kind: 'request', since, known });
-    if (!isPlain) return this.#begin(known, received, start, since, now);
-    const body = received.slice(start, end);
-    const { request, response } = creates.create(known, body, tokenId, now, this, length === 0);
+    if (body === undefined) return this.#begin(known, received, start, since, now);
+    const { request, response } = creates.create(known, body, now, this, length === 0);
     this.#responses.respondLater(this.#responses.add(request), response);
-    return known.head.isLast ? this.#hold('', 0, { kind: 'ending' }) : end;
+    return known.head.isLast ? this.#hold('', 0, { kind: 'ending' }) : body.end;
   }
 
   #defer(budget: TickBudget, received: string, start: number, next: State): undefined {
@@ -271,8 +268,8 @@ export class Connection {
   #discard(state: Discarding): void {
     this.#state = state;
     this.#goOn();
-    const { exchangeBudget } = this.#parts;
-    let ticks = 0;
+    const { context, exchangeBudget } = this.#parts;
+    let ticks = context.phase === 'rejecting' ? DISCARD_TICKS : 0;
     const onTick = (): void => {
       if (this.#state !== state) return;
       if (++ticks < DISCARD_TICKS) exchangeBudget.defer(onTick);

@@ -15,7 +15,7 @@ import type { TraceContext, TracedRequest } from '../contract/trace-context.ts';
 import type { NewPlantWrite, NotConfirmed, PlantQueue, WriteResult } from '../store/plant-store.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import { SHORT_BODY_BYTES_MAX } from './limits.ts';
-import type { RequestHead } from './request-head.ts';
+import type { BodyFraming, RequestHead } from './request-head.ts';
 import { errorResponse, type HttpResponse, jsonResponse, type ReceivedRequest } from './response.ts';
 import { TickBudget } from './tick-budget.ts';
 
@@ -36,20 +36,20 @@ export interface Credentials {
   accessTokens: AccessTokens | undefined;
 }
 
-/** A create with a short body and valid header fields. Only its token must be looked up. */
+/** A create with valid header fields. Only its token must be looked up, if its body is short. */
 export interface PlainCreate {
   /** Of an own token, or of an access token. */
   tokenHash: string;
-  bodyBytes: number;
+  framing: BodyFraming;
 }
 
 /** @returns undefined for any other request, also one that will be rejected */
 export function plainCreateOf({ method, path, framing, fields, expectsContinue }: RequestHead) {
   if (method !== 'POST' || path !== '/plants' || expectsContinue) return undefined;
-  if (framing.kind !== 'length' || framing.bytes > SHORT_BODY_BYTES_MAX) return undefined;
+  if (framing.kind === 'length' && framing.bytes > SHORT_BODY_BYTES_MAX) return undefined;
   const token = bearerToken(fieldValues(fields, 'authorization'));
   if (token === undefined || contentError(fields) !== undefined) return undefined;
-  return { tokenHash: hashToken(token), bodyBytes: framing.bytes };
+  return { tokenHash: hashToken(token), framing };
 }
 
 /** A request that its token and the rate limit allow. */

@@ -1,4 +1,6 @@
+import { onlyChunkAt } from './body-decoder.ts';
 import type { KnownHead } from './known-heads.ts';
+import { SHORT_BODY_BYTES_MAX } from './limits.ts';
 import type { HttpResponse, ReceivedRequest } from './response.ts';
 import type { ServerContext } from './server-context.ts';
 import { TickBudget } from './tick-budget.ts';
@@ -10,9 +12,19 @@ const PIPELINED_BUDGET_MS = 0.5;
 /** After this many requests, one at a time, a connection is taken for the only sender. */
 const ONLY_SENDER_REQUESTS = 16;
 
+/** The whole body of a plain create with a valid token. */
+export interface PlainBody {
+  tokenId: number;
+  /** With one character for each byte. */
+  content: string;
+  /** Where the request ends. */
+  end: number;
+}
+
 /** The plain creates of all connections. Nothing is awaited before their plants are queued. */
 export class PlainCreates {
   readonly #context: ServerContext;
+  readonly #bodyBytesMax: number;
   readonly #firstRequestBudget = new TickBudget(FIRST_REQUEST_BUDGET_MS);
   readonly #pipelinedBudget = new TickBudget(PIPELINED_BUDGET_MS);
   /** The connection of the last request, if that was a plain create. */
@@ -21,14 +33,29 @@ export class PlainCreates {
 
   constructor(context: ServerContext) {
     this.#context = context;
+    this.#bodyBytesMax = Math.min(SHORT_BODY_BYTES_MAX, context.createPlant.bodyBytesMax);
   }
 
-  /** @returns the id of the valid token; undefined if the request needs its handler */
-  knownTokenOf({ create }: KnownHead): number | undefined {
+  /**
+   * Reads the body that begins at `start`.
+   *
+   * @param received with one character for each byte
+   * @returns `more`: it is incomplete; undefined: the request needs its handler
+   */
+  bodyAt({ create }: KnownHead, received: string, start: number): PlainBody | 'more' | undefined {
     const { createPlant, mark } = this.#context;
-    if (create === undefined || mark !== undefined || create.bodyBytes > createPlant.bodyBytesMax)
-      return undefined;
-    return createPlant.cachedTokenId(create.tokenHash);
+    if (create === undefined || mark !== undefined) return undefined;
+    const { tokenHash, framing } = create;
+    if (framing.kind === 'length' && framing.bytes > this.#bodyBytesMax) return undefined;
+    const tokenId = createPlant.cachedTokenId(tokenHash);
+    if (tokenId === undefined) return undefined;
+    if (framing.kind === 'length') {
+      const end = start + framing.bytes;
+      return end > received.length ? 'more' : { tokenId, content: received.slice(start, end), end };
+    }
+    const chunk = onlyChunkAt(received, start);
+    const isShort = chunk !== undefined && chunk.content.length <= this.#bodyBytesMax;
+    return isShort ? { tokenId, content: chunk.content, end: chunk.end } : undefined;
   }
 
   budgetOf(pendingResponses: number): TickBudget {
@@ -38,14 +65,12 @@ export class PlainCreates {
   /**
    * Queues a plant.
    *
-   * @param body whole, with one character for each byte
    * @param sender identifies the connection
    * @param isAlone whether the connection has no pending response
    */
   create(
     { head, traceparent }: KnownHead,
-    body: string,
-    tokenId: number,
+    { tokenId, content: body }: PlainBody,
     arrivedAt: number,
     sender: object,
     isAlone: boolean,
