@@ -91,11 +91,18 @@ function onceInThree<T>(elements: fc.Arbitrary<T[]>): fc.Arbitrary<T[]> {
   return fc.oneof({ weight: 2, arbitrary: fc.constant<T[]>([]) }, { weight: 1, arbitrary: elements });
 }
 
+/** The cases of a draw. Memory does not grow with the number of draws. */
+const CASES_PER_DRAW = 200;
+/** More draws than a run makes, so that no two seeds share a draw. */
+const DRAWS_PER_SEED = 1_000_000;
+
 /**
- * Up to five requests on one connection: POSTs of new plants. Some have changes in their bodies,
- * their headers or any of their bytes. They are sent in one or in several chunks.
+ * Cases of up to five requests on one connection: POSTs of new plants. Some have changes in their
+ * bodies, their headers or any of their bytes. They are sent in one or in several chunks.
+ *
+ * @param draw another number draws other cases
  */
-export function drawSendings(token: string, seed: number, count: number): Sending[] {
+export function drawSendings(token: string, seed: number, draw: number): Sending[] {
   const sendings = fc
     .tuple(
       fc.array(request(token), { minLength: 1, maxLength: 5 }),
@@ -106,7 +113,7 @@ export function drawSendings(token: string, seed: number, count: number): Sendin
       bytes: changes.reduce<Buffer>((bytes, change) => change(bytes), Buffer.concat(requests)),
       cuts,
     }));
-  return fc.sample(sendings, { seed, numRuns: count });
+  return fc.sample(sendings, { seed: seed * DRAWS_PER_SEED + draw, numRuns: CASES_PER_DRAW });
 }
 
 /** Writes on a connection, in chunks that arrive separately. */
