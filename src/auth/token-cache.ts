@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import { type Clock, SYSTEM_CLOCK } from '../contract/clock.ts';
 import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
 import { type StoredToken, tokenGroupOf } from '../contract/stored-token.ts';
@@ -216,8 +215,14 @@ export class TokenCache {
   #resolveLookups(since: number): void {
     const later = this.#pendingLookups.findIndex(lookup => lookup.since > since);
     const due = this.#pendingLookups.splice(0, later === -1 ? this.#pendingLookups.length : later);
-    // They are not awaited: there may be thousands, and the next refresh does not wait for them.
-    void resolveInGroups(due);
+    // There may be thousands, and the next refresh does not wait for them.
+    this.#resolveInGroups(due);
+  }
+
+  /** Uses many event-loop iterations, so that known tokens do not wait for thousands of guesses. */
+  #resolveInGroups(lookups: { resolve: () => void }[]): void {
+    for (const { resolve } of lookups.splice(0, UNKNOWN_TOKENS_AT_A_TIME_MAX)) resolve();
+    if (lookups.length > 0) this.#clock.nextIteration(() => this.#resolveInGroups(lookups));
   }
 
   async #readTokens(): Promise<void> {
@@ -273,14 +278,6 @@ export class TokenCache {
       if (!this.#isTokenUseUnrecorded) this.#onError(cause);
       this.#isTokenUseUnrecorded = true;
     }
-  }
-}
-
-/** Uses many event-loop iterations, so that known tokens do not wait for thousands of guesses. */
-async function resolveInGroups(lookups: { resolve: () => void }[]): Promise<void> {
-  while (lookups.length > 0) {
-    for (const { resolve } of lookups.splice(0, UNKNOWN_TOKENS_AT_A_TIME_MAX)) resolve();
-    await setImmediate();
   }
 }
 

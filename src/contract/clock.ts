@@ -6,10 +6,30 @@ export interface Clock {
   wallNow(): number;
   /** Calls back once, unless it is disposed before. */
   setTimer(callback: () => void, delayMs: number): Disposable;
+  /** Calls back in the next iteration of the event loop, after all events that are due now. */
+  nextIteration(callback: () => void): void;
 }
 
 export const SYSTEM_CLOCK: Clock = {
   now: () => performance.now(),
   wallNow: () => Date.now(),
   setTimer: (callback, delayMs) => setTimeout(callback, delayMs),
+  nextIteration: callback => void setImmediate(callback),
 };
+
+/** Settles after a delay, or earlier, once the signal is aborted. It keeps the process alive. */
+export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal?.aborted) {
+      resolve();
+      return;
+    }
+    const end = (): void => {
+      timer[Symbol.dispose]();
+      signal?.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = clock.setTimer(end, delayMs);
+    signal?.addEventListener('abort', end);
+  });
+}

@@ -21,6 +21,10 @@ export class ControlledClock implements Clock {
     return { [Symbol.dispose]: () => this.#timers.delete(timer) };
   }
 
+  nextIteration(callback: () => void): void {
+    setImmediate(callback);
+  }
+
   /** Calls the timers that end meanwhile, in order, each at its time. */
   advance(ms: number): void {
     const endMs = this.#nowMs + ms;
