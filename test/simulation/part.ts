@@ -14,6 +14,6 @@ export interface Part {
   simulate(seed: number, happened: Happened): Promise<number>;
 }
 
-export function count(happened: Happened, what: string): void {
-  happened[what] = (happened[what] ?? 0) + 1;
+export function count(happened: Happened, what: string, times = 1): void {
+  happened[what] = (happened[what] ?? 0) + times;
 }

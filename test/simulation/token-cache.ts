@@ -53,7 +53,8 @@ class ModelStore implements TokenSource {
   healthySinceMs = 0;
   /** The last statement of SQLite. */
   #last: Promise<unknown> = Promise.resolve();
-  /** By which the machine was suspended. */
+  #clockMovedAtMs = 0;
+  /** For how long the machine was suspended. */
   suspendedMs = 0;
 
   constructor(scheduler: Scheduler, happened: Happened) {
@@ -123,7 +124,7 @@ class ModelStore implements TokenSource {
 
   makeTrouble(): void {
     const scheduler = this.#scheduler;
-    switch (scheduler.random(6)) {
+    switch (scheduler.random(5)) {
       case 0:
         this.#troubleUntilMs = scheduler.now() + scheduler.random(6_000);
         break;
@@ -137,22 +138,28 @@ class ModelStore implements TokenSource {
         if (!this.#isSqlite) this.#failOver();
         break;
       case 4:
-        count(this.#happened, 'the clock is set');
-        scheduler.moveWall(scheduler.random(20_000) - 10_000);
-        this.#endHealth();
-        break;
-      case 5: {
-        count(this.#happened, 'the machine is suspended');
-        const ms = scheduler.random(10_000);
-        scheduler.moveWall(ms);
-        this.suspendedMs += ms;
-        this.#endHealth();
-      }
+        this.#moveClock();
     }
   }
 
-  #endHealth(): void {
-    this.healthySinceMs = Math.max(this.healthySinceMs, this.#scheduler.now());
+  /**
+   * Suspends the machine, or sets its clock. Not both in a short time: if an operator sets the clock
+   * back by the time for which the machine was suspended, no clock of Node shows that time.
+   */
+  #moveClock(): void {
+    const scheduler = this.#scheduler;
+    if (scheduler.now() < this.#clockMovedAtMs + 2 * REVOKED_WITHIN_MS) return;
+    this.#clockMovedAtMs = scheduler.now();
+    this.healthySinceMs = Math.max(this.healthySinceMs, scheduler.now());
+    if (scheduler.happens(50)) {
+      count(this.#happened, 'the clock is set');
+      scheduler.moveWall(scheduler.random(20_000) - 10_000);
+    } else {
+      count(this.#happened, 'the machine is suspended');
+      const ms = scheduler.random(10_000);
+      scheduler.moveWall(ms);
+      this.suspendedMs += ms;
+    }
   }
 
   endTrouble(): void {
