@@ -9,13 +9,10 @@ import { Output } from './output.ts';
 import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-head.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
 import { type PendingResponse, ResponseQueue } from './response-queue.ts';
+import { rejectsPlants } from './server-context.ts';
 import { readIntoSharedBuffer } from './shared-read-buffer.ts';
 import type { TickBudget } from './tick-budget.ts';
 
-/** With so many pending responses, no further request of a connection is read. */
-const PENDING_MAX = 1_024;
-/** The same for the bytes of their bodies: a client might not read the responses. */
-const PENDING_BYTES_MAX = 256 * 1024;
 /** Bytes of a body that are decoded at a time. Chunks of one byte take a thousandth of a second. */
 const DECODED_BYTES_MAX = 8 * 1024;
 /** Ticks for which the rest of a rejected request is discarded, in the hope that it is whole then. */
@@ -61,6 +58,7 @@ export class Connection {
   closeIfIdle(): void {
     const isIdle = this.#state.kind === 'idle' || this.#state.kind === 'new';
     if (isIdle && this.#responses.length === 0) this.#linger();
+    else if (this.#state.kind === 'idle') this.#enter(this.#state);
   }
 
   /** Ends what has lasted too long. It is called often. @param now ms, monotonic clock */
@@ -117,9 +115,14 @@ export class Connection {
     this.#state = state;
     if (state.kind === 'full' || state.kind === 'deferred') this.#socket.pause();
     else if (state.kind !== 'handling' && this.#socket.isPaused()) this.#socket.resume();
-    const isLate = state.kind === 'idle' && this.#parts.context.phase === 'rejecting';
+    const { phase } = this.#parts.context;
+    const isLate = state.kind === 'idle' && rejectsPlants(phase);
     if (this.#socket.readableEnded) this.#onEnd();
     else if (isLate && this.#responses.length === 0) this.#linger();
+    else if (isLate && phase === 'ending') {
+      this.#responses.endAfterAll();
+      this.#hold('', 0, { kind: 'ending' });
+    }
   }
 
   /** Reads the requests in these bytes. They follow the head of the first one, if that was read. */
@@ -130,7 +133,7 @@ export class Connection {
     let since = state.kind === 'head' ? state.since : now;
     let start = state.kind === 'request' ? this.#takeRequest(state.known, received, 0, state.since, now) : 0;
     while (start !== undefined && start < received.length) {
-      start = this.#isFull()
+      start = this.#responses.isFull
         ? this.#hold(received, start, { kind: 'full' })
         : this.#readRequest(received, start, since, now);
       since = now;
@@ -142,12 +145,6 @@ export class Connection {
   #hold(received: string, start: number, state: State): undefined {
     this.#rest = received.slice(start);
     this.#enter(state);
-  }
-
-  /** Whether no further request is read until all responses are written and taken. */
-  #isFull(): boolean {
-    const { length, bodyBytes } = this.#responses;
-    return length >= PENDING_MAX || bodyBytes >= PENDING_BYTES_MAX || this.#output.isWaiting;
   }
 
   /** @returns where the request that begins at `start` ends; undefined: in another state */
@@ -164,7 +161,7 @@ export class Connection {
     const known = this.#heads.read(received, start, checked, exchangeBudget);
     if (known === 'later') return this.#defer(exchangeBudget, received, start, before);
     // Otherwise a client that sends without a pause would delay the end.
-    if (known === 'more' && this.#parts.context.phase === 'rejecting') return this.#fail('shuttingDown');
+    if (known === 'more' && rejectsPlants(this.#parts.context.phase)) return this.#fail('shuttingDown');
     if (known === 'more')
       return this.#hold(received, start, { kind: 'head', since, checked: received.length - start });
     if (typeof known === 'string') return this.#fail(known);
@@ -182,7 +179,7 @@ export class Connection {
     const { context, creates, exchangeBudget } = this.#parts;
     const wasRead = this.#state.kind === 'request';
     // A create whose head came in time is accepted when the rest arrives, and what follows in one read.
-    const isLate = context.phase === 'rejecting' && !wasRead;
+    const isLate = rejectsPlants(context.phase) && !wasRead;
     const body = isLate ? undefined : creates.bodyAt(known, received, start);
     // In this state its head is not read again.
     if (body === 'more') return this.#hold(received, start, { kind: 'request', since, known });
@@ -269,7 +266,7 @@ export class Connection {
     this.#state = state;
     this.#goOn();
     const { context, exchangeBudget } = this.#parts;
-    let ticks = context.phase === 'rejecting' ? DISCARD_TICKS : 0;
+    let ticks = rejectsPlants(context.phase) ? DISCARD_TICKS : 0;
     const onTick = (): void => {
       if (this.#state !== state) return;
       if (++ticks < DISCARD_TICKS) exchangeBudget.defer(onTick);

@@ -8,11 +8,13 @@ import type { Exchange } from './exchange.ts';
 import type { ReservedAddress } from './listen.ts';
 import { PlainCreates } from './plain-creates.ts';
 import { errorResponse } from './response.ts';
-import type { ServerContext } from './server-context.ts';
+import { rejectsPlants, type ServerContext } from './server-context.ts';
 import { TickBudget } from './tick-budget.ts';
 
 /** During shutdown, idle connections stay open for this long. */
 export const SHUTDOWN_GRACE_MS = 500;
+/** After the grace period, what had arrived is read for this long. A client may send without a pause. */
+const LAST_READS_MS = 1_000;
 /** All connections are checked this often for what has lasted too long. */
 export const TIME_CHECK_INTERVAL_MS = 500;
 /** Time per tick for all other requests and for bodies; their responses take about as long again. */
@@ -62,7 +64,8 @@ export class PlantServer {
   /**
    * Stops accepting connections and responds to all accepted requests, within {@link SHUTDOWN_MS}.
    * The last response on each connection closes it. Idle connections stay open for
-   * {@link SHUTDOWN_GRACE_MS}, since a request may be in flight. Later plants get a 503 response.
+   * {@link SHUTDOWN_GRACE_MS}, since a request may be in flight. Later plants get a 503 response, for
+   * {@link LAST_READS_MS}.
    */
   async close(): Promise<void> {
     this.#context.phase = 'draining';
@@ -70,12 +73,19 @@ export class PlantServer {
       this.#listeners.map(listener => new Promise(resolve => listener.close(resolve))),
     );
     await delay(SHUTDOWN_GRACE_MS);
-    this.#context.phase = 'rejecting';
-    for (const connection of this.#connections) connection.closeIfIdle();
-    // The timer does not keep the process alive after all connections are closed.
-    await Promise.race([allClosed, delay(SHUTDOWN_MS - SHUTDOWN_GRACE_MS, undefined, { ref: false })]);
+    this.#enterPhase('rejecting');
+    // These timers do not keep the process alive after all connections are closed.
+    const allClosedWithin = (ms: number) => Promise.race([allClosed, delay(ms, undefined, { ref: false })]);
+    await allClosedWithin(LAST_READS_MS);
+    this.#enterPhase('ending');
+    await allClosedWithin(SHUTDOWN_MS - SHUTDOWN_GRACE_MS - LAST_READS_MS);
     for (const connection of this.#connections) connection.destroy();
     clearInterval(this.#timeChecks);
+  }
+
+  #enterPhase(phase: 'rejecting' | 'ending'): void {
+    this.#context.phase = phase;
+    for (const connection of this.#connections) connection.closeIfIdle();
   }
 
   /** Selects by path and method. @returns undefined if nobody waits for the response any more */
@@ -97,7 +107,7 @@ export class PlantServer {
 
   /** The next request of the connection is read when the plant of this one is queued or rejected. */
   async #createPlant(exchange: Exchange): Promise<Handled | undefined> {
-    if (this.#context.phase === 'rejecting') return errorResponse('shuttingDown');
+    if (rejectsPlants(this.#context.phase)) return errorResponse('shuttingDown');
     const { createPlant } = this.#context;
     const { head, request } = exchange;
     const admitted = await createPlant.admit(head, request);

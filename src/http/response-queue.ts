@@ -26,6 +26,11 @@ function pendingOf(
   return { request, response: undefined, isLast, bodyBytes: 0, awaitsContinue: false, onTaken };
 }
 
+/** With so many pending responses, no further request of a connection is read. */
+const PENDING_MAX = 1_024;
+/** The same for the bytes of their bodies: a client might not read the responses. */
+const PENDING_BYTES_MAX = 256 * 1024;
+
 const NO_FIELDS: HeaderFields = [];
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 
@@ -37,8 +42,8 @@ export class ResponseQueue {
   readonly #isInputOver: () => boolean;
   readonly #onWrite: (isLast: boolean) => void;
   readonly #pending: PendingResponse[] = [];
-  /** Body bytes of the plants that are queued. A response is about as long as its request. */
-  bodyBytes = 0;
+  /** Of the plants that are queued. A response is about as long as its request. */
+  #bodyBytes = 0;
   #isWriteScheduled = false;
 
   /**
@@ -63,6 +68,13 @@ export class ResponseQueue {
     return this.#pending.length;
   }
 
+  /** Whether no further request is read until all responses are written and taken. */
+  get isFull(): boolean {
+    return (
+      this.#pending.length >= PENDING_MAX || this.#bodyBytes >= PENDING_BYTES_MAX || this.#output.isWaiting
+    );
+  }
+
   /**
    * Adds a request. Its response is written when it and all before it are there.
    *
@@ -81,6 +93,11 @@ export class ResponseQueue {
     this.respond(pending, error);
   }
 
+  /** Makes the response to the last request that was added the last one. */
+  endAfterAll(): void {
+    this.#pending.at(-1)!.isLast = true;
+  }
+
   /** Sets a response, unless there is one. */
   respond(pending: PendingResponse, response: HttpResponse<string | Uint8Array>): void {
     if (pending.response !== undefined) return;
@@ -96,7 +113,7 @@ export class ResponseQueue {
   respondLater(pending: PendingResponse, response: Promise<HttpResponse>): void {
     const { bodyBytes } = pending.request!;
     pending.bodyBytes = bodyBytes;
-    this.bodyBytes += bodyBytes;
+    this.#bodyBytes += bodyBytes;
     response.then(
       ready => this.respond(pending, ready),
       cause => {
@@ -127,7 +144,7 @@ export class ResponseQueue {
       // An observer, or a response of the sandbox, may have ended the connection.
       if (this.#socket.destroyed) return;
       this.#pending.shift();
-      this.bodyBytes -= next.bodyBytes;
+      this.#bodyBytes -= next.bodyBytes;
       const { request, response, onTaken } = next;
       const { ending } = response;
       const mayBeLast = this.#pending.length === 0 && (ending === 'after' || this.#isInputOver());

@@ -11,8 +11,13 @@ export type Documentation = ReadonlyMap<string, HttpResponse>;
 /**
  * `draining`: the service shuts down, so the last response on each connection closes it.
  * `rejecting`: it does so since a while, so further plants get 503.
+ * `ending`: each connection ends after the responses to what was read.
  */
-export type ServerPhase = 'running' | 'draining' | 'rejecting';
+export type ServerPhase = 'running' | 'draining' | 'rejecting' | 'ending';
+
+export function rejectsPlants(phase: ServerPhase): boolean {
+  return phase === 'rejecting' || phase === 'ending';
+}
 
 export interface ResponseMark {
   fields: HeaderFields;

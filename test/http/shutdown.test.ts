@@ -140,14 +140,19 @@ test('whole requests that the kernel has when the service stops get their respon
 test('clients that send without a pause do not delay the end, and the last response of each closes', async () => {
   await using service = await startTestService();
   using opened = new DisposableStack();
+  const kinds = [request(service, 1), requestBytes(service.token, chunked(plantJson(1)))];
+  // Writes that end within a request, and writes of whole requests.
   const floods = await Promise.all(
-    [request(service, 1), requestBytes(service.token, chunked(plantJson(1)))].map(async bytes => {
-      const connection = opened.use(await openUsed(service));
-      const pipelined = Buffer.concat(Array.from({ length: 500 }, () => bytes));
-      const send = (): void => void connection.socket.write(pipelined, error => error || setImmediate(send));
-      send();
-      return connection;
-    }),
+    [500, 5]
+      .flatMap(count => kinds.map(bytes => [count, bytes] as const))
+      .map(async ([count, bytes]) => {
+        const connection = opened.use(await openUsed(service));
+        const pipelined = Buffer.concat(Array.from({ length: count }, () => bytes));
+        const send = (): void =>
+          void connection.socket.write(pipelined, error => error || setImmediate(send));
+        send();
+        return connection;
+      }),
   );
   await close(service);
   for (const { unread } of floods)
