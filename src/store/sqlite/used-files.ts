@@ -20,21 +20,19 @@ export interface UsedFile {
  * create of one sender (2026-11-29, `npm run bench -- --against FOLDER`).
  */
 export class DatabaseFolder {
-  /** undefined: the database is a link, and may be replaced in the folder of the link. */
-  readonly #path: string | undefined;
+  readonly #path: string;
   /** How it was before the last check, if any later change shows. */
   #checked: fs.BigIntStats | undefined;
 
+  /** @param databasePath its real path, since a link may lie in another folder */
   constructor(databasePath: string) {
-    const isFile = fs.lstatSync(databasePath, { throwIfNoEntry: false })?.isFile();
-    this.#path = isFile ? dirname(databasePath) : undefined;
+    this.#path = dirname(databasePath);
   }
 
   /** Calls `check`, which throws if a file was replaced, unless none was since the last call. */
   checkIfChanged(check: () => void): void {
     const now = Date.now();
-    const stats =
-      this.#path === undefined ? undefined : fs.statSync(this.#path, { throwIfNoEntry: false, bigint: true });
+    const stats = fs.statSync(this.#path, { throwIfNoEntry: false, bigint: true });
     if (stats !== undefined && this.#checked !== undefined && isSame(stats, this.#checked)) return;
     this.#checked = undefined;
     check();
