@@ -23,13 +23,13 @@ export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>
   return [
     ...connectionBars(
       'creates/s against flushed node:http',
-      { 1: 0.95, 64: 1.05, 256: 1.2 },
+      { 1: 0.95, 64: 1, 256: 1.15 },
       ours,
       rate(FLUSHED_ECHO.name),
     ),
     ...connectionBars(
       'CPU time against flushed node:http',
-      { 1: 1.1, 64: 0.95, 256: 0.75 },
+      { 1: 1.1, 64: 1, 256: 0.85 },
       cpu(NAMES.sqlite),
       cpu(FLUSHED_ECHO.name),
       atMost => ({ atMost }),
