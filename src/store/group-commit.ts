@@ -1,3 +1,4 @@
+import { type Clock, SYSTEM_CLOCK } from '../contract/clock.ts';
 import { contentChecksum } from './audit/checksum.ts';
 import { batchSize, textLengthOf } from './batch-size.ts';
 import type {
@@ -70,7 +71,7 @@ interface QueuedPlant extends PlantWrite {
  */
 export class GroupCommit implements PlantQueue {
   readonly #engine: BatchRules;
-  readonly #now: () => number;
+  readonly #clock: Clock;
   readonly #queue: QueuedPlant[] = [];
   #queuedTextLength = 0;
   /** Plants that are queued or in a batch. */
@@ -86,10 +87,9 @@ export class GroupCommit implements PlantQueue {
   #dispatchIsDue = false;
   #closed: PromiseWithResolvers<void> | undefined;
 
-  /** @param now milliseconds of a monotonic clock */
-  constructor(engine: BatchRules, now = () => performance.now()) {
+  constructor(engine: BatchRules, clock: Clock = SYSTEM_CLOCK) {
     this.#engine = engine;
-    this.#now = now;
+    this.#clock = clock;
   }
 
   get statistics(): CommitStatistics {
@@ -112,7 +112,7 @@ export class GroupCommit implements PlantQueue {
       return Promise.resolve({ rejected: 'busy' });
     }
     this.#queuedTextLength += textLength;
-    const queuedAt = this.#now();
+    const queuedAt = this.#clock.now();
     const ahead = this.#inFlight++;
     const isAlone = isOnlySender && ahead === 0;
     return new Promise(settle => {
@@ -131,7 +131,7 @@ export class GroupCommit implements PlantQueue {
       if (isAlone) this.#dispatch();
       else if (!this.#dispatchIsDue) {
         this.#dispatchIsDue = true;
-        setImmediate(() => this.#dispatch());
+        this.#clock.nextIteration(() => this.#dispatch());
       }
     });
   }
@@ -217,7 +217,7 @@ export class GroupCommit implements PlantQueue {
    */
   #updateInFlightMax({ ahead, queuedAt }: QueuedPlant): void {
     if (ahead < IN_FLIGHT_PLANTS_MIN / 2) return;
-    const waitedMs = this.#now() - queuedAt;
+    const waitedMs = this.#clock.now() - queuedAt;
     this.#inFlightMax = Math.max((ahead * QUEUE_TIME_MAX_MS) / waitedMs, IN_FLIGHT_PLANTS_MIN);
   }
 
@@ -231,7 +231,7 @@ export class GroupCommit implements PlantQueue {
   }
 
   #takeLongQueued(): QueuedPlant[] {
-    const since = this.#now() - FAILING_QUEUE_TIMEOUT_MS;
+    const since = this.#clock.now() - FAILING_QUEUE_TIMEOUT_MS;
     const first = this.#queue.findIndex(({ queuedAt }) => queuedAt > since);
     const taken = this.#queue.splice(0, first === -1 ? this.#queue.length : first);
     this.#inFlight -= taken.length;
