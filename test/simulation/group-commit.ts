@@ -22,7 +22,12 @@ import { Scheduler } from './scheduler.ts';
 /** One run in so many fills the queue, and another has long texts: they take as long as many others. */
 const SLOW_RUN_INTERVAL = 500;
 /** Most are as long as possible, so that the queue fills. */
-const LONG_TEXTS = [1, BATCH_TEXT_LENGTH_MAX / 2 + 1, ...Array<number>(3).fill(BATCH_TEXT_LENGTH_MAX)];
+const LONG_TEXTS = [
+  1,
+  BATCH_TEXT_LENGTH_MAX / 2,
+  BATCH_TEXT_LENGTH_MAX / 2 + 1,
+  ...Array<number>(3).fill(BATCH_TEXT_LENGTH_MAX),
+];
 
 /** What the callers of a run send. */
 interface Load {

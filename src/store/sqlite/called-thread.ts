@@ -11,28 +11,42 @@ const EVENT_LOOP_INTERVAL_MS = 1_000;
 const SHORT_REPLY_BYTES_MAX = 256;
 /** Indexes of {@link SharedMemory.words}: the number of calls so far, and the state of the reply. */
 const CALLS = 0;
-const REPLY = 1;
+export const REPLY = 1;
 /** States of the reply. Any other state is its length in shared memory, in bytes. */
-const NOT_AWAITED = 0;
-const AWAITED = -1;
+export const NOT_AWAITED = 0;
+export const AWAITED = -1;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-type Reply<Result> =
+export type Reply<Result> =
   | { result: Result }
   | { errorClass: number; message: string }
   /** The copy of an error keeps its own class, if that is of the language, and its stack. */
   | { internalError: unknown };
 
 /** Memory of both threads. A futex in it wakes a thread faster than an event does. */
-interface SharedMemory {
+export interface SharedMemory {
   words: Int32Array<SharedArrayBuffer>;
   shortReply: Uint8Array<SharedArrayBuffer>;
 }
 
+/** What the caller needs of a `Worker`. */
+export interface CalledWorker {
+  on(event: 'message' | 'error' | 'exit', listener: (value: unknown) => void): unknown;
+  postMessage(call: unknown): void;
+  terminate(): Promise<unknown>;
+}
+
+export type StartWorker = (
+  program: URL,
+  options: { workerData: { shared: SharedMemory; data: unknown } },
+) => CalledWorker;
+
+const startThread: StartWorker = (program, options) => new Worker(program, options);
+
 interface RunningThread<Result> extends SharedMemory {
-  worker: Worker;
+  worker: CalledWorker;
   /** The calls without a reply, in their order. */
   calls: PromiseWithResolvers<Result>[];
 }
@@ -45,14 +59,16 @@ export class CalledThread<Call, Result> {
   readonly #name: string;
   readonly #program: URL;
   readonly #data: unknown;
+  readonly #startWorker: StartWorker;
   #running: RunningThread<Result> | undefined;
   #closing: Promise<void> | undefined;
 
   /** The program calls {@link replyToCalls}, and gets the data as {@link threadData}. */
-  constructor(name: string, program: URL, data: unknown) {
+  constructor(name: string, program: URL, data: unknown, startWorker = startThread) {
     this.#name = name;
     this.#program = program;
     this.#data = data;
+    this.#startWorker = startWorker;
   }
 
   /**
@@ -109,9 +125,9 @@ export class CalledThread<Call, Result> {
     const words = new Int32Array(new SharedArrayBuffer(8));
     const shortReply = new Uint8Array(new SharedArrayBuffer(SHORT_REPLY_BYTES_MAX));
     const shared: SharedMemory = { words, shortReply };
-    const worker = new Worker(this.#program, { workerData: { shared, data: this.#data } });
+    const worker = this.#startWorker(this.#program, { workerData: { shared, data: this.#data } });
     const running: RunningThread<Result> = { worker, ...shared, calls: [] };
-    worker.on('message', (reply: Reply<Result>) => settleCall(running, reply));
+    worker.on('message', reply => settleCall(running, reply as Reply<Result>));
     // After an error the `exit` event follows. Until then its successor may already have calls.
     const died = (cause?: unknown): void => {
       if (this.#running === running) this.#running = undefined;
@@ -160,24 +176,32 @@ export function replyToCalls<Call>(resultOf: (call: Call) => unknown): void {
     const count = Atomics.load(shared.words, CALLS);
     const received = receiveMessageOnPort(parentPort!);
     if (received === undefined) Atomics.wait(shared.words, CALLS, count, leftMs);
-    else sendReply(shared, replyTo(resultOf, received.message));
+    else sendReply(shared, replyTo(resultOf, received.message), postReply);
   }
   setImmediate(() => replyToCalls(resultOf));
 }
 
+function postReply(reply: Reply<unknown>): void {
+  parentPort!.postMessage(reply);
+}
+
 /** The caller may stop waiting at any time. `compareExchange` decides, so a reply is sent once. */
-function sendReply({ words, shortReply }: SharedMemory, reply: Reply<unknown>): void {
+export function sendReply(
+  { words, shortReply }: SharedMemory,
+  reply: Reply<unknown>,
+  post: (reply: Reply<unknown>) => void,
+): void {
   const text = 'result' in reply && typeof reply.result === 'string' ? reply.result : '';
   const { read, written } = encoder.encodeInto(text, shortReply);
   const isShort = written > 0 && read === text.length;
   const next = isShort ? written : NOT_AWAITED;
   const isAwaited = Atomics.compareExchange(words, REPLY, AWAITED, next) === AWAITED;
-  if (!isShort || !isAwaited) parentPort!.postMessage(reply);
+  if (!isShort || !isAwaited) post(reply);
   // The caller may already block for its next call.
   if (isAwaited) Atomics.notify(words, REPLY);
 }
 
-function replyTo<Call>(resultOf: (call: Call) => unknown, call: Call): Reply<unknown> {
+export function replyTo<Call>(resultOf: (call: Call) => unknown, call: Call): Reply<unknown> {
   try {
     return { result: resultOf(call) };
   } catch (error) {

@@ -1,9 +1,15 @@
-import { CalledThread } from './called-thread.ts';
+import type { Clock } from '../../contract/clock.ts';
+import { CalledThread, type StartWorker } from './called-thread.ts';
 import type { CheckpointCall, CheckpointProgress } from './checkpoint-thread.ts';
 import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from './limits.ts';
 
 /** Delay from the first commit after a checkpoint to the next checkpoint. */
 const CHECKPOINT_INTERVAL_MS = 100;
+
+/** The timer does not keep the process alive. */
+const TIMERS: Pick<Clock, 'setTimer'> = {
+  setTimer: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
+};
 
 /**
  * Keeps the write-ahead log short without blocking commits: a separate thread copies it into the
@@ -26,7 +32,8 @@ const CHECKPOINT_INTERVAL_MS = 100;
 export class Checkpoints {
   readonly #thread: CalledThread<CheckpointCall, CheckpointProgress>;
   readonly #finish: () => Promise<unknown>;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timers: Pick<Clock, 'setTimer'>;
+  #timer: Disposable | undefined;
   #isRunning = false;
   /** Whether a commit ended during a checkpoint, which may have missed it. */
   #isDueAgain = false;
@@ -35,20 +42,22 @@ export class Checkpoints {
   failure: string | undefined;
 
   /** @param finish makes the writer copy the rest of the log, so the next commit restarts it */
-  constructor(path: string, finish: () => Promise<unknown>) {
-    this.#thread = new CalledThread('checkpoint', new URL('./checkpoint-thread.ts', import.meta.url), path);
+  constructor(path: string, finish: () => Promise<unknown>, timers = TIMERS, startWorker?: StartWorker) {
+    const program = new URL('./checkpoint-thread.ts', import.meta.url);
+    this.#thread = new CalledThread('checkpoint', program, path, startWorker);
     this.#finish = finish;
+    this.#timers = timers;
   }
 
   committed(): void {
     if (this.#isClosed) return;
     if (this.#isRunning) this.#isDueAgain = true;
-    else this.#timer ??= setTimeout(() => void this.#run(), CHECKPOINT_INTERVAL_MS).unref();
+    else this.#timer ??= this.#timers.setTimer(() => void this.#run(), CHECKPOINT_INTERVAL_MS);
   }
 
   /** Closes the files after the current checkpoint. The next one opens them again. */
   async release(): Promise<void> {
-    clearTimeout(this.#timer);
+    this.#timer?.[Symbol.dispose]();
     this.#timer = undefined;
     // A thread that dies closes its files, too.
     await this.#thread.end('close').catch(() => undefined);

@@ -1,6 +1,7 @@
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../../contract/clock.ts';
 import { GroupCommit } from '../group-commit.ts';
 import { lastRuns, OperatorTables } from '../operator-tables.ts';
 import type {
@@ -13,7 +14,7 @@ import type {
   WriteResult,
 } from '../plant-store.ts';
 import type { Row } from '../revision-rows.ts';
-import { CalledThread } from './called-thread.ts';
+import { CalledThread, type StartWorker } from './called-thread.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { explainFailure, prepareFile, StoreFileReplaced } from './database.ts';
 import { type BatchResults, packWrites, unpackResults } from './packed-batch.ts';
@@ -34,29 +35,37 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   readonly #settings: SqliteSettings;
   readonly #writer: CalledThread<WriterCall, unknown>;
   readonly #checkpoints: Checkpoints;
+  readonly #clock: Clock | undefined;
   readonly #flushes = { count: 0, totalMs: 0 };
   #lastFlushMs = 0;
   #lastMeasured = { walBytes: 0, diskFreeBytes: 0, diskBytes: 0 };
   #measuring: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
 
-  private constructor(settings: SqliteSettings) {
+  private constructor(settings: SqliteSettings, clock?: Clock, startWorker?: StartWorker) {
     super();
     this.#settings = settings;
-    this.#writer = new CalledThread('writer', new URL('./writer-thread.ts', import.meta.url), settings);
-    this.#checkpoints = new Checkpoints(settings.path, () =>
-      this.query('PRAGMA wal_checkpoint(PASSIVE)', []),
-    );
+    this.#clock = clock;
+    const program = new URL('./writer-thread.ts', import.meta.url);
+    this.#writer = new CalledThread('writer', program, settings, startWorker);
+    const finish = (): Promise<unknown> => this.query('PRAGMA wal_checkpoint(PASSIVE)', []);
+    this.#checkpoints = new Checkpoints(settings.path, finish, clock, startWorker);
   }
 
   /**
    * Opens the store. Creates it when needed, and updates its schema.
    *
-   * @param settings with a path that may be a symbolic link @throws {StoreRejected}
+   * @param settings with a path that may be a symbolic link
+   * @param clock and `startWorker` are those of a simulation
+   * @throws {StoreRejected}
    */
-  static async open(settings: SqliteSettings): Promise<SqliteEngine> {
+  static async open(
+    settings: SqliteSettings,
+    clock?: Clock,
+    startWorker?: StartWorker,
+  ): Promise<SqliteEngine> {
     const path = explainFailure(settings.path, () => prepareFile(settings.path));
-    const engine = new SqliteEngine({ ...settings, path });
+    const engine = new SqliteEngine({ ...settings, path }, clock, startWorker);
     try {
       engine.schemaSteps = await engine.#call(['schemaSteps']);
       return engine;
@@ -68,7 +77,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
 
   openQueue(commit: PlantCommits['commit']): PlantQueue {
     // While the writer flushes one batch, the next one is already in its queue.
-    return new GroupCommit({ commit, commitsInFlightMax: 2, isSequential: true });
+    return new GroupCommit({ commit, commitsInFlightMax: 2, isSequential: true }, this.#clock);
   }
 
   async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
