@@ -20,6 +20,14 @@ const MISSING = 'access tokens get 503 responses, because the keys of the OpenID
 /** The key of a token may exist at the provider and is not known here, so the token is not checked. */
 export class KeysUnavailable extends Error {}
 
+/** How keys are read, and how one is found among them. A simulation has its own. */
+export interface KeySource {
+  read: (settings: OpenIdSettings) => Promise<JSONWebKeySet>;
+  keySet: (keys: JSONWebKeySet) => JWTVerifyGetKey;
+}
+
+export const KEY_SOURCE: KeySource = { read: readKeys, keySet: createLocalJWKSet };
+
 export type ProviderKeys = ReturnType<typeof openProviderKeys>;
 
 /**
@@ -31,8 +39,13 @@ export type ProviderKeys = ReturnType<typeof openProviderKeys>;
  *
  * @param onError is called when the keys cannot be read; the last ones stay in use
  */
-export function openProviderKeys(settings: OpenIdSettings, clock: Clock, onError: (cause: unknown) => void) {
-  let keys = createLocalJWKSet({ keys: [] });
+export function openProviderKeys(
+  settings: OpenIdSettings,
+  clock: Clock,
+  onError: (cause: unknown) => void,
+  source = KEY_SOURCE,
+) {
+  let keys = source.keySet({ keys: [] });
   /** The `kid` of each. */
   let keyIds: ReadonlySet<unknown> = new Set();
   let readsBegun = 0;
@@ -50,9 +63,10 @@ export function openProviderKeys(settings: OpenIdSettings, clock: Clock, onError
   const read = (): Promise<void> => {
     if (reading !== undefined) return reading;
     const number = ++readsBegun;
-    reading = readKeys(settings)
+    reading = source
+      .read(settings)
       .then(found => {
-        const usable = createLocalJWKSet(found);
+        const usable = source.keySet(found);
         if (found.keys.length === 0) throw new Error('the provider has no keys');
         keys = usable;
         keyIds = new Set(found.keys.map(({ kid }) => kid));
