@@ -7,10 +7,10 @@ import { hashToken } from './token.ts';
 const READ_INTERVAL_MS = 3_600_000;
 /** Shortest interval between two reads that tokens cause. Failed reads count. */
 const READ_ON_DEMAND_INTERVAL_MS = 30_000;
-/** Unknown and rejected keys that are remembered, with 200 bytes each. */
+/** Unknown keys that are remembered, with 200 bytes each. */
 const UNKNOWN_KEYS_MAX = 10_000;
-/** A key without a token for this long is no longer remembered as rejected. */
-const REJECTED_KEY_MS_MAX = 5 * 60_000;
+/** An unknown key without a token for this long is forgotten. */
+const UNKNOWN_KEY_MS_MAX = 5 * 60_000;
 /** Keys stay valid for this long after they were read, so the provider may be away. */
 const KEYS_AGE_MAX_MS = 24 * 3_600_000;
 const FETCH_TIMEOUT_MS = 5_000;
@@ -35,7 +35,8 @@ export type ProviderKeys = ReturnType<typeof openProviderKeys>;
  *
  * The key of a token can be unknown because it is new. Such a token is rejected only after the keys
  * were read again since the key was first seen. Before that, {@link KeysUnavailable} is thrown.
- * Later tokens with this key are rejected until the keys may be read again.
+ * Later tokens with this key are rejected until the keys may be read again. Then they are read
+ * first, because the provider may have published the key since.
  *
  * @param onError is called when the keys cannot be read; the last ones stay in use
  */
@@ -49,16 +50,14 @@ export function openProviderKeys(
   /** The `kid` of each. */
   let keyIds: ReadonlySet<unknown> = new Set();
   let readsBegun = 0;
-  /** The last successful read: which one it was, and its end in ms since 1970. */
-  let lastRead = { number: 0, endedAt: 0 };
+  /** The last successful read: which one it was, and its end by both clocks. */
+  let lastRead = { number: 0, endedAt: Number.NEGATIVE_INFINITY, endedAtWall: Number.NEGATIVE_INFINITY };
   /** Since when reads fail. */
   let failingSince: Date | undefined;
   /** When a token last caused a read; ms, on the monotonic clock. */
   let demandedAt = Number.NEGATIVE_INFINITY;
   let reading: Promise<void> | undefined;
-  /** How many reads had begun when a token with this unknown key first arrived. The oldest is first. */
-  const unknownSince = new Map<string, number>();
-  const rejected = rejectedKeys(clock);
+  const unknown = unknownKeys(clock);
 
   const read = (): Promise<void> => {
     if (reading !== undefined) return reading;
@@ -70,8 +69,7 @@ export function openProviderKeys(
         if (found.keys.length === 0) throw new Error('the provider has no keys');
         keys = usable;
         keyIds = new Set(found.keys.map(({ kid }) => kid));
-        // A suspended machine counts.
-        lastRead = { number, endedAt: clock.wallNow() };
+        lastRead = { number, endedAt: clock.now(), endedAtWall: clock.wallNow() };
         failingSince = undefined;
       })
       .catch(cause => {
@@ -90,24 +88,22 @@ export function openProviderKeys(
     await read();
     if (failingSince !== undefined) throw new KeysUnavailable(failure);
   };
-  const areKnown = (): boolean => clock.wallNow() - lastRead.endedAt < KEYS_AGE_MAX_MS;
+  /** By both clocks: one stands still while the machine is suspended, and the other may be set. */
+  const areKnown = (): boolean =>
+    clock.now() - lastRead.endedAt < KEYS_AGE_MAX_MS &&
+    Math.abs(clock.wallNow() - lastRead.endedAtWall) < KEYS_AGE_MAX_MS;
   const keyOf: JWTVerifyGetKey = async (header, token) => {
     const { kid = '' } = header;
     const keyId = hashToken(kid);
-    const since = unknownSince.get(keyId) ?? readsBegun;
+    const since = unknown.since(keyId) ?? readsBegun;
     if (!areKnown()) await readOnDemand('no keys of the OpenID provider are known');
     for (;;) {
       try {
         return await keys(header, token);
       } catch (error) {
         if (!(error instanceof errors.JWKSNoMatchingKey) || keyIds.has(kid)) throw error;
-        if (lastRead.number > since || (rejected.has(keyId) && !mayRead())) {
-          // The provider may publish the key later, so the next token with it may cause a read.
-          unknownSince.delete(keyId);
-          rejected.add(keyId);
-          throw error;
-        }
-        setLatest(unknownSince, keyId, since);
+        unknown.add(keyId, since);
+        if (lastRead.number > since && !mayRead()) throw error;
         await readOnDemand('the key of the token is unknown, and the keys cannot be read again now');
       }
     }
@@ -138,22 +134,25 @@ function repeat(clock: Clock, callback: () => void, intervalMs: number): Disposa
   return { [Symbol.dispose]: () => timer[Symbol.dispose]() };
 }
 
-/** Keys whose tokens were rejected a short time ago. */
-function rejectedKeys(clock: Clock) {
-  /** When a token with this key was last rejected; ms, on the monotonic clock. The oldest is first. */
-  const rejectedAt = new Map<string, number>();
+/** The unknown keys of tokens that arrived a short time ago. */
+function unknownKeys(clock: Clock) {
+  /**
+   * How many reads had begun when a token with this key first arrived, and when the last one did;
+   * ms, on the monotonic clock. The oldest is first.
+   */
+  const seen = new Map<string, { since: number; lastAt: number }>();
   return {
-    add: (keyId: string): void => setLatest(rejectedAt, keyId, clock.now()),
-    has: (keyId: string): boolean =>
-      clock.now() - (rejectedAt.get(keyId) ?? Number.NEGATIVE_INFINITY) < REJECTED_KEY_MS_MAX,
+    /** @returns undefined if there was no token with this key for a while */
+    since(keyId: string): number | undefined {
+      const found = seen.get(keyId);
+      return found && clock.now() - found.lastAt < UNKNOWN_KEY_MS_MAX ? found.since : undefined;
+    },
+    add(keyId: string, since: number): void {
+      seen.delete(keyId);
+      if (seen.size >= UNKNOWN_KEYS_MAX) seen.delete(seen.keys().next().value!);
+      seen.set(keyId, { since, lastAt: clock.now() });
+    },
   };
-}
-
-/** Sets the value of a key, and makes it the latest one. The oldest one goes if there are too many. */
-function setLatest(map: Map<string, number>, keyId: string, value: number): void {
-  map.delete(keyId);
-  if (map.size >= UNKNOWN_KEYS_MAX) map.delete(map.keys().next().value!);
-  map.set(keyId, value);
 }
 
 async function readKeys({ issuer, jwks }: OpenIdSettings): Promise<JSONWebKeySet> {
