@@ -98,7 +98,7 @@ class Simulation {
       {
         commitsInFlightMax: this.#commitsInFlightMax,
         isSequential: this.#isSequential,
-        commit: writes => this.#commit(writes),
+        commit: writes => this.#checkedCommit(writes),
       },
       this.#clock(),
     );
@@ -191,6 +191,15 @@ class Simulation {
       count(this.#happened, 'busy for the rate');
     else return undefined;
     return 'busy';
+  }
+
+  /** Group commit does not expect that a commit throws, so a failed check ends the run here. */
+  async #checkedCommit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
+    let results: Promise<WriteResult[]> | undefined;
+    await this.#scheduler.start(async () => {
+      results = this.#commit(writes);
+    });
+    return await (results ?? new Promise(() => {}));
   }
 
   #commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {

@@ -196,8 +196,11 @@ class Simulation {
       nextIteration: callback => scheduler.nextIteration(callback),
     };
     const source = { read: () => provider.read(), keySet: provider.keySet };
+    const onError = (cause: unknown): void => {
+      if (cause instanceof assert.AssertionError) void scheduler.start(() => Promise.reject(cause));
+    };
     scheduled(() => {
-      this.#keys = openProviderKeys({} as OpenIdSettings, clock, () => {}, source);
+      this.#keys = openProviderKeys({} as OpenIdSettings, clock, onError, source);
     });
   }
 
