@@ -14,10 +14,10 @@ import { Scheduler } from './scheduler.ts';
 
 /** No thread opens it, so any file will do. */
 const PATH = fileURLToPath(import.meta.url);
-const TROUBLE_MS = 2_500;
+const TROUBLE_MS = 2_000;
 /** With healthy threads for this long, every call succeeds. */
 const RECOVERY_MS = 1_000;
-const HEALTHY_MS = 1_000;
+const HEALTHY_MS = 600;
 const IDLE_MS = 500;
 /** Longest time of a call. Several operations may hang one after the other. */
 const CALL_MS_MAX = 10_000;
