@@ -1,5 +1,8 @@
+import { groupCommit } from './group-commit.ts';
 import type { Part } from './part.ts';
+import { providerKeys } from './provider-keys.ts';
+import { sqliteThread } from './sqlite-thread.ts';
 import { tokenCache } from './token-cache.ts';
 
 /** All parts of the service that are simulated. */
-export const PARTS: readonly Part[] = [tokenCache];
+export const PARTS: readonly Part[] = [groupCommit, sqliteThread, tokenCache, providerKeys];
