@@ -136,18 +136,30 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const readState = async (): Promise<ServiceState> => ({
       // Read before the awaits below: a slow store would hide the plants that wait now.
       ...queue.statistics,
-      ...{ commits, tokens, store: await storeWarnings() },
+      commits,
+      tokens,
+      store: await storeWarnings(),
       engine: await engine.statistics(),
-      ...{ isDamaged: damage.isKnown, lastRuns: damage.lastRuns, restartedAt },
-      ...{ rates: metrics.rates, commitSeconds: metrics.commitSeconds, notice: settings.sandbox?.notice },
+      isDamaged: damage.isKnown,
+      lastRuns: damage.lastRuns,
+      restartedAt,
+      rates: metrics.rates,
+      commitSeconds: metrics.commitSeconds,
+      notice: settings.sandbox?.notice,
       openConnections: server.openConnections,
       isShuttingDown: closing !== undefined,
-      ...{ spansDropped: tracing?.dropped(), accessTokensFault: accessTokens?.fault() },
+      spansDropped: tracing?.dropped(),
+      accessTokensFault: accessTokens?.fault(),
     });
     const operatorConsole =
       settings.console &&
       new OperatorConsole({
-        ...{ engine, damage, ...observed, log, version: VERSION, ...settings.console },
+        engine,
+        damage,
+        ...observed,
+        log,
+        version: VERSION,
+        ...settings.console,
         isFirstStart: engine.schemaSteps.before === 0,
         samples: opened.use(startSamples(metrics, queue)),
         search: opened.use(await openSearch(settings.database)),
@@ -170,7 +182,12 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     };
     const hasToken = firstToken !== undefined || tokens.size > 0;
     return {
-      ...{ address, opsAddress, firstToken: firstToken || undefined, hasToken, warnings, close },
+      address,
+      opsAddress,
+      firstToken: firstToken || undefined,
+      hasToken,
+      warnings,
+      close,
       makeConsoleCode: settings.console && (() => makeConsoleCode(engine)),
     };
   } catch (error) {
@@ -272,8 +289,10 @@ async function makeFirstToken(
   if (!handOverFirstToken(token)) return undefined;
   try {
     const stored = await engine.createToken({
-      ...{ hash: hashToken(token), label: 'first' },
-      ...{ createdAt: Date.now(), expiresAt: null },
+      hash: hashToken(token),
+      label: 'first',
+      createdAt: Date.now(),
+      expiresAt: null,
     });
     if (stored === undefined) return '';
     tokens.add(stored);

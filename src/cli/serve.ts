@@ -69,7 +69,13 @@ async function start(
   const hasConsole = (options.console ?? (LOOPBACK.test(ops.host) ? 'on' : 'off')) === 'on';
   try {
     return await startService({
-      ...{ database, listen, ops, connections, rateLimit, log, sandbox },
+      database,
+      listen,
+      ops,
+      connections,
+      rateLimit,
+      log,
+      sandbox,
       repeatedIdRule: options.repeatedId,
       openId: readOpenId(options),
       bodyBytesMax: options.bodyLimit,

@@ -5,7 +5,12 @@ export function fetchTransport(fetchWith: typeof fetch): Transport {
   return async ({ url, headers, body: sent, responseBytesMax }, signal) => {
     const response = await fetchWith(url, {
       method: 'POST',
-      ...{ headers, body: sent, signal, redirect: 'manual', credentials: 'omit', cache: 'no-store' },
+      headers,
+      body: sent,
+      signal,
+      redirect: 'manual',
+      credentials: 'omit',
+      cache: 'no-store',
     } as RequestInit);
     const decoder = new TextDecoder();
     const chunks = await readBody(response.body, responseBytesMax);

@@ -100,7 +100,9 @@ function ringOf({ intervalSeconds, length }: typeof SHORT, before: Counts) {
         Array.from({ length: shown }, (_, index) => column[(first + index) % length]!),
       ]);
       return {
-        ...{ interval: intervalSeconds, from: first * intervalSeconds, count: shown },
+        interval: intervalSeconds,
+        from: first * intervalSeconds,
+        count: shown,
         columns: Object.fromEntries(all.filter(([, values]) => values.some(value => value !== 0))),
       };
     },

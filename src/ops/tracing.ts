@@ -60,7 +60,10 @@ export function startTracing(settings: TraceSettings, log: ServiceLog) {
       const route = path === '/plants' ? path : undefined;
       const isError = status >= 500;
       add(request.arrivedAt, {
-        ...{ traceId, spanId: randomId(8), parentSpanId: parentId, links: commit && [commit] },
+        traceId,
+        spanId: randomId(8),
+        parentSpanId: parentId,
+        links: commit && [commit],
         name: route ? `${nameStart} ${route}` : nameStart,
         kind: 2,
         status: isError ? { code: 2 } : {},
@@ -70,9 +73,12 @@ export function startTracing(settings: TraceSettings, log: ServiceLog) {
           'http.response.status_code': status,
           'http.route': route,
           ...fieldAttributes(request),
-          ...{ 'url.path': path, 'url.scheme': 'http', 'client.address': remoteAddress },
-          ...{ 'error.type': isError ? result : undefined },
-          ...{ 'plant_store.result': result, 'plant_store.plant_id': id },
+          'url.path': path,
+          'url.scheme': 'http',
+          'client.address': remoteAddress,
+          'error.type': isError ? result : undefined,
+          'plant_store.result': result,
+          'plant_store.plant_id': id,
         }),
       });
     },

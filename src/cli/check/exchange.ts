@@ -63,7 +63,10 @@ async function sendOnce(server: Server, request: TestRequest, plantId: bigint): 
   const timeout = AbortSignal.timeout(EXCHANGE_TIMEOUT_MS);
   try {
     const { status, statusText, headers, body } = await fetch(plantsUrl, {
-      ...{ method: 'POST', headers: requestHeaders, body: requestBody, redirect: 'manual' },
+      method: 'POST',
+      headers: requestHeaders,
+      body: requestBody,
+      redirect: 'manual',
       signal: AbortSignal.any([timeout, stop]),
     });
     const received = Buffer.concat(await readBody(body, RESPONSE_BYTES_MAX));

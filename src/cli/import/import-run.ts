@@ -81,7 +81,8 @@ async function sendFiles(
   const store = new PlantStore({
     ...service,
     transport: transport.send,
-    ...{ responseTimeoutMs: IMPORT_RESPONSE_TIMEOUT_MS, retryForMs: OUTAGE_MAX_MS },
+    responseTimeoutMs: IMPORT_RESPONSE_TIMEOUT_MS,
+    retryForMs: OUTAGE_MAX_MS,
   });
   const sendFile = async (path: string, rejects: ReturnType<typeof rejectsFile>): Promise<void> => {
     const reject = (row: PlantRow, fault: ErrorBody): void => {

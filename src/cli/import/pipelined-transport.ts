@@ -14,7 +14,8 @@ export function pipelinedTransport(service: URL, inFlightMax: number): { send: T
     new Client(service.origin, {
       pipelining: inFlightMax,
       // The caller has its own timeout.
-      ...{ headersTimeout: 0, bodyTimeout: 0 },
+      headersTimeout: 0,
+      bodyTimeout: 0,
       connect: (options, callback) =>
         connect(options, (...result) => {
           if (result[0] === null) joinWrites(result[1]);
