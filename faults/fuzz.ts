@@ -4,8 +4,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { ERRORS } from '../src/contract/errors.ts';
 import type { NewPlant } from '../src/contract/plant.ts';
 import { drawSendings, type Sending, send } from '../test/harness/arbitrary-requests.ts';
-import { faultsOf, type LoggedRequest } from '../test/harness/client-log.ts';
+import type { LoggedRequest } from '../test/harness/client-log.ts';
 import { sendingsOf } from '../test/harness/header-sections.ts';
+import { faultsOf } from '../test/harness/log-faults.ts';
 import { type ServeProcess, startServe } from '../test/harness/program.ts';
 import { RawConnection, type RawResponse } from '../test/harness/raw-connection.ts';
 import { assertCommonHeaders, assertErrorResponse } from '../test/harness/response-assertions.ts';
@@ -132,9 +133,10 @@ async function exchange(target: Target, { bytes, cuts }: Sending, isWhole = fals
     connection.write('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
     assert.equal((await connection.response()).status, 404);
   }
+  const sentAt = performance.now();
   await send(connection, { bytes, cuts: isWhole ? [] : cuts });
   connection.finish();
-  const sentAt = performance.now();
+  const finishedAt = performance.now();
   const ending = await Promise.race([connection.ended, wait(HANG_MS, 'late' as const, { ref: false })]);
   const seen = connection.unread.replace(/^Date: .*\r\n/gm, '');
   const responses: RawResponse[] = [];
@@ -145,7 +147,7 @@ async function exchange(target: Target, { bytes, cuts }: Sending, isWhole = fals
     if (response.status !== 100) responses.push(response);
   }
   count(result, 'requests', Math.max(1, requestLinesIn(bytes)));
-  result.slowestMs = Math.max(result.slowestMs, performance.now() - sentAt);
+  result.slowestMs = Math.max(result.slowestMs, performance.now() - finishedAt);
   assert.equal(ending, 'closed', ending === 'late' ? 'the connection hangs' : 'the connection was reset');
   assessNumber(bytes, responses);
   for (const response of responses) assess(response, sentAt, target.log);

@@ -1,6 +1,7 @@
 import { contentChecksum, revisionChecksum } from '../../src/store/audit/checksum.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
-import { faultsOf, type LoggedRequest } from './client-log.ts';
+import type { LoggedRequest } from './client-log.ts';
+import { faultsOf } from './log-faults.ts';
 import { openReader } from './open-store.ts';
 import type { EngineUnderTest } from './store-under-test.ts';
 

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ERRORS, errorBody } from '../../src/contract/errors.ts';
+import type { LoggedRequest } from './client-log.ts';
+import { historyFaults } from './linearizable.ts';
+import { withChecksum } from './stored-revisions.ts';
+
+// This check judges the fault scenarios, so it must find each kind of violation, and no others.
+
+/**
+ * What happened, the stored names in order, the requests and the faults. A request is the time of
+ * its sending and of its response in ms, the name of the plant, and the outcome with the revision, a
+ * status, or `lost` without a response.
+ */
+const HISTORIES: [what: string, stored: string, requests: string, faults?: string][] = [
+  ['a retry', 'a', '0 1 a created 1, 2 3 a unchanged 1'],
+  ['a first plant as revised', 'a', '0 1 a revised 1', 'wrong outcome'],
+  ['a second revision as created', 'ab', '0 1 a created 1, 2 3 b created 2', 'wrong outcome'],
+  ['no revision', 'a', '0 1 a lost, 2 3 a unchanged 0', 'wrong outcome, stranger'],
+  ['a number for two contents', 'a', '0 1 a created 1, 2 3 b unchanged 1', 'two contents'],
+  ['a revision of two requests', 'a', '0 2 a created 1, 1 3 a created 1', 'made twice'],
+
+  ['overlapping requests, the later one first', 'ba', '0 9 a revised 2, 1 8 b created 1'],
+  ['a response at the time of a sending', 'ba', '0 5 a revised 2, 5 8 b created 1'],
+  ['a lower revision later', 'ba', '0 4 a revised 2, 5 8 b created 1', 'out of order'],
+  ['unchanged, then replaced', 'ab', '0 1 a created 1, 2 9 b revised 2, 4 5 a unchanged 1'],
+  ['unchanged, but replaced', 'ab', '0 1 a created 1, 2 3 b revised 2, 4 5 a unchanged 1', 'out of order'],
+  ['unchanged before the response to the creator', 'a', '0 9 a created 1, 2 3 a unchanged 1'],
+  ['unchanged before the creator was sent', 'a', '0 1 a unchanged 1, 2 3 a created 1', 'out of order'],
+
+  ['an unknown request, seen', 'a', '0 1 a 503, 2 3 a unchanged 1'],
+  ['an unknown request, not stored', '', '0 1 a 503'],
+  ['an unknown request, late', 'bab', '0 1 b lost, 2 3 b created 1, 4 5 a revised 2, 6 7 b unchanged 3'],
+  ['an unknown request, stored twice', 'bab', '0 1 b 500, 4 5 a revised 2', 'stranger'],
+  ['an unknown request, seen too early', 'a', '2 3 a unchanged 1, 4 5 a lost', 'stored too early'],
+  ['a revision that nobody sent', 'a', '', 'stranger'],
+  ['a revision that nobody sent, seen', 'a', '2 3 a unchanged 1', 'stranger'],
+  ['a revision of a rejected request', 'a', '0 1 a 401', 'ghost'],
+  ['a revision of a rejected or an unknown request', 'a', '0 1 a 401, 2 3 a 500'],
+
+  ['an id that is taken meanwhile', 'a', '0 9 a created 1, 2 3 b 400'],
+  ['an id that is taken by an unknown request', 'a', '0 1 a lost, 2 3 b 400'],
+  ['an id that is taken by nothing', '', '0 1 a lost, 2 3 b 400', 'wrongly rejected'],
+  ['an id that is taken later', 'a', '0 1 b 400, 2 3 a created 1', 'wrongly rejected'],
+  ['an id that is taken by its own content', 'a', '0 1 a created 1, 2 3 a 400', 'wrongly rejected'],
+  ['an id that was taken', 'ab', '0 1 a created 1, 2 3 b revised 2, 4 5 b 400', 'wrongly rejected'],
+];
+
+function requestOf(text: string): LoggedRequest {
+  const [sentAt, respondedAt, name = '', outcome, revision] = text.split(' ');
+  const sent = { plant: { id: 7n, name }, sentAt: Number(sentAt), respondedAt: Number(respondedAt) };
+  if (outcome === 'lost') return { ...sent, response: undefined };
+  const status = revision === undefined ? Number(outcome) : 200;
+  const body = status === ERRORS.idTaken.status ? JSON.stringify(errorBody('idTaken')) : '';
+  const headers = { id: '7', revision: Number(revision ?? 0), outcome, retryAfter: undefined };
+  return { ...sent, response: { status, body, ...headers } };
+}
+
+for (const [what, stored, requests, faults = ''] of HISTORIES) {
+  test(`the history check, ${what}: ${faults === '' ? 'no fault' : faults}`, () => {
+    const log = requests === '' ? [] : requests.split(', ').map(requestOf);
+    const revisions = [...stored].map((name, index) =>
+      withChecksum({ plant: { id: 7n, name }, revision: index + 1, recordedAt: 0, recordedBy: 1 }),
+    );
+    const found = historyFaults(log, revisions);
+    assert.equal(found.map(line => line.split(':')[0]).join(', '), faults, found.join('\n'));
+  });
+}
