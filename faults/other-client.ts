@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LoggedRequest } from '../test/harness/client-log.ts';
+import { historyFaults } from '../test/harness/linearizable.ts';
 import { LoggingClient } from '../test/harness/logging-client.ts';
 import type { ServeProcess } from '../test/harness/program.ts';
 import { median, quantile } from '../test/harness/statistics.ts';
@@ -33,10 +34,11 @@ export class OtherClient implements AsyncDisposable {
     return this.#log.slice(begin).map(({ sentAt, respondedAt }) => respondedAt - sentAt);
   }
 
-  /** @returns a fault if a plant got neither 200 nor 503 */
+  /** @returns a fault if a plant got neither 200 nor 503, and the faults of the responses */
   faults(): string[] {
     const count = this.#log.filter(({ response }) => ![200, 503].includes(response?.status ?? 0)).length;
-    return count === 0 ? [] : [`${count} of ${this.#log.length} plants of others got no 200`];
+    const found = count === 0 ? [] : [`${count} of ${this.#log.length} plants of others got no 200`];
+    return [...found, ...historyFaults(this.#log)];
   }
 
   /** @returns one line if a plant got 503, as on a busy machine */

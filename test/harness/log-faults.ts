@@ -19,7 +19,8 @@ import { historyFaults } from './linearizable.ts';
  * @returns one line for each fault
  */
 export function faultsOf(log: readonly LoggedRequest[], stored: readonly PlantRevision[]): string[] {
-  const revisions = Map.groupBy(stored, ({ plant }) => plant.id);
+  const keyOf = (id: bigint, revision: number): string => `${id} ${revision}`;
+  const byKey = new Map(stored.map(each => [keyOf(each.plant.id, each.revision), each]));
   const faults: string[] = [];
 
   for (const { plant, response } of log) {
@@ -31,13 +32,13 @@ export function faultsOf(log: readonly LoggedRequest[], stored: readonly PlantRe
         `response for another plant: ${claimText}, but the response is for ${response.id} ${response.body}`,
       );
     }
-    const found = revisions.get(plant.id)?.find(each => each.revision === revision);
+    const found = byKey.get(keyOf(plant.id, revision));
     if (found === undefined) faults.push(`lost: ${claimText}, which is missing`);
     else if (contentOf(found.plant) !== contentOf(plant))
       faults.push(`lost: ${claimText}, which is ${contentOf(found.plant)}`);
   }
 
-  for (const history of revisions.values()) {
+  for (const history of Map.groupBy(stored, ({ plant }) => plant.id).values()) {
     for (const [index, { plant, revision }] of history.entries()) {
       const content = contentOf(plant);
       if (revision !== index + 1) faults.push(`gap: ${content} is revision ${revision} after ${index}`);
