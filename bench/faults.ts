@@ -66,6 +66,6 @@ async function timelineOf(
   return timeline.map(({ atMs, responses: { 200: stored, ...rejected }, lost }) => {
     const failures = Object.values(rejected).reduce((sum, { count }) => sum + count, lost);
     const times = stored && { p50Us: stored.p50Us, maxUs: stored.maxUs };
-    return { ...{ subject, round, atMs }, figures: { failures, ...times } };
+    return { subject, round, atMs, figures: { failures, ...times } };
   });
 }

@@ -37,7 +37,12 @@ export async function runPart(name: string, setting: Omit<Setting, 'folder'>): P
   const results: PartResults = {
     date: new Date().toISOString(),
     machine: describeMachine(tmpdir()),
-    ...{ rounds, warmUpSeconds, seconds, stolenShare: undefined, measurements: [], failures: [] },
+    rounds,
+    warmUpSeconds,
+    seconds,
+    stolenShare: undefined,
+    measurements: [],
+    failures: [],
   };
   const steps = PARTS[name]!.steps({ ...setting, folder: folder.path });
   const before = processorTicks();

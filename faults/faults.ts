@@ -101,7 +101,10 @@ async function main(): Promise<void> {
     }
     console.error(`\n${name}: ${summary}`);
     const found = await runAndPrint(scenario, {
-      ...{ seed, mutant, budgetMs: (minutes * 60_000) / chosen.length, signal },
+      seed,
+      mutant,
+      budgetMs: (minutes * 60_000) / chosen.length,
+      signal,
       tell: line => console.error(`  ${line}`),
     });
     if (signal.aborted) break;

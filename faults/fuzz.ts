@@ -171,10 +171,15 @@ function assess(response: RawResponse, sentAt: number, log: LoggedRequest[]): vo
   }
   log.push({
     plant: { ...JSON.parse(body), id: BigInt(id) } as NewPlant,
-    ...{ sentAt, respondedAt: performance.now() },
+    sentAt,
+    respondedAt: performance.now(),
     response: {
-      ...{ status, body, id, revision: Number(headers.get('plant-revision')) },
-      ...{ outcome: headers.get('plant-outcome'), retryAfter: undefined },
+      status,
+      body,
+      id,
+      revision: Number(headers.get('plant-revision')),
+      outcome: headers.get('plant-outcome'),
+      retryAfter: undefined,
     },
   });
 }

@@ -238,9 +238,11 @@ export async function runOnStores<Place>(order: Order, plan: Plan<Place>): Promi
     tell(`${rounds} faults injected, ${faults.length} found ${faults.slice(0, 3)}`);
   }
   return {
-    ...{ faults, late },
+    faults,
+    late,
     measurements: {
-      ...{ 'faults injected': rounds, ...counts },
+      'faults injected': rounds,
+      ...counts,
       'longest response': `${Math.round(measured.longestMs)} ms`,
       'end of a fault to next 200, of the last instance': spread(measured.recoveryMs),
       'restart to first 200': spread(measured.restartMs),

@@ -230,7 +230,9 @@ test('a real provider: its tokens are accepted, and those for another service ar
       resourceIndicators: {
         enabled: true,
         getResourceServerInfo: (_context: unknown, audience: string) => ({
-          ...{ scope: SCOPE, audience, accessTokenFormat: 'jwt' },
+          scope: SCOPE,
+          audience,
+          accessTokenFormat: 'jwt',
           jwt: { sign: { alg: 'RS256' } },
         }),
       },

@@ -32,8 +32,12 @@ RUNTIMES.set('Bun', [`${PACKAGES}bun/bin/bun.exe`]).set('Deno', [`${PACKAGES}den
 /** The client in one script, which sets the variable `client`. It can import no module of Node. */
 const { outputFiles, warnings } = await build({
   entryPoints: [fileURLToPath(new URL('./client-in-runtime.ts', import.meta.url))],
-  ...{ bundle: true, write: false },
-  ...{ platform: 'browser', format: 'iife', globalName: 'client', target: 'es2022' },
+  bundle: true,
+  write: false,
+  platform: 'browser',
+  format: 'iife',
+  globalName: 'client',
+  target: 'es2022',
   logLevel: 'silent',
 });
 assert.deepEqual(warnings, []);

@@ -13,7 +13,9 @@ import { startTestService } from '../harness/running-service.ts';
 const WIDE = { viewport: { width: 1440, height: 900 } };
 /** WCAG 2.2, 1.4.10: nothing may be wider than 320 pixels. */
 const DARK_PHONE = {
-  ...{ viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true },
+  viewport: { width: 320, height: 640 },
+  hasTouch: true,
+  isMobile: true,
   colorScheme: 'dark',
 } as const;
 

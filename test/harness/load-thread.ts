@@ -231,7 +231,9 @@ function resultOf(pending: number): LoadResult {
   return {
     responses: responsesOf(total),
     timeline: timeline.map(([atMs, { latenciesUs, lost }]) => ({
-      ...{ atMs, responses: responsesOf(latenciesUs), lost },
+      atMs,
+      responses: responsesOf(latenciesUs),
+      lost,
     })),
     withRetryAfter,
     lost: timeline.reduce((sum, [, { lost }]) => sum + lost, 0),

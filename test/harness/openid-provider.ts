@@ -47,7 +47,11 @@ export async function startProvider(): Promise<HandMadeProvider> {
     keysResponse: {},
     token: (claims, header, { privateKey, publicJwk: { alg, kid } } = provider.keys[0]!) =>
       new SignJWT({
-        ...{ iss: provider.url, aud: AUDIENCE, scope: SCOPE, sub: 'alice', exp: seconds(300) },
+        iss: provider.url,
+        aud: AUDIENCE,
+        scope: SCOPE,
+        sub: 'alice',
+        exp: seconds(300),
         ...claims,
       })
         .setProtectedHeader({ alg: alg!, kid: kid!, typ: 'at+jwt', ...header })

@@ -123,7 +123,8 @@ export async function startServe(
     return ended;
   };
   return {
-    ...{ child, url },
+    child,
+    url,
     token: firstTokenOf(finished.stderr, options.prefix && `/proc/${child.pid}/root`),
     logged: () => finished.stdout.split('\n').filter(line => line !== ''),
     stop,

@@ -88,7 +88,9 @@ export const REJECTED_REQUESTS: Record<string, RequestCase[]> = {
     {
       what: 'CONNECT, which opens no tunnel',
       bytes: () => Buffer.from('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n'),
-      ...{ error: 40501, closes: true, headers: { allow: 'POST' } },
+      error: 40501,
+      closes: true,
+      headers: { allow: 'POST' },
     },
   ],
 
@@ -132,7 +134,9 @@ export const REJECTED_REQUESTS: Record<string, RequestCase[]> = {
   'the response to a body over the limit is 413': [
     ...cases([{ body: TOO_LONG }, chunked(TOO_LONG)], { error: 41301 }),
     ...cases(['100000', '9007199254740992'].map(field('Content-Length')), {
-      ...{ error: 41301, closes: true, headers: { connection: 'close' } },
+      error: 41301,
+      closes: true,
+      headers: { connection: 'close' },
     }),
   ],
 
@@ -159,7 +163,9 @@ export const REJECTED_REQUESTS: Record<string, RequestCase[]> = {
     [40000, { Host: 'a b' }] as const,
   ].flatMap(([error, headers]) =>
     cases([{ headers: { ...EXPECTED, ...headers }, body: '' }], {
-      ...{ error, closes: true, headers: { connection: 'close' } },
+      error,
+      closes: true,
+      headers: { connection: 'close' },
     }),
   ),
 

@@ -23,7 +23,8 @@ export async function startSynchronousPair() {
     });
   await isSynchronous();
   return {
-    ...{ primary, standby },
+    primary,
+    standby,
     database,
     standbyDatabase: database.replace(`:${primary.port}/`, `:${standby.port}/`),
     /** Settles when commits on the primary wait for the standby, and the standby confirms them. */

@@ -79,7 +79,9 @@ test('the first error in this order is reported: path, method, credential, media
   const steps: [repair: RequestParts, error: number][] = [
     [
       {
-        ...{ target: '/plant', method: 'PUT', body: '{'.repeat(BODY_BYTES_MAX + 1) },
+        target: '/plant',
+        method: 'PUT',
+        body: '{'.repeat(BODY_BYTES_MAX + 1),
         headers: { Authorization: null, 'Content-Encoding': 'gzip', 'Content-Type': 'text/plain' },
       },
       40401,
@@ -157,7 +159,10 @@ test('the operations listener accepts only addresses, names of this machine and 
   for (const [expected, hosts, version] of OPS_HOSTS) {
     for (const host of hosts) {
       const response = await ask(service.opsAddress.port, service.token, {
-        ...{ method: 'GET', target: '/livez', headers: { Host: host }, body: '' },
+        method: 'GET',
+        target: '/livez',
+        headers: { Host: host },
+        body: '',
         ...(version !== undefined && { version }),
       });
       const context = `Host: ${host}: ${response.body}`;

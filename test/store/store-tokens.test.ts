@@ -27,7 +27,10 @@ function testTokens(under: EngineUnderTest): void {
     assert.deepEqual(await engine.tokens(), []);
     const first = {
       ...newToken('first', { createdAt: 2 ** 41, expiresAt: 8.64e15 }),
-      ...{ id: 1, revokedAt: null, lastUsedDay: null, changeNumber: 1 },
+      id: 1,
+      revokedAt: null,
+      lastUsedDay: null,
+      changeNumber: 1,
     };
     const { id, revokedAt, lastUsedDay, changeNumber, ...asked } = first;
     assert.deepEqual([await engine.createToken(asked)], [first]);

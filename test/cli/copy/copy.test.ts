@@ -314,8 +314,14 @@ function revision(id: bigint, number = 1, name = `plant ${id}`): PlantRevision {
 }
 
 const TOKEN: StoredToken = {
-  ...{ id: 7, hash: 'a'.repeat(64), label: 'seven', createdAt: 1, expiresAt: 2 },
-  ...{ revokedAt: null, lastUsedDay: null, changeNumber: 99 },
+  id: 7,
+  hash: 'a'.repeat(64),
+  label: 'seven',
+  createdAt: 1,
+  expiresAt: 2,
+  revokedAt: null,
+  lastUsedDay: null,
+  changeNumber: 99,
 };
 
 for (const engine of [sqlite, postgres])

@@ -151,12 +151,14 @@ suite('files of plants', () => {
   const CASES: Case[] = [
     {
       what: 'an unquoted empty field is absent, a quoted one is empty text',
-      ...{ format: 'CSV', text: 'id,name,tag\n1,a,\n2,b,""\n3,"",\n4,,x\n' },
+      format: 'CSV',
+      text: 'id,name,tag\n1,a,\n2,b,""\n3,"",\n4,,x\n',
       rows: [A, '{"id":2,"name":"b","tag":""}', '{"id":3,"name":""}', /^name is required$/],
     },
     {
       what: 'line ends may be CRLF, LF or CR, in one file; empty lines are skipped; the last needs none',
-      ...{ format: 'CSV', text: 'id,name\r\n1,a\r\n\r\n2,"b\r\nc\nd\re"\n\n3,e\r\r4,f\r5,"\rg"' },
+      format: 'CSV',
+      text: 'id,name\r\n1,a\r\n\r\n2,"b\r\nc\nd\re"\n\n3,e\r\r4,f\r5,"\rg"',
       rows: [
         ...[A, '{"id":2,"name":"b\\r\\nc\\nd\\re"}', '{"id":3,"name":"e"}'],
         ...['{"id":4,"name":"f"}', '{"id":5,"name":"\\rg"}'],
@@ -164,7 +166,8 @@ suite('files of plants', () => {
     },
     {
       what: 'names of columns match in any case, with blanks around them',
-      ...{ format: 'CSV', text: 'ID\t, Name,"TAG "\n1,a,b\n' },
+      format: 'CSV',
+      text: 'ID\t, Name,"TAG "\n1,a,b\n',
       rows: ['{"id":1,"name":"a","tag":"b"}'],
     },
     ...[
@@ -174,32 +177,36 @@ suite('files of plants', () => {
     ].map(
       (text): Case => ({
         what: 'semicolon and tab are found in the header, or in the line that Excel reads',
-        ...{ format: 'CSV', text, rows: [A, B] },
+        format: 'CSV',
+        text,
+        rows: [A, B],
         notes: [`trees: only id, name and tag are read; ignored: "note, long${text[0] === 'n' ? ';x' : ''}"`],
       }),
     ),
     {
       what: 'a row with too few or too many fields is rejected alone; a spreadsheet adds empty ones',
-      ...{ format: 'CSV', text: 'id,name\n1,a,,\n2,b,,""\n3\n2,b\n' },
+      format: 'CSV',
+      text: 'id,name\n1,a,,\n2,b,,""\n3\n2,b\n',
       rows: [A, /^the row has 4 fields, but the first row names 2 columns$/, /^the row has 1 field, but/, B],
     },
     {
       what: 'nothing is trimmed, not even an id',
-      ...{ format: 'CSV', text: 'id,name\n1,  a  b \u00a0\n 2,c\n' },
+      format: 'CSV',
+      text: 'id,name\n1,  a  b \u00a0\n 2,c\n',
       rows: ['{"id":1,"name":"  a  b \u00a0"}', /^id " 2" has a blank before or after it; remove/],
     },
     {
       what: 'an id that a spreadsheet has rounded is rejected',
-      ...{ format: 'CSV', text: 'id,name\n9.00719925474099E+15,a\n1e3,b\n' },
+      format: 'CSV',
+      text: 'id,name\n9.00719925474099E+15,a\n1e3,b\n',
       rows: [/^id "9\.00719925474099E\+15" has an exponent/, /^id "1e3" has an exponent/],
     },
     {
       what: 'other columns are ignored and named once; columns of a rejects file are not named',
-      ...{
-        format: 'CSV',
-        text: 'family\u009b2J,id,name,row,error,message\nPinaceae,1,a,7,40002,why\nx,2,b,,,\n',
-      },
-      ...{ rows: [A, B], notes: ['trees: only id, name and tag are read; ignored: "family\\u009b2J"'] },
+      format: 'CSV',
+      text: 'family\u009b2J,id,name,row,error,message\nPinaceae,1,a,7,40002,why\nx,2,b,,,\n',
+      rows: [A, B],
+      notes: ['trees: only id, name and tag are read; ignored: "family\\u009b2J"'],
     },
     ...(
       [
@@ -290,21 +297,22 @@ suite('files of plants', () => {
     },
     {
       what: 'an element that is not JSON does not affect the others',
-      ...{ format: 'array', text: `[${A},{bad}, } ,"]",[[],{}],${B},,]` },
+      format: 'array',
+      text: `[${A},{bad}, } ,"]",[[],{}],${B},,]`,
       rows: [A, /valid JSON/, /valid JSON/, /JSON object/, /JSON object/, B, /valid JSON/, /valid JSON/],
     },
     {
       what: 'text after an array stops the reading',
-      ...{ format: 'array', text: `[${A}] {"id":2}`, rows: [A] },
+      format: 'array',
+      text: `[${A}] {"id":2}`,
+      rows: [A],
       failure: /has text after the end of the JSON array, after element 1/,
     },
     {
       what: 'an array with a nesting depth of a million is one element',
-      ...{
-        format: 'array',
-        text: `[${'['.repeat(1e6)}${']'.repeat(1e6)},${A}]`,
-        rows: [/JSON object|not valid JSON/, A],
-      },
+      format: 'array',
+      text: `[${'['.repeat(1e6)}${']'.repeat(1e6)},${A}]`,
+      rows: [/JSON object|not valid JSON/, A],
     },
   ];
   for (const { what, format, text, rows, failure, notes = [] } of CASES) {

@@ -42,7 +42,8 @@ const configFile = join(folder, 'litestream.yml');
 // JSON is valid YAML. At this length Litestream blocks writers until no reader uses an older part
 // of the log. Then it restarts the log.
 const replicated = {
-  ...{ path, 'max-checkpoint-page-count': CHECKPOINT_PAGES },
+  path,
+  'max-checkpoint-page-count': CHECKPOINT_PAGES,
   replicas: [{ type: 'file', path: join(folder, 'replica') }],
 };
 writeFileSync(configFile, JSON.stringify({ dbs: [replicated] }));
