@@ -1,3 +1,4 @@
+import type { Clock } from '../contract/clock.ts';
 import type { Exchange } from './exchange.ts';
 import type { PlainCreates } from './plain-creates.ts';
 import type { HttpResponse } from './response.ts';
@@ -9,6 +10,7 @@ export type Handled = HttpResponse<string | Uint8Array> | { queued: Promise<Http
 
 /** What all connections of a server share. */
 export interface ConnectionParts {
+  readonly clock: Clock;
   readonly context: ServerContext;
   readonly creates: PlainCreates;
   /**

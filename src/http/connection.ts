@@ -32,17 +32,19 @@ export class Connection {
   /** Received bytes, from the beginning of a request or of the rest of its body. */
   #rest = '';
   /** The last request that was read, or the last write or progress of the client. */
-  #usedAt = performance.now();
+  #usedAt: number;
   /** Those whose responses the client has not taken. */
   readonly #exchanges = new Set<Exchange>();
 
   constructor(socket: Socket, parts: ConnectionParts) {
+    const { clock, context } = parts;
     this.#socket = socket;
     this.#parts = parts;
+    this.#usedAt = clock.now();
     this.#state = { kind: 'new', since: this.#usedAt };
-    this.#output = new Output(socket, () => this.#onWrite(false));
-    const isInputOver = (): boolean => parts.context.phase !== 'running' && this.#state.kind === 'idle';
-    this.#responses = new ResponseQueue(socket, parts.context, this.#output, isInputOver, this.#onWrite);
+    this.#output = new Output(socket, () => this.#onWrite(false), clock);
+    const isInputOver = (): boolean => context.phase !== 'running' && this.#state.kind === 'idle';
+    this.#responses = new ResponseQueue(socket, context, this.#output, isInputOver, this.#onWrite, clock);
     if (!readIntoSharedBuffer(socket, this.#receive))
       socket.on('data', (chunk: Buffer) => this.#receive(chunk, chunk.length));
     socket.on('end', () => this.#onEnd());
@@ -128,7 +130,7 @@ export class Connection {
   /** Reads the requests in these bytes. They follow the head of the first one, if that was read. */
   #read(received: string): void {
     const state = this.#state;
-    const now = performance.now();
+    const now = this.#parts.clock.now();
     this.#usedAt = now;
     let since = state.kind === 'head' ? state.since : now;
     let start = state.kind === 'request' ? this.#takeRequest(state.known, received, 0, state.since, now) : 0;
@@ -359,7 +361,7 @@ export class Connection {
   }
 
   readonly #onWrite = (isLast: boolean): void => {
-    this.#usedAt = performance.now();
+    this.#usedAt = this.#parts.clock.now();
     if (isLast) this.#enter({ kind: 'lingering' });
     else this.#onProgress();
   };
@@ -377,7 +379,7 @@ export class Connection {
    * and it might lose its last responses (RFC 9112 section 9.6).
    */
   #linger(): void {
-    this.#usedAt = performance.now();
+    this.#usedAt = this.#parts.clock.now();
     this.#output.end();
     this.#enter({ kind: 'lingering' });
   }

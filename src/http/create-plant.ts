@@ -2,6 +2,7 @@ import type { AccessTokens } from '../auth/access-tokens.ts';
 import type { RateLimit } from '../auth/rate-limit.ts';
 import { bearerToken, hashToken, isWellFormed } from '../auth/token.ts';
 import type { TokenCache } from '../auth/token-cache.ts';
+import { type Clock, SYSTEM_CLOCK } from '../contract/clock.ts';
 import type { ErrorName } from '../contract/errors.ts';
 import {
   type NewPlant,
@@ -71,16 +72,25 @@ export class CreatePlant {
   readonly bodyBytesMax: number;
   readonly #rateLimit: RateLimit | undefined;
   readonly accessTokens: AccessTokens | undefined;
-  readonly #longBodyBudget = new TickBudget(LONG_BODY_BUDGET_MS);
+  readonly #clock: Clock;
+  readonly #longBodyBudget: TickBudget;
   /** Settles when all long bodies so far are read. */
   #longBodiesRead: Promise<unknown> = Promise.resolve();
 
-  constructor(credentials: Credentials, queue: PlantQueue, bodyBytesMax: number, rateLimit?: RateLimit) {
+  constructor(
+    credentials: Credentials,
+    queue: PlantQueue,
+    bodyBytesMax: number,
+    rateLimit?: RateLimit,
+    clock: Clock = SYSTEM_CLOCK,
+  ) {
     this.#tokens = credentials.tokens;
     this.accessTokens = credentials.accessTokens;
     this.#queue = queue;
     this.bodyBytesMax = bodyBytesMax;
     this.#rateLimit = rateLimit;
+    this.#clock = clock;
+    this.#longBodyBudget = new TickBudget(LONG_BODY_BUDGET_MS, clock);
   }
 
   /**
@@ -181,7 +191,7 @@ export class CreatePlant {
 
   #count(tokenId: number): Admission | HttpResponse {
     if (this.#rateLimit === undefined) return { tokenId, fields: [] };
-    const { isGranted, retryAfterSeconds, fields } = this.#rateLimit.take(tokenId, performance.now());
+    const { isGranted, retryAfterSeconds, fields } = this.#rateLimit.take(tokenId, this.#clock.now());
     if (isGranted) return { tokenId, fields };
     return errorResponse('tooManyRequests', undefined, ['Retry-After', String(retryAfterSeconds), ...fields]);
   }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { type Clock, SYSTEM_CLOCK } from '../contract/clock.ts';
 
 /** Most bytes in one write, so that a client that reads slowly is seen to take something. */
 const PIECE_BYTES_MAX = 64 * 1024;
@@ -23,13 +24,15 @@ type Held =
 export class Output {
   readonly #socket: Socket;
   readonly #onFree: () => void;
+  readonly #clock: Clock;
   #state: { kind: 'open' } | { kind: 'waiting'; sinceMs: number } | { kind: 'ended' } = { kind: 'open' };
   readonly #held: Held[] = [];
 
   /** @param onFree called when the client has taken everything, unless this was known at the write */
-  constructor(socket: Socket, onFree: () => void) {
+  constructor(socket: Socket, onFree: () => void, clock: Clock = SYSTEM_CLOCK) {
     this.#socket = socket;
     this.#onFree = onFree;
+    this.#clock = clock;
   }
 
   get isWaiting(): boolean {
@@ -70,7 +73,7 @@ export class Output {
       onTaken?.();
       return;
     }
-    this.#state = { kind: 'waiting', sinceMs: performance.now() };
+    this.#state = { kind: 'waiting', sinceMs: this.#clock.now() };
     // Called back when all before it is taken. A callback for each write would cost each of them.
     this.#socket.write('', error => {
       if (error) return;

@@ -1,3 +1,4 @@
+import { type Clock, SYSTEM_CLOCK } from '../contract/clock.ts';
 import { onlyChunkAt } from './body-decoder.ts';
 import type { KnownHead } from './known-heads.ts';
 import { SHORT_BODY_BYTES_MAX } from './limits.ts';
@@ -25,14 +26,16 @@ export interface PlainBody {
 export class PlainCreates {
   readonly #context: ServerContext;
   readonly #bodyBytesMax: number;
-  readonly #firstRequestBudget = new TickBudget(FIRST_REQUEST_BUDGET_MS);
-  readonly #pipelinedBudget = new TickBudget(PIPELINED_BUDGET_MS);
+  readonly #firstRequestBudget: TickBudget;
+  readonly #pipelinedBudget: TickBudget;
   /** The connection of the last request, if that was a plain create. */
   #lastSender: object | undefined;
   #requestsInARow = 0;
 
-  constructor(context: ServerContext) {
+  constructor(context: ServerContext, clock: Clock = SYSTEM_CLOCK) {
     this.#context = context;
+    this.#firstRequestBudget = new TickBudget(FIRST_REQUEST_BUDGET_MS, clock);
+    this.#pipelinedBudget = new TickBudget(PIPELINED_BUDGET_MS, clock);
     this.#bodyBytesMax = Math.min(SHORT_BODY_BYTES_MAX, context.createPlant.bodyBytesMax);
   }
 

@@ -1,5 +1,5 @@
 import { type AddressInfo, Server } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
+import { type Clock, SYSTEM_CLOCK, sleep } from '../contract/clock.ts';
 import { SHUTDOWN_MS } from '../contract/limits.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionParts, Handled } from './connection-parts.ts';
@@ -29,16 +29,19 @@ export class PlantServer {
   readonly #connections = new Set<Connection>();
   /** The server and the reserved address, which has the connections that waited. */
   readonly #listeners: Server[] = [];
-  readonly #timeChecks: NodeJS.Timeout;
+  readonly #clock: Clock;
+  #timeCheck: Disposable | undefined;
 
-  constructor(settings: Omit<ServerContext, 'phase'>) {
+  constructor(settings: Omit<ServerContext, 'phase'>, clock: Clock = SYSTEM_CLOCK) {
     const context: ServerContext = { ...settings, phase: 'running' };
     this.#context = context;
+    this.#clock = clock;
     const parts: ConnectionParts = {
+      clock,
       context,
-      creates: new PlainCreates(context),
+      creates: new PlainCreates(context, clock),
       handle: exchange => this.#handle(exchange),
-      exchangeBudget: new TickBudget(EXCHANGE_BUDGET_MS),
+      exchangeBudget: new TickBudget(EXCHANGE_BUDGET_MS, clock),
     };
     // A client may end its side after its last request, and still wait for the response.
     this.#server = new Server({ allowHalfOpen: true, noDelay: true }, socket => {
@@ -46,19 +49,17 @@ export class PlantServer {
       this.#connections.add(connection);
       socket.on('close', () => this.#connections.delete(connection));
     });
-    this.#timeChecks = setInterval(() => {
-      const now = performance.now();
-      for (const connection of this.#connections) connection.checkTime(now);
-    }, TIME_CHECK_INTERVAL_MS).unref();
   }
 
   get openConnections(): number {
     return this.#connections.size;
   }
 
-  listen(reserved: ReservedAddress): Promise<AddressInfo> {
+  async listen(reserved: ReservedAddress): Promise<AddressInfo> {
     this.#listeners.push(reserved, this.#server);
-    return reserved.handOver(this.#server);
+    const address = await reserved.handOver(this.#server);
+    this.#startTimeCheck();
+    return address;
   }
 
   /**
@@ -72,15 +73,23 @@ export class PlantServer {
     const allClosed = Promise.all(
       this.#listeners.map(listener => new Promise(resolve => listener.close(resolve))),
     );
-    await delay(SHUTDOWN_GRACE_MS);
+    await sleep(this.#clock, SHUTDOWN_GRACE_MS);
     this.#enterPhase('rejecting');
-    // These timers do not keep the process alive after all connections are closed.
-    const allClosedWithin = (ms: number) => Promise.race([allClosed, delay(ms, undefined, { ref: false })]);
-    await allClosedWithin(LAST_READS_MS);
+    const closed = new AbortController();
+    void allClosed.then(() => closed.abort());
+    await sleep(this.#clock, LAST_READS_MS, closed.signal);
     this.#enterPhase('ending');
-    await allClosedWithin(SHUTDOWN_MS - SHUTDOWN_GRACE_MS - LAST_READS_MS);
+    await sleep(this.#clock, SHUTDOWN_MS - SHUTDOWN_GRACE_MS - LAST_READS_MS, closed.signal);
     for (const connection of this.#connections) connection.destroy();
-    clearInterval(this.#timeChecks);
+    this.#timeCheck?.[Symbol.dispose]();
+  }
+
+  #startTimeCheck(): void {
+    this.#timeCheck = this.#clock.setTimer(() => {
+      this.#startTimeCheck();
+      const now = this.#clock.now();
+      for (const connection of this.#connections) connection.checkTime(now);
+    }, TIME_CHECK_INTERVAL_MS);
   }
 
   #enterPhase(phase: 'rejecting' | 'ending'): void {
@@ -116,7 +125,7 @@ export class PlantServer {
     if (bytes === undefined) return undefined;
     if (bytes === 'tooLarge') return errorResponse('bodyTooLarge', undefined, admitted.fields);
     if (bytes === 'noRoom') return errorResponse('busy', TOO_MANY_LONG_BODIES, admitted.fields);
-    Object.assign(request, { arrivedAt: performance.now(), bodyBytes: bytes.length, body: bytes });
+    Object.assign(request, { arrivedAt: this.#clock.now(), bodyBytes: bytes.length, body: bytes });
     const reading = await createPlant.read(bytes, () => exchange.isAwaited);
     if (reading === undefined) return undefined;
     // The token may have been revoked while the body arrived or was read.

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { type Clock, SYSTEM_CLOCK } from '../contract/clock.ts';
 import { crossOriginFields } from './cross-origin.ts';
 import type { HeaderFields } from './header-fields.ts';
 import type { Output } from './output.ts';
@@ -41,6 +42,7 @@ export class ResponseQueue {
   readonly #output: Output;
   readonly #isInputOver: () => boolean;
   readonly #onWrite: (isLast: boolean) => void;
+  readonly #clock: Clock;
   readonly #pending: PendingResponse[] = [];
   /** Of the plants that are queued. A response is about as long as its request. */
   #bodyBytes = 0;
@@ -56,12 +58,14 @@ export class ResponseQueue {
     output: Output,
     isInputOver: () => boolean,
     onWrite: (isLast: boolean) => void,
+    clock: Clock = SYSTEM_CLOCK,
   ) {
     this.#socket = socket;
     this.#context = context;
     this.#output = output;
     this.#isInputOver = isInputOver;
     this.#onWrite = onWrite;
+    this.#clock = clock;
   }
 
   get length(): number {
@@ -103,7 +107,7 @@ export class ResponseQueue {
     if (pending.response !== undefined) return;
     pending.response = response;
     if (this.#isWriteScheduled) return;
-    if (this.#context.phase !== 'running') this.#schedule(afterNextPoll);
+    if (this.#context.phase !== 'running') this.#schedule(callback => afterNextPoll(this.#clock, callback));
     else if (this.#pending.length === 1) this.#write();
     // `nextTick` runs after all promises that one commit settles: one write for all of them.
     else this.#schedule(process.nextTick);
@@ -204,7 +208,7 @@ export class ResponseQueue {
 }
 
 /** Calls back when all bytes that the kernel has now were received, if the socket reads. */
-function afterNextPoll(callback: () => void): void {
+function afterNextPoll(clock: Clock, callback: () => void): void {
   // The first one may run in the iteration whose poll is already over.
-  setImmediate(() => setImmediate(callback));
+  clock.nextIteration(() => clock.nextIteration(callback));
 }

@@ -1,3 +1,5 @@
+import { type Clock, SYSTEM_CLOCK } from '../contract/clock.ts';
+
 /**
  * Shares each event-loop iteration (tick) among connections. Requests are processed for a few
  * milliseconds of it. Connections with more requests wait, in order, for the next tick.
@@ -7,20 +9,22 @@
  */
 export class TickBudget {
   readonly #budgetMs: number;
+  readonly #clock: Clock;
   #endsAt = 0;
   #hasStarted = false;
   #deferred = new Set<() => void>();
 
-  constructor(budgetMs: number) {
+  constructor(budgetMs: number, clock: Clock = SYSTEM_CLOCK) {
     this.#budgetMs = budgetMs;
+    this.#clock = clock;
   }
 
   /** Whether this tick has time for one more request. The first call in a tick starts its time. */
-  hasTime(now = performance.now()): boolean {
+  hasTime(now = this.#clock.now()): boolean {
     if (!this.#hasStarted) {
       this.#hasStarted = true;
       this.#endsAt = now + this.#budgetMs;
-      setImmediate(() => this.#startTick());
+      this.#clock.nextIteration(() => this.#startTick());
     }
     return now < this.#endsAt;
   }
