@@ -1,0 +1,336 @@
+import assert from 'node:assert/strict';
+import { ERRORS, type ErrorName } from '../../src/contract/errors.ts';
+import { REQUEST_TIMEOUT_MS, SHUTDOWN_MS } from '../../src/contract/limits.ts';
+import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS, UNTAKEN_MS_MAX } from '../../src/http/limits.ts';
+import { SHUTDOWN_GRACE_MS, TIME_CHECK_INTERVAL_MS } from '../../src/http/plant-server.ts';
+import type { WriteResult } from '../../src/store/plant-store.ts';
+import { OTHER_TOKEN, PAGE, type SentRequest } from './connection-requests.ts';
+import type { ModelSocket } from './model-socket.ts';
+import { count, type Happened } from './part.ts';
+
+/** Timers are late, the process computes, and the kernel takes its time. */
+const SLACK_MS = 150;
+const CHECKED_LATE_MS = TIME_CHECK_INTERVAL_MS + SLACK_MS;
+/** A token is looked up twice, for at most 1 s each. */
+const HANDLED_MS_MAX = 2_000 + SLACK_MS;
+/** What arrives whole with its head, up to this length, is discarded before the response. */
+const SURELY_DISCARDED_BYTES = 8 * 1024;
+const NAMES = new Map((Object.keys(ERRORS) as ErrorName[]).map(name => [ERRORS[name].number, name]));
+/** They end the connection, since what follows cannot be read. */
+const FATAL: readonly ErrorName[] = ['badHttp', 'headersTooLarge', 'tooSlow'];
+
+/** What all connections of a run share. */
+export interface RunState {
+  readonly happened: Happened;
+  /** Plants that were queued; undefined until they are settled. */
+  readonly written: Map<bigint, { result: WriteResult | { rejected: ErrorName }; atMs: number } | undefined>;
+  /** Ids of requests whose response was sent. */
+  readonly answered: Set<bigint>;
+  readonly isMemoryTight: boolean;
+  readonly isRateLimited: boolean;
+  readonly areTokensUnavailable: boolean;
+  revokedAtMs: number;
+  stopAtMs: number;
+}
+
+/** Judges one connection by what its client has sent and what it was sent. */
+export class ConnectionOracle {
+  readonly #run: RunState;
+  readonly #now: () => number;
+  readonly #requests: readonly SentRequest[];
+  readonly #socket: ModelSocket;
+  readonly #openedAtMs: number;
+  #text = '';
+  /** The next request without a response. */
+  #next = 0;
+  #hasContinue = false;
+  #lastResponseAtMs: number;
+  #lastArrivalAtMs: number;
+  #hasArrived = false;
+  /** Until when the client had not taken everything. */
+  #stuckUntilMs = 0;
+  /** When a response with `Connection: close` was sent. */
+  #closeAtMs: number | undefined;
+  #clientEndedAtMs: number | undefined;
+  isReset = false;
+  #isClosed = false;
+
+  constructor(run: RunState, now: () => number, requests: readonly SentRequest[], socket: ModelSocket) {
+    this.#run = run;
+    this.#now = now;
+    this.#requests = requests;
+    this.#socket = socket;
+    this.#openedAtMs = now();
+    this.#lastResponseAtMs = now();
+    this.#lastArrivalAtMs = now();
+  }
+
+  /** Responses so far. */
+  get responses(): number {
+    return this.#next;
+  }
+
+  get hasContinue(): boolean {
+    return this.#hasContinue;
+  }
+
+  /** Whether the service has said that the connection ends, or has ended it. */
+  get isEnding(): boolean {
+    return this.#closeAtMs !== undefined || this.#socket.finishedAtMs !== undefined;
+  }
+
+  onArrival(): void {
+    this.#lastArrivalAtMs = this.#now();
+    this.#hasArrived = true;
+  }
+
+  onClientEnd(): void {
+    this.#clientEndedAtMs = this.#now();
+  }
+
+  onSent(bytes: Buffer): void {
+    this.#text += bytes.toString('latin1');
+    while (this.#readResponse());
+  }
+
+  /** @returns false if there is no whole response */
+  #readResponse(): boolean {
+    const headEnd = this.#text.indexOf('\r\n\r\n');
+    if (headEnd === -1) return false;
+    const [line = '', ...lines] = this.#text.slice(0, headEnd).split('\r\n');
+    const fields = new Map(lines.map(each => each.toLowerCase().split(': ', 2) as [string, string]));
+    const status = Number(/^HTTP\/1\.1 ([0-9]{3}) /.exec(line)?.[1]);
+    const request = this.#requests[this.#next];
+    // An error before the end of the head does not know that it responds to HEAD.
+    const hasNoBody = status === 100 || (status === 200 && request?.expected === 'empty');
+    const end = headEnd + 4 + (hasNoBody ? 0 : Number(fields.get('content-length')));
+    if (this.#text.length < end) return false;
+    const body = this.#text.slice(headEnd + 4, end);
+    this.#text = this.#text.slice(end);
+    assert.equal(this.#closeAtMs, undefined, 'something is sent after the last response');
+    if (status === 100) this.#checkContinue(request);
+    else this.#checkResponse(request, status, fields, body);
+    return true;
+  }
+
+  #checkContinue(request: SentRequest | undefined): void {
+    count(this.#run.happened, '100 (Continue)');
+    const isExpected = request?.expectsContinue === true && request.headAtMs <= this.#now();
+    assert.ok(isExpected && !this.#hasContinue, '100 (Continue) comes for another request');
+    this.#hasContinue = true;
+  }
+
+  #checkResponse(
+    request: SentRequest | undefined,
+    status: number,
+    fields: ReadonlyMap<string, string>,
+    body: string,
+  ): void {
+    const now = this.#now();
+    const isLast = fields.get('connection') === 'close';
+    const isError = status >= 400 && body !== '';
+    const error = isError ? NAMES.get(JSON.parse(body).error) : undefined;
+    count(this.#run.happened, error ?? `${status}`);
+    if (request === undefined || request.beganAtMs > now) {
+      // A connection on which nothing comes gets a response, too.
+      const isLate = this.#next === 0 && now - this.#openedAtMs >= HEADERS_TIMEOUT_MS - SLACK_MS;
+      assert.ok(error === 'tooSlow' && isLate && isLast, 'a response without a request');
+    } else {
+      this.#checkMeaning(request, status, error, fields, body);
+      this.#checkEnding(request, error, isLast);
+      this.#run.answered.add(request.id);
+    }
+    this.#next++;
+    this.#hasContinue = false;
+    this.#lastResponseAtMs = now;
+    if (isLast) this.#closeAtMs = now;
+  }
+
+  /** Whether the response is that of the request, and says what has happened. */
+  #checkMeaning(
+    request: SentRequest,
+    status: number,
+    error: ErrorName | undefined,
+    fields: ReadonlyMap<string, string>,
+    body: string,
+  ): void {
+    const origin = fields.get('access-control-allow-origin');
+    const isOfRequest = error === undefined || !['shuttingDown', ...FATAL].includes(error);
+    if (origin !== undefined || isOfRequest)
+      assert.equal(origin, request.origin, `${request.id} gets the response of another request`);
+    if (this.#run.written.has(request.id)) {
+      this.#checkWritten(request, status, error, fields, body);
+      return;
+    }
+    assert.equal(fields.get('plant-id'), undefined, `${request.id} is confirmed but was not written`);
+    if (error === undefined) {
+      assert.equal(status, 200);
+      const isWhole = request.wholeAtMs <= this.#now();
+      assert.ok(isWhole && ['page', 'empty'].includes(request.expected), `${request.id} gets ${status}`);
+      if (request.expected === 'page') assert.equal(body.length, PAGE.length);
+    } else assert.ok(this.#isPossible(request, error), `${request.id} (${request.kind}) gets ${error}`);
+  }
+
+  #checkWritten(
+    request: SentRequest,
+    status: number,
+    error: ErrorName | undefined,
+    fields: ReadonlyMap<string, string>,
+    body: string,
+  ): void {
+    const result = this.#run.written.get(request.id)?.result;
+    assert.ok(result !== undefined, `${request.id} gets a response before it is settled`);
+    assert.equal(error, result.rejected, `${request.id} gets another response than its plant`);
+    if (error !== undefined) return;
+    assert.equal(status, 200);
+    assert.equal(fields.get('plant-id'), `${request.id}`, `${request.id} gets the response of another`);
+    assert.equal(JSON.parse(body).name, request.name);
+  }
+
+  /** Whether a request may get this error before its plant is queued. */
+  #isPossible(request: SentRequest, error: ErrorName): boolean {
+    const now = this.#now();
+    const run = this.#run;
+    const isWhole = request.wholeAtMs <= now;
+    const isPlant = request.expected === 'plant';
+    switch (error) {
+      case 'tooSlow':
+        return (
+          Math.min(request.headAtMs, now) - request.beganAtMs >= HEADERS_TIMEOUT_MS - SLACK_MS ||
+          Math.min(request.wholeAtMs, now) - request.beganAtMs >= REQUEST_TIMEOUT_MS - SLACK_MS
+        );
+      case 'badHttp':
+        return request.expected === error || (!isWhole && this.#clientEndedAtMs !== undefined);
+      case 'shuttingDown':
+        return now - run.stopAtMs >= SHUTDOWN_GRACE_MS - SLACK_MS;
+      case 'storeUnavailable':
+        return run.areTokensUnavailable && request.headAtMs <= now && request.token !== undefined;
+      case 'busy':
+        return run.isMemoryTight && isPlant && request.bytes.length > 16 * 1024;
+      case 'tooManyRequests':
+        return run.isRateLimited && request.headAtMs <= now;
+      case 'tokenRejected':
+        if (request.token === OTHER_TOKEN) return run.revokedAtMs <= now;
+        return request.expected === error && request.headAtMs <= now;
+      default:
+        return request.expected === error && (isWhole || request.isRejectedEarly || request.isInvalid);
+    }
+  }
+
+  /** Whether the connection ends after this response, and only if it must. */
+  #checkEnding(request: SentRequest, error: ErrorName | undefined, isLast: boolean): void {
+    const now = this.#now();
+    const isWhole = request.wholeAtMs <= now;
+    const isFatal = error !== undefined && FATAL.includes(error);
+    if (!isLast) {
+      assert.ok(!request.isLast, `the connection does not end after ${request.id}, which asks for it`);
+      assert.ok(isWhole && !isFatal && !request.isInvalid, `the connection goes on after ${request.id}, which is no whole request`);
+      return;
+    }
+    if (request.isLast || request.isInvalid || isFatal || !isWhole) return;
+    if (this.#stuckUntilMs >= request.wholeAtMs - SLACK_MS) return;
+    const isEarly = error !== undefined && !this.#run.written.has(request.id);
+    const bodyBytes = request.bytes.length - request.headBytes;
+    const isAtOnce = request.wholeAtMs === request.headAtMs && bodyBytes <= SURELY_DISCARDED_BYTES;
+    if (isEarly && !isAtOnce) {
+      count(this.#run.happened, 'the end, as the rest of a rejected request comes late');
+      return;
+    }
+    const isStopping = this.#run.stopAtMs <= now;
+    assert.ok(isStopping, `the connection ends after ${request.id} (${request.kind}) without a cause`);
+    count(this.#run.happened, 'the last response before the stop');
+    this.#checkNoneDropped(this.#next + 1, now);
+  }
+
+  /** Whether each request is served that had arrived some time before the end of the connection. */
+  #checkNoneDropped(from: number, endMs: number): void {
+    const dropped = this.#requests[from];
+    const isServed = dropped === undefined || dropped.wholeAtMs > endMs - SLACK_MS;
+    assert.ok(isServed, `${dropped?.id} (${dropped?.kind}) arrived in time and gets no response`);
+  }
+
+  /** Checks the limits. Is called after each step. */
+  check(): void {
+    const socket = this.#socket;
+    if (socket.fault !== undefined) throw new Error(socket.fault);
+    if (this.#isClosed) return;
+    if (socket.destroyed) {
+      this.#isClosed = true;
+      this.#checkClosed();
+      return;
+    }
+    const now = this.#now();
+    if (now - this.#run.stopAtMs > SHUTDOWN_MS + SLACK_MS) throw new Error('it is open after the stop');
+    if (this.isReset) return;
+    if (socket.writableLength > 0) {
+      this.#stuckUntilMs = now;
+      this.#limit('untaken', socket.acceptedAtMs, UNTAKEN_MS_MAX + CHECKED_LATE_MS);
+    } else if (socket.finishedAtMs !== undefined)
+      this.#limit('linger', socket.finishedAtMs, LINGER_MS + CHECKED_LATE_MS);
+    else if (this.#closeAtMs !== undefined)
+      this.#limit('our end', Math.max(this.#closeAtMs, this.#stuckUntilMs), SLACK_MS);
+    else this.#checkNext(now);
+  }
+
+  /** Checks how long the next request takes. */
+  #checkNext(now: number): void {
+    const request = this.#requests[this.#next];
+    const base = Math.max(this.#lastResponseAtMs, this.#stuckUntilMs);
+    const endedAtMs = this.#clientEndedAtMs;
+    if (request === undefined || request.beganAtMs > now) {
+      const idleSinceMs = Math.max(base, this.#lastArrivalAtMs);
+      this.#limit('idle', idleSinceMs, KEEP_ALIVE_MS + 1_000 + CHECKED_LATE_MS);
+      if (!this.#hasArrived) this.#limit('new', this.#openedAtMs, HEADERS_TIMEOUT_MS + CHECKED_LATE_MS);
+      if (endedAtMs !== undefined) this.#limit('ended by its client', Math.max(base, endedAtMs), SLACK_MS);
+      return;
+    }
+    const beganAtMs = Math.max(base, request.beganAtMs);
+    if (request.wholeAtMs <= now) {
+      const written = this.#run.written.get(request.id);
+      if (written === undefined && this.#run.written.has(request.id)) return;
+      this.#limit('response', Math.max(base, request.wholeAtMs, written?.atMs ?? 0), HANDLED_MS_MAX);
+    } else if (request.headAtMs > now) this.#limit('head', beganAtMs, HEADERS_TIMEOUT_MS + CHECKED_LATE_MS);
+    else this.#limit('body', beganAtMs, REQUEST_TIMEOUT_MS + CHECKED_LATE_MS);
+  }
+
+  #limit(what: string, sinceMs: number, ms: number): void {
+    const passedMs = this.#now() - sinceMs;
+    if (passedMs > ms) throw new Error(`limit "${what}": ${passedMs} ms, request ${this.#next}`);
+  }
+
+  /** The connection is closed. It must have a cause, and each request in time has its response. */
+  #checkClosed(): void {
+    const now = this.#now();
+    const socket = this.#socket;
+    const { finishedAtMs } = socket;
+    const sinceStopMs = now - this.#run.stopAtMs;
+    if (this.isReset) return;
+    if (finishedAtMs !== undefined) {
+      const isOver = socket.readableEnded || sinceStopMs >= SHUTDOWN_MS - SLACK_MS;
+      const lingeredMs = now - finishedAtMs;
+      assert.ok(isOver || lingeredMs >= LINGER_MS - SLACK_MS, `it lingers for ${lingeredMs} ms only`);
+      if (!isOver) count(this.#run.happened, 'a lingering connection is closed');
+      if (this.#closeAtMs === undefined) this.#checkSilentEnd(finishedAtMs);
+    } else if (sinceStopMs >= SHUTDOWN_MS - SLACK_MS) count(this.#run.happened, 'the deadline of the stop');
+    else if (socket.stuckAtClose) {
+      const untakenMs = now - socket.pieceAtMs;
+      assert.ok(untakenMs >= UNTAKEN_MS_MAX - SLACK_MS, `its client is cut after ${untakenMs} ms`);
+      count(this.#run.happened, 'a client that takes nothing is cut');
+    } else {
+      const idleMs = now - Math.max(this.#lastArrivalAtMs, this.#lastResponseAtMs);
+      assert.ok(idleMs >= KEEP_ALIVE_MS, `it is closed after ${idleMs} ms without a cause`);
+      count(this.#run.happened, 'an idle connection is closed');
+      this.#checkNoneDropped(this.#next, now);
+    }
+  }
+
+  /** Our side has ended without a response that says so. */
+  #checkSilentEnd(atMs: number): void {
+    const isStopping = atMs - this.#run.stopAtMs >= SHUTDOWN_GRACE_MS - SLACK_MS;
+    assert.ok(isStopping || this.#clientEndedAtMs !== undefined, 'our side ends without a cause');
+    this.#checkNoneDropped(this.#next, atMs);
+    const request = this.#requests[this.#next];
+    const isBegun = request !== undefined && request.beganAtMs < atMs - SLACK_MS;
+    assert.ok(!isBegun, `${request?.id} has begun and gets no response`);
+  }
+}
