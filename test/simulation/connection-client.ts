@@ -66,6 +66,9 @@ export class Client implements Peer {
     const roomBytes = behaves ? 1_000_000 : scheduler.pick(500, 5_000, 100_000, 1_000_000);
     this.socket = new ModelSocket(scheduler, this, roomBytes);
     loop.add(this.socket);
+    this.socket.once('close', () => {
+      for (const request of this.#requests) request.closedAtMs = scheduler.now();
+    });
     this.oracle = new ConnectionOracle(run, () => scheduler.now(), this.#requests, this.socket);
   }
 
@@ -108,6 +111,8 @@ export class Client implements Peer {
       if (!this.#manner.isPipelining) await this.#waitFor(() => this.oracle.responses >= index);
       await this.#send(request);
     }
+    // As old clients do after a body.
+    if (scheduler.happens(15)) this.#deliver(Buffer.from('\r\n'));
     if (ending === 'wait') return;
     if (ending === 'empty lines')
       while (!this.#hasEnded && scheduler.happens(80)) {

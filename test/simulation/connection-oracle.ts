@@ -49,6 +49,7 @@ export class ConnectionOracle {
   #hasArrived = false;
   /** Until when the client had not taken everything. */
   #stuckUntilMs = 0;
+  #stuckSinceMs: number | undefined;
   /** When a response with `Connection: close` was sent. */
   #closeAtMs: number | undefined;
   #clientEndedAtMs: number | undefined;
@@ -135,6 +136,7 @@ export class ConnectionOracle {
       // A connection on which nothing comes gets a response, too.
       const isLate = this.#next === 0 && now - this.#openedAtMs >= HEADERS_TIMEOUT_MS - SLACK_MS;
       assert.ok(error === 'tooSlow' && isLate && isLast, 'a response without a request');
+      count(this.#run.happened, 'no request on a new connection');
     } else {
       this.#checkMeaning(request, status, error, fields, body);
       this.#checkEnding(request, error, isLast);
@@ -185,6 +187,7 @@ export class ConnectionOracle {
     assert.equal(status, 200);
     assert.equal(fields.get('plant-id'), `${request.id}`, `${request.id} gets the response of another`);
     assert.equal(JSON.parse(body).name, request.name);
+    count(this.#run.happened, `confirmed: ${request.kind}`);
   }
 
   /** Whether a request may get this error before its plant is queued. */
@@ -195,17 +198,21 @@ export class ConnectionOracle {
     const isPlant = request.expected === 'plant';
     switch (error) {
       case 'tooSlow':
+        count(run.happened, request.headAtMs > now ? 'a late head' : 'a late body');
         return (
           Math.min(request.headAtMs, now) - request.beganAtMs >= HEADERS_TIMEOUT_MS - SLACK_MS ||
           Math.min(request.wholeAtMs, now) - request.beganAtMs >= REQUEST_TIMEOUT_MS - SLACK_MS
         );
       case 'badHttp':
-        return request.expected === error || (!isWhole && this.#clientEndedAtMs !== undefined);
+        if (request.expected === error) return true;
+        count(run.happened, 'the client ends within a request');
+        return !isWhole && this.#clientEndedAtMs !== undefined;
       case 'shuttingDown':
         return now - run.stopAtMs >= SHUTDOWN_GRACE_MS - SLACK_MS;
       case 'storeUnavailable':
         return run.areTokensUnavailable && request.headAtMs <= now && request.token !== undefined;
       case 'busy':
+        count(run.happened, 'no memory for a long body');
         return run.isMemoryTight && isPlant && request.bytes.length > 16 * 1024;
       case 'tooManyRequests':
         return run.isRateLimited && request.headAtMs <= now;
@@ -224,7 +231,13 @@ export class ConnectionOracle {
     const isFatal = error !== undefined && FATAL.includes(error);
     if (!isLast) {
       assert.ok(!request.isLast, `the connection does not end after ${request.id}, which asks for it`);
-      assert.ok(isWhole && !isFatal && !request.isInvalid, `the connection goes on after ${request.id}, which is no whole request`);
+      assert.ok(
+        isWhole && !isFatal && !request.isInvalid,
+        `the connection goes on after ${request.id}, which is no whole request`,
+      );
+      const isNextBegun = (this.#requests[this.#next + 1]?.beganAtMs ?? Infinity) <= now;
+      const isStopping = now - this.#run.stopAtMs >= SLACK_MS && this.#stuckUntilMs < this.#run.stopAtMs;
+      assert.ok(isNextBegun || !isStopping, `the connection goes on after ${request.id} in the stop`);
       return;
     }
     if (request.isLast || request.isInvalid || isFatal || !isWhole) return;
@@ -239,7 +252,8 @@ export class ConnectionOracle {
     const isStopping = this.#run.stopAtMs <= now;
     assert.ok(isStopping, `the connection ends after ${request.id} (${request.kind}) without a cause`);
     count(this.#run.happened, 'the last response before the stop');
-    this.#checkNoneDropped(this.#next + 1, now);
+    // A head of which a part was read late in the stop ends the connection, whatever follows.
+    if (error !== 'shuttingDown') this.#checkNoneDropped(this.#next + 1, now);
   }
 
   /** Whether each request is served that had arrived some time before the end of the connection. */
@@ -262,14 +276,34 @@ export class ConnectionOracle {
     const now = this.#now();
     if (now - this.#run.stopAtMs > SHUTDOWN_MS + SLACK_MS) throw new Error('it is open after the stop');
     if (this.isReset) return;
+    if (socket.writableLength === 0) this.#stuckSinceMs = undefined;
     if (socket.writableLength > 0) {
+      if (this.#stuckSinceMs === undefined)
+        count(this.#run.happened, 'the client does not take everything at once');
+      this.#stuckSinceMs ??= now;
       this.#stuckUntilMs = now;
+      this.#checkUnread(this.#stuckSinceMs);
       this.#limit('untaken', socket.acceptedAtMs, UNTAKEN_MS_MAX + CHECKED_LATE_MS);
     } else if (socket.finishedAtMs !== undefined)
       this.#limit('linger', socket.finishedAtMs, LINGER_MS + CHECKED_LATE_MS);
     else if (this.#closeAtMs !== undefined)
       this.#limit('our end', Math.max(this.#closeAtMs, this.#stuckUntilMs), SLACK_MS);
     else this.#checkNext(now);
+  }
+
+  /** While the client does not take the responses, no request is read that comes after them. */
+  #checkUnread(sinceMs: number): void {
+    const last = this.#requests.findLast(({ id }) => this.#run.written.has(id));
+    const isRead = last !== undefined && last.beganAtMs > sinceMs + SLACK_MS;
+    assert.ok(!isRead, `${last?.id} is read, although earlier responses are not taken`);
+  }
+
+  /** Whether it has sent no request, or has been sent all responses. */
+  get isQuiet(): boolean {
+    if (this.#socket.destroyed) return true;
+    const request = this.#requests[this.#next];
+    const isBegun = request !== undefined && request.beganAtMs <= this.#now();
+    return (!isBegun || this.#closeAtMs !== undefined) && this.#socket.writableLength === 0;
   }
 
   /** Checks how long the next request takes. */
@@ -289,7 +323,8 @@ export class ConnectionOracle {
       const written = this.#run.written.get(request.id);
       if (written === undefined && this.#run.written.has(request.id)) return;
       this.#limit('response', Math.max(base, request.wholeAtMs, written?.atMs ?? 0), HANDLED_MS_MAX);
-    } else if (request.headAtMs > now) this.#limit('head', beganAtMs, HEADERS_TIMEOUT_MS + CHECKED_LATE_MS);
+    } else if (endedAtMs !== undefined) this.#limit('cut', Math.max(beganAtMs, endedAtMs), HANDLED_MS_MAX);
+    else if (request.headAtMs > now) this.#limit('head', beganAtMs, HEADERS_TIMEOUT_MS + CHECKED_LATE_MS);
     else this.#limit('body', beganAtMs, REQUEST_TIMEOUT_MS + CHECKED_LATE_MS);
   }
 

@@ -36,6 +36,8 @@ export interface SentRequest {
   beganAtMs: number;
   headAtMs: number;
   wholeAtMs: number;
+  /** When its connection was closed. */
+  closedAtMs: number;
 }
 
 function createHead(token: string, fields: string, framing: string): string {
@@ -47,7 +49,7 @@ function sent(head: string, body: Buffer | string, rest: Partial<SentRequest>): 
   return {
     ...{ kind: '', bytes, headBytes: head.length, expected: 'badHttp', id: 0n, name: '', token: undefined },
     ...{ origin: undefined, isLast: false, isInvalid: false, isRejectedEarly: false, expectsContinue: false },
-    ...{ beganAtMs: Infinity, headAtMs: Infinity, wholeAtMs: Infinity },
+    ...{ beganAtMs: Infinity, headAtMs: Infinity, wholeAtMs: Infinity, closedAtMs: Infinity },
     ...rest,
   };
 }

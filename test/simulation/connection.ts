@@ -3,7 +3,6 @@ import type { AddressInfo, Server } from 'node:net';
 import { RateLimit } from '../../src/auth/rate-limit.ts';
 import { hashToken } from '../../src/auth/token.ts';
 import type { TokenCache, TokenLookup } from '../../src/auth/token-cache.ts';
-import type { ErrorName } from '../../src/contract/errors.ts';
 import { SHUTDOWN_MS } from '../../src/contract/limits.ts';
 import { CreatePlant } from '../../src/http/create-plant.ts';
 import type { ReservedAddress } from '../../src/http/listen.ts';
@@ -56,6 +55,8 @@ class ModelQueue implements Pick<PlantQueue, 'write'> {
     else if (written.has(id)) this.fault ??= `${id} is written twice`;
     else if (answered.has(id)) this.fault ??= `${id} is written after its response`;
     else if (request.wholeAtMs > this.#scheduler.now()) this.fault ??= `${id} is written before its end`;
+    else if (request.closedAtMs <= this.#scheduler.now())
+      this.fault ??= `${id} is written after the end of its connection`;
     const isRevoked = recordedBy === 2 && revokedAtMs <= this.#scheduler.now();
     if (isRevoked) this.fault ??= `${id} is written with a revoked token`;
     written.set(id, undefined);
@@ -80,10 +81,10 @@ class ModelQueue implements Pick<PlantQueue, 'write'> {
       });
   }
 
-  #result(): WriteResult | { rejected: ErrorName & NotConfirmed['rejected'] } {
+  #result(): WriteResult | NotConfirmed {
     const scheduler = this.#scheduler;
     if (scheduler.happens(this.#manner.rejects))
-      return { rejected: scheduler.pick('busy', 'storeUnavailable', 'shuttingDown') };
+      return { rejected: scheduler.pick('busy', 'storeUnavailable', 'idTaken') };
     return { outcome: scheduler.pick('created', 'unchanged', 'revised'), revision: 1 };
   }
 }
@@ -230,6 +231,9 @@ class Simulation {
       this.#run.stopAtMs = scheduler.now();
       await this.#server.close();
       stopMs = scheduler.now() - this.#run.stopAtMs;
+      if (this.#allBehave) count(this.#run.happened, 'the prompt stop');
+      for (const { socket } of this.#clients)
+        if (socket.pauses > 0) count(this.#run.happened, 'reading is paused');
     });
     try {
       await scheduler.runUntil(Number.MAX_SAFE_INTEGER, () => this.#check());
@@ -254,6 +258,9 @@ class Simulation {
     if (this.#fault !== undefined) throw this.#fault;
     if (this.#queue.fault !== undefined) throw new Error(this.#queue.fault);
     for (const client of this.#clients) client.check();
+    const open = this.#clients.filter(({ socket }) => !socket.destroyed).length;
+    const isQuiet = this.#clients.every(({ oracle }) => oracle.isQuiet);
+    if (isQuiet && open === this.#server.openConnections && !this.#run.isMemoryTight) this.#checkMemory();
   }
 
   /** All memory for long bodies must be free. */

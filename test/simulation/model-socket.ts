@@ -109,6 +109,7 @@ export class ModelSocket extends EventEmitter {
   readableEnded = false;
   writableLength = 0;
   #isPaused = false;
+  pauses = 0;
   #arrived: Buffer[] = [];
   #hasClientEnded = false;
   #isReset = false;
@@ -143,6 +144,7 @@ export class ModelSocket extends EventEmitter {
   }
 
   pause(): this {
+    this.pauses++;
     this.#isPaused = true;
     return this;
   }
