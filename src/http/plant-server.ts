@@ -131,6 +131,7 @@ export class PlantServer {
     // The token may have been revoked while the body arrived or was read.
     const currentId = await createPlant.tokenId(admitted.tokenHash, request);
     if (typeof currentId !== 'number') return currentId;
+    if (!exchange.isAwaited) return undefined;
     return { queued: createPlant.create({ ...admitted, trace: request.trace }, reading) };
   }
 }
