@@ -14,7 +14,7 @@ interface Manner {
   /** Longest pause between two chunks, and longest chunk. */
   pauseMsMax: number;
   chunkBytesMax: number;
-  /** In percent, for each request: the client pauses within it, perhaps for ever. */
+  /** In percent, for each request: the client pauses within it, or ends its side. */
   stalls: number;
   reads: 'at once' | 'slowly' | 'with stops' | 'never';
   /** What it does after its last request. */
@@ -36,7 +36,7 @@ function drawManner(scheduler: Scheduler, behaves: boolean): Manner {
     isPipelining: scheduler.happens(50),
     pauseMsMax: scheduler.pick(0, 5, 300, 4_000),
     chunkBytesMax: scheduler.pick(1, 20, 300, 5_000, 65_536),
-    stalls: scheduler.pick(0, 0, 20),
+    stalls: scheduler.pick(0, 0, 30),
     reads: scheduler.pick('at once', 'at once', 'at once', 'slowly', 'with stops', 'never'),
     ending: scheduler.pick('wait', 'wait', 'end', 'end', 'reset', 'empty lines'),
     resetAfterMs: scheduler.happens(15) ? scheduler.random(scheduler.pick(50, 5_000)) : undefined,
@@ -147,6 +147,10 @@ export class Client implements Peer {
   }
 
   async #stall(): Promise<void> {
+    if (this.#scheduler.happens(30)) {
+      this.#end();
+      return;
+    }
     count(this.#run.happened, 'a client pauses within a request');
     const ms = this.#scheduler.pick(9_000, 12_000, 20_000);
     await this.#scheduler.pause(this.#scheduler.random(ms), ms);

@@ -167,13 +167,14 @@ export class Requests {
 
   #get(fields: string): SentRequest {
     const [line, expected] = this.#scheduler.pick<[string, SentRequest['expected']]>(
-      ['GET /none', 'noSuchPath'],
-      ['DELETE /plants', 'methodNotAllowed'],
-      ['GET /docs', 'page'],
-      ['HEAD /docs', 'empty'],
-      ['POST /docs', 'methodNotAllowed'],
+      ['GET /none HTTP/1.1', 'noSuchPath'],
+      ['GET /none HTTP/1.0', 'noSuchPath'],
+      ['DELETE /plants HTTP/1.1', 'methodNotAllowed'],
+      ['GET /docs HTTP/1.1', 'page'],
+      ['HEAD /docs HTTP/1.1', 'empty'],
+      ['POST /docs HTTP/1.1', 'methodNotAllowed'],
     );
-    return this.#sent(`${line} HTTP/1.1\r\nHost: a\r\n${fields}\r\n`, '', { kind: line, expected });
+    return this.#sent(`${line}\r\nHost: a\r\n${fields}\r\n`, '', { kind: line, expected });
   }
 
   /** With a body that looks like a request, which must be discarded. */
@@ -199,7 +200,7 @@ export class Requests {
       ...rest,
       token: /Bearer (\S+)/.exec(head)?.[1],
       origin: /\r\nOrigin: (\S+)/.exec(head)?.[1],
-      isLast: head.includes('Connection: close'),
+      isLast: /Connection: close|HTTP\/1\.0/.test(head),
       expectsContinue: head.includes('Expect:'),
     });
     this.byId.set(request.id, request);

@@ -39,6 +39,7 @@ class ModelQueue implements Pick<PlantQueue, 'write'> {
   readonly #requests: Requests;
   readonly #manner: StoreManner;
   #batch: (() => void)[] = [];
+  #inFlight = 0;
   fault: string | undefined;
 
   constructor(scheduler: Scheduler, run: RunState, requests: Requests, manner: StoreManner) {
@@ -60,9 +61,11 @@ class ModelQueue implements Pick<PlantQueue, 'write'> {
     const isRevoked = recordedBy === 2 && revokedAtMs <= this.#scheduler.now();
     if (isRevoked) this.fault ??= `${id} is written with a revoked token`;
     written.set(id, undefined);
+    if (++this.#inFlight === 1_024) count(this.#run.happened, 'a thousand plants in flight');
     return new Promise(resolve => {
       const settle = (): void => {
         const result = this.#result();
+        this.#inFlight--;
         written.set(id, { result, atMs: this.#scheduler.now() });
         resolve(result);
       };
