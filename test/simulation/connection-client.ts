@@ -220,8 +220,13 @@ export class Client implements Peer {
 }
 
 function drawRequests(scheduler: Scheduler, requests: Requests, manner: Manner): SentRequest[] {
-  if (!manner.isPipelining || !scheduler.happens(4))
+  if (!manner.isPipelining || !scheduler.happens(6))
     return Array.from({ length: scheduler.random(8) }, () => requests.draw());
-  const [length, paddingBytes] = scheduler.pick<[number, number]>([1_100, 0], [30, 14_000], [200, 10]);
+  const [length, paddingBytes] = scheduler.pick<[number, number]>(
+    [1_100, 0],
+    [1_100, 0],
+    [30, 14_000],
+    [200, 10],
+  );
   return [...requests.pipeline(length, paddingBytes), requests.draw()];
 }

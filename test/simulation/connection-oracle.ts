@@ -195,7 +195,6 @@ export class ConnectionOracle {
     const now = this.#now();
     const run = this.#run;
     const isWhole = request.wholeAtMs <= now;
-    const isPlant = request.expected === 'plant';
     switch (error) {
       case 'tooSlow':
         count(run.happened, request.headAtMs > now ? 'a late head' : 'a late body');
@@ -213,7 +212,7 @@ export class ConnectionOracle {
         return run.areTokensUnavailable && request.headAtMs <= now && request.token !== undefined;
       case 'busy':
         count(run.happened, 'no memory for a long body');
-        return run.isMemoryTight && isPlant && request.bytes.length > 16 * 1024;
+        return run.isMemoryTight && request.bytes.length > 16 * 1024;
       case 'tooManyRequests':
         return run.isRateLimited && request.headAtMs <= now;
       case 'tokenRejected':
