@@ -360,11 +360,14 @@ export class ConnectionOracle {
 
   /** Our side has ended without a response that says so. */
   #checkSilentEnd(atMs: number): void {
-    const isStopping = atMs - this.#run.stopAtMs >= SHUTDOWN_GRACE_MS - SLACK_MS;
+    const graceEndMs = this.#run.stopAtMs + SHUTDOWN_GRACE_MS;
+    const isStopping = atMs >= graceEndMs - SLACK_MS;
     assert.ok(isStopping || this.#clientEndedAtMs !== undefined, 'our side ends without a cause');
-    this.#checkNoneDropped(this.#next, atMs);
+    // Then nothing more is read, though our side ends when the client has taken everything.
+    const readUntilMs = this.#stuckUntilMs >= graceEndMs ? graceEndMs : atMs;
+    this.#checkNoneDropped(this.#next, readUntilMs);
     const request = this.#requests[this.#next];
-    const isBegun = request !== undefined && request.beganAtMs < atMs - SLACK_MS;
+    const isBegun = request !== undefined && request.beganAtMs < readUntilMs - SLACK_MS;
     assert.ok(!isBegun, `${request?.id} has begun and gets no response`);
   }
 }
