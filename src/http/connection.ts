@@ -31,7 +31,7 @@ export class Connection {
   readonly #heads = new HeadReader();
   /** Received bytes, from the beginning of a request or of the rest of its body. */
   #rest = '';
-  /** The last request that was read, or the last write or progress of the client. */
+  /** The last write or progress of the client. What it sends does not count. */
   #usedAt: number;
   /** Those whose responses the client has not taken. */
   readonly #exchanges = new Set<Exchange>();
@@ -131,7 +131,6 @@ export class Connection {
   #read(received: string): void {
     const state = this.#state;
     const now = this.#parts.clock.now();
-    this.#usedAt = now;
     let since = state.kind === 'head' ? state.since : now;
     let start = state.kind === 'request' ? this.#takeRequest(state.known, received, 0, state.since, now) : 0;
     while (start !== undefined && start < received.length) {

@@ -45,7 +45,6 @@ export class ConnectionOracle {
   #next = 0;
   #hasContinue = false;
   #lastResponseAtMs: number;
-  #lastArrivalAtMs: number;
   #hasArrived = false;
   /** Until when the client had not taken everything. */
   #stuckUntilMs = 0;
@@ -63,7 +62,6 @@ export class ConnectionOracle {
     this.#socket = socket;
     this.#openedAtMs = now();
     this.#lastResponseAtMs = now();
-    this.#lastArrivalAtMs = now();
   }
 
   /** Responses so far. */
@@ -81,7 +79,6 @@ export class ConnectionOracle {
   }
 
   onArrival(): void {
-    this.#lastArrivalAtMs = this.#now();
     this.#hasArrived = true;
   }
 
@@ -311,8 +308,8 @@ export class ConnectionOracle {
     const base = Math.max(this.#lastResponseAtMs, this.#stuckUntilMs);
     const endedAtMs = this.#clientEndedAtMs;
     if (request === undefined || request.beganAtMs > now) {
-      const idleSinceMs = Math.max(base, this.#lastArrivalAtMs);
-      this.#limit('idle', idleSinceMs, KEEP_ALIVE_MS + 1_000 + CHECKED_LATE_MS);
+      // Empty lines are no request, so they make no difference.
+      this.#limit('idle', base, KEEP_ALIVE_MS + 1_000 + CHECKED_LATE_MS);
       if (!this.#hasArrived) this.#limit('new', this.#openedAtMs, HEADERS_TIMEOUT_MS + CHECKED_LATE_MS);
       if (endedAtMs !== undefined) this.#limit('ended by its client', Math.max(base, endedAtMs), SLACK_MS);
       return;
@@ -351,7 +348,7 @@ export class ConnectionOracle {
       assert.ok(untakenMs >= UNTAKEN_MS_MAX - SLACK_MS, `its client is cut after ${untakenMs} ms`);
       count(this.#run.happened, 'a client that takes nothing is cut');
     } else {
-      const idleMs = now - Math.max(this.#lastArrivalAtMs, this.#lastResponseAtMs);
+      const idleMs = now - Math.max(this.#stuckUntilMs, this.#lastResponseAtMs);
       assert.ok(idleMs >= KEEP_ALIVE_MS, `it is closed after ${idleMs} ms without a cause`);
       count(this.#run.happened, 'an idle connection is closed');
       this.#checkNoneDropped(this.#next, now);
