@@ -63,6 +63,8 @@ export class Client implements Peer {
     this.#run = run;
     this.#manner = drawManner(scheduler, behaves);
     this.#requests = drawRequests(scheduler, requests, this.#manner);
+    const inFlight = { plants: 0, bytes: 0 };
+    for (const request of this.#requests) request.inFlight = inFlight;
     const roomBytes = behaves ? 1_000_000 : scheduler.pick(500, 5_000, 100_000, 1_000_000);
     this.socket = new ModelSocket(scheduler, this, roomBytes);
     loop.add(this.socket);

@@ -78,6 +78,14 @@ export class ConnectionOracle {
     return this.#closeAtMs !== undefined || this.#socket.finishedAtMs !== undefined;
   }
 
+  /** Whether it has sent no request, or has been sent all responses. */
+  get isQuiet(): boolean {
+    if (this.#socket.destroyed) return true;
+    const request = this.#requests[this.#next];
+    const isBegun = request !== undefined && request.beganAtMs <= this.#now();
+    return (!isBegun || this.#closeAtMs !== undefined) && this.#socket.writableLength === 0;
+  }
+
   onArrival(): void {
     this.#hasArrived = true;
   }
@@ -292,14 +300,6 @@ export class ConnectionOracle {
     const last = this.#requests.findLast(({ id }) => this.#run.written.has(id));
     const isRead = last !== undefined && last.beganAtMs > sinceMs + SLACK_MS;
     assert.ok(!isRead, `${last?.id} is read, although earlier responses are not taken`);
-  }
-
-  /** Whether it has sent no request, or has been sent all responses. */
-  get isQuiet(): boolean {
-    if (this.#socket.destroyed) return true;
-    const request = this.#requests[this.#next];
-    const isBegun = request !== undefined && request.beganAtMs <= this.#now();
-    return (!isBegun || this.#closeAtMs !== undefined) && this.#socket.writableLength === 0;
   }
 
   /** Checks how long the next request takes. */

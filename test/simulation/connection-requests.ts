@@ -38,6 +38,8 @@ export interface SentRequest {
   wholeAtMs: number;
   /** When its connection was closed. */
   closedAtMs: number;
+  /** Plants of its connection that are not settled. */
+  inFlight: { plants: number; bytes: number };
 }
 
 function createHead(token: string, fields: string, framing: string): string {
@@ -50,6 +52,7 @@ function sent(head: string, body: Buffer | string, rest: Partial<SentRequest>): 
     ...{ kind: '', bytes, headBytes: head.length, expected: 'badHttp', id: 0n, name: '', token: undefined },
     ...{ origin: undefined, isLast: false, isInvalid: false, isRejectedEarly: false, expectsContinue: false },
     ...{ beganAtMs: Infinity, headAtMs: Infinity, wholeAtMs: Infinity, closedAtMs: Infinity },
+    inFlight: { plants: 0, bytes: 0 },
     ...rest,
   };
 }

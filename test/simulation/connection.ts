@@ -12,7 +12,14 @@ import { contentResponse } from '../../src/http/response.ts';
 import type { NewPlantWrite, NotConfirmed, PlantQueue, WriteResult } from '../../src/store/plant-store.ts';
 import { Client } from './connection-client.ts';
 import type { RunState } from './connection-oracle.ts';
-import { OTHER_TOKEN, PAGE, Requests, SIMULATED_BODY_BYTES_MAX, VALID_TOKEN } from './connection-requests.ts';
+import {
+  OTHER_TOKEN,
+  PAGE,
+  Requests,
+  type SentRequest,
+  SIMULATED_BODY_BYTES_MAX,
+  VALID_TOKEN,
+} from './connection-requests.ts';
 import { ModelLoop } from './model-socket.ts';
 import { count, type Happened, type Part } from './part.ts';
 import { Scheduler } from './scheduler.ts';
@@ -20,7 +27,15 @@ import { Scheduler } from './scheduler.ts';
 /** The stop of a service whose clients and store behave takes at most so long. */
 const PROMPT_STOP_MS = SHUTDOWN_GRACE_MS + 1_000;
 const LOOKUP_MS_MAX = 1_000;
-const TOKEN_IDS = new Map([VALID_TOKEN, OTHER_TOKEN].map((token, index) => [hashToken(token), index + 1]));
+/** With more plants in flight, or so many bytes and one more plant, no request of a connection is read. */
+const IN_FLIGHT_MAX = 1_024;
+const IN_FLIGHT_BYTES_MAX = 256 * 1024 + SIMULATED_BODY_BYTES_MAX;
+const VALID_TOKEN_ID = 1;
+const OTHER_TOKEN_ID = 2;
+const TOKEN_IDS = new Map([
+  [hashToken(VALID_TOKEN), VALID_TOKEN_ID],
+  [hashToken(OTHER_TOKEN), OTHER_TOKEN_ID],
+]);
 const DOCUMENTATION = new Map([['/docs', contentResponse('text/plain', PAGE)]]);
 
 /** How a store answers: one result after the other, or those of a batch at once. */
@@ -39,7 +54,6 @@ class ModelQueue implements Pick<PlantQueue, 'write'> {
   readonly #requests: Requests;
   readonly #manner: StoreManner;
   #batch: (() => void)[] = [];
-  #inFlight = 0;
   fault: string | undefined;
 
   constructor(scheduler: Scheduler, run: RunState, requests: Requests, manner: StoreManner) {
@@ -49,28 +63,44 @@ class ModelQueue implements Pick<PlantQueue, 'write'> {
     this.#manner = manner;
   }
 
-  write({ plant: { id, name }, recordedBy }: NewPlantWrite): Promise<WriteResult | NotConfirmed> {
-    const { written, answered, revokedAtMs } = this.#run;
+  write(write: NewPlantWrite): Promise<WriteResult | NotConfirmed> {
+    const { id } = write.plant;
     const request = this.#requests.byId.get(id);
-    if (request?.expected !== 'plant' || request.name !== name) this.fault ??= `${id} was not sent`;
-    else if (written.has(id)) this.fault ??= `${id} is written twice`;
-    else if (answered.has(id)) this.fault ??= `${id} is written after its response`;
-    else if (request.wholeAtMs > this.#scheduler.now()) this.fault ??= `${id} is written before its end`;
-    else if (request.closedAtMs <= this.#scheduler.now())
-      this.fault ??= `${id} is written after the end of its connection`;
-    const isRevoked = recordedBy === 2 && revokedAtMs <= this.#scheduler.now();
-    if (isRevoked) this.fault ??= `${id} is written with a revoked token`;
-    written.set(id, undefined);
-    if (++this.#inFlight === 1_024) count(this.#run.happened, 'a thousand plants in flight');
+    const fault = request === undefined ? 'was not sent' : this.#faultOf(request, write);
+    if (request === undefined || fault !== undefined) {
+      this.fault ??= `plant ${id} ${fault}`;
+      return Promise.resolve({ rejected: 'busy' });
+    }
+    const { inFlight } = request;
+    const bodyBytes = request.bytes.length - request.headBytes;
+    inFlight.bytes += bodyBytes;
+    if (++inFlight.plants === IN_FLIGHT_MAX) count(this.#run.happened, 'the most plants in flight');
+    const isFull = inFlight.plants > IN_FLIGHT_MAX || inFlight.bytes > IN_FLIGHT_BYTES_MAX;
+    if (isFull) this.fault ??= `plant ${id} is read, although too many are in flight`;
+    this.#run.written.set(id, undefined);
     return new Promise(resolve => {
       const settle = (): void => {
         const result = this.#result();
-        this.#inFlight--;
-        written.set(id, { result, atMs: this.#scheduler.now() });
+        inFlight.plants--;
+        inFlight.bytes -= bodyBytes;
+        this.#run.written.set(id, { result, atMs: this.#scheduler.now() });
         resolve(result);
       };
       this.#schedule(settle);
     });
+  }
+
+  /** @returns why the plant of a request must not be written now */
+  #faultOf(request: SentRequest, { plant: { id, name }, recordedBy }: NewPlantWrite): string | undefined {
+    const { written, answered, revokedAtMs } = this.#run;
+    const now = this.#scheduler.now();
+    if (request.expected !== 'plant' || request.name !== name) return 'is of a request that is none';
+    if (written.has(id)) return 'is written twice';
+    if (answered.has(id)) return 'is written after its response';
+    if (request.wholeAtMs > now) return 'is written before its request is whole';
+    if (request.closedAtMs <= now) return 'is written after the end of its connection';
+    if (recordedBy === OTHER_TOKEN_ID && revokedAtMs <= now) return 'is written with a revoked token';
+    return undefined;
   }
 
   #schedule(settle: () => void): void {
@@ -122,7 +152,7 @@ class ModelTokens implements Pick<TokenCache, 'get' | 'lookUp' | 'lookUpCached'>
 
   #valid(hash: string): number | undefined {
     const id = TOKEN_IDS.get(hash);
-    return id === 2 && this.#run.revokedAtMs <= this.#scheduler.now() ? undefined : id;
+    return id === OTHER_TOKEN_ID && this.#run.revokedAtMs <= this.#scheduler.now() ? undefined : id;
   }
 }
 
