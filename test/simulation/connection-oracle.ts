@@ -95,7 +95,9 @@ export class ConnectionOracle {
 
   /** @param isWhole whether both bytes of an empty line have arrived, or only the first one */
   onEmptyLine(isWhole: boolean): void {
-    this.#halfLineUntilMs = isWhole ? this.#now() : Number.POSITIVE_INFINITY;
+    // Behind requests without a response, its two bytes may be read apart at any time.
+    const isRead = isWhole && this.#next >= this.#requests.length;
+    this.#halfLineUntilMs = isRead ? this.#now() : Number.POSITIVE_INFINITY;
   }
 
   onArrival(): void {
