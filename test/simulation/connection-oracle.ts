@@ -226,6 +226,9 @@ export class ConnectionOracle {
         if (request.expected === error) return true;
         count(run.happened, 'the client ends within a request');
         return !isWhole && this.#clientEndedAtMs !== undefined;
+      case 'headersTooLarge':
+        // An invalid head may have no end, and long bytes after it.
+        return request.isInvalid;
       case 'shuttingDown':
         return now - run.stopAtMs >= SHUTDOWN_GRACE_MS - SLACK_MS;
       case 'storeUnavailable':
