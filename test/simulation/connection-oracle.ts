@@ -50,7 +50,6 @@ export class ConnectionOracle {
   #halfLineUntilMs = 0;
   /** Until when the client had not taken everything. */
   #stuckUntilMs = 0;
-  #stuckSinceMs: number | undefined;
   /** When a response with `Connection: close` was sent. */
   #closeAtMs: number | undefined;
   #clientEndedAtMs: number | undefined;
@@ -298,13 +297,11 @@ export class ConnectionOracle {
     const now = this.#now();
     if (now - this.#run.stopAtMs > SHUTDOWN_MS + SLACK_MS) throw new Error('it is open after the stop');
     if (this.isReset) return;
-    if (socket.writableLength === 0) this.#stuckSinceMs = undefined;
     if (socket.writableLength > 0) {
-      if (this.#stuckSinceMs === undefined)
+      if (this.#stuckUntilMs < socket.busySinceMs)
         count(this.#run.happened, 'the client does not take everything at once');
-      this.#stuckSinceMs ??= now;
       this.#stuckUntilMs = now;
-      this.#checkUnread(this.#stuckSinceMs);
+      this.#checkUnread(socket.busySinceMs);
       this.#limit('untaken', socket.acceptedAtMs, UNTAKEN_MS_MAX + CHECKED_LATE_MS);
     } else if (socket.finishedAtMs !== undefined)
       this.#limit('linger', socket.finishedAtMs, LINGER_MS + CHECKED_LATE_MS);

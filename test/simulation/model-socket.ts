@@ -122,6 +122,8 @@ export class ModelSocket extends EventEmitter {
   acceptedAtMs: number;
   /** When the write began that the kernel has not accepted whole. */
   pieceAtMs: number;
+  /** When the kernel last had accepted everything, and got more. */
+  busySinceMs = 0;
   finishedAtMs: number | undefined;
   /** Whether it was destroyed while the kernel had not accepted everything. */
   stuckAtClose = false;
@@ -261,6 +263,7 @@ export class ModelSocket extends EventEmitter {
   }
 
   #begin(): void {
+    this.busySinceMs = this.#scheduler.now();
     this.acceptedAtMs = this.#scheduler.now();
     this.pieceAtMs = this.#scheduler.now();
     this.#goOnWriting(true);
