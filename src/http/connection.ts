@@ -161,6 +161,8 @@ export class Connection {
     const checked = before.kind === 'head' ? before.checked : 0;
     const known = this.#heads.read(received, start, checked, exchangeBudget);
     if (known === 'later') return this.#defer(exchangeBudget, received, start, before);
+    // The first byte of an empty line begins no request, and no new limit of time.
+    if (known === 'more' && received.slice(start) === '\r') return this.#hold(received, start, IDLE);
     // Otherwise a client that sends without a pause would delay the end.
     if (known === 'more' && rejectsPlants(this.#parts.context.phase)) return this.#fail('shuttingDown');
     if (known === 'more')

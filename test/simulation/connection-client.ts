@@ -116,10 +116,13 @@ export class Client implements Peer {
     // As old clients do after a body.
     if (scheduler.happens(15)) this.#deliver(Buffer.from('\r\n'));
     if (ending === 'wait') return;
+    let text = '';
     if (ending === 'empty lines')
-      while (!this.#hasEnded && scheduler.happens(80)) {
-        await scheduler.pause(0, scheduler.pick(100, 30_000));
-        await this.#sendEmptyLine();
+      while (!this.#hasEnded && scheduler.happens(90)) {
+        await scheduler.pause(0, scheduler.pick(100, 8_000, 30_000));
+        const isHalf = text.endsWith('\r');
+        text = scheduler.pick(...(isHalf ? ['\n', '\n\r'] : ['\r\n', '\r', '\r\n\r']));
+        this.#deliver(Buffer.from(text));
       }
     else {
       await scheduler.pause(0, scheduler.pick(0, 50, 5_000));
@@ -146,17 +149,6 @@ export class Client implements Peer {
       if (start === headBytes && expectsContinue) await this.#waitForContinue();
       else if (pauseMsMax > 0 && scheduler.happens(70)) await scheduler.pause(0, pauseMsMax);
     }
-  }
-
-  async #sendEmptyLine(): Promise<void> {
-    const isHalf = this.#scheduler.happens(30);
-    if (isHalf) {
-      this.oracle.onEmptyLine(false);
-      this.#deliver(Buffer.from('\r'));
-      await this.#scheduler.pause(0, this.#scheduler.pick(100, 1_000, 12_000));
-      this.oracle.onEmptyLine(true);
-    }
-    this.#deliver(Buffer.from(isHalf ? '\n' : '\r\n'));
   }
 
   async #stall(): Promise<void> {

@@ -46,8 +46,6 @@ export class ConnectionOracle {
   #hasContinue = false;
   #lastResponseAtMs: number;
   #hasArrived = false;
-  /** Until when half an empty line may be taken for the beginning of a request. */
-  #halfLineUntilMs = 0;
   /** Until when the client had not taken everything. */
   #stuckUntilMs = 0;
   /** When a response with `Connection: close` was sent. */
@@ -81,22 +79,14 @@ export class ConnectionOracle {
 
   /** Whether it has sent no request, or has been sent all responses. */
   get isQuiet(): boolean {
-    const isAwaiting = this.#hasBegunFrom(this.#next) && this.#closeAtMs === undefined;
+    const isAwaiting = this.#hasBegun(this.#next) && this.#closeAtMs === undefined;
     return this.#socket.destroyed || (!isAwaiting && this.#socket.writableLength === 0);
   }
 
-  /** Whether a part of this request has arrived, or half an empty line. */
-  #hasBegunFrom(index: number): boolean {
-    const now = this.#now();
+  /** Whether a part of this request has arrived. */
+  #hasBegun(index: number): boolean {
     const request = this.#requests[index];
-    return (request !== undefined && request.beganAtMs <= now) || this.#halfLineUntilMs >= now - SLACK_MS;
-  }
-
-  /** @param isWhole whether both bytes of an empty line have arrived, or only the first one */
-  onEmptyLine(isWhole: boolean): void {
-    // Behind requests without a response, its two bytes may be read apart at any time.
-    const isRead = isWhole && this.#next >= this.#requests.length;
-    this.#halfLineUntilMs = isRead ? this.#now() : Number.POSITIVE_INFINITY;
+    return request !== undefined && request.beganAtMs <= this.#now();
   }
 
   onArrival(): void {
@@ -153,9 +143,8 @@ export class ConnectionOracle {
     if (request === undefined || request.beganAtMs > now) {
       // A connection on which nothing comes gets a response, too.
       const isLate = this.#next === 0 && now - this.#openedAtMs >= HEADERS_TIMEOUT_MS - SLACK_MS;
-      if (isLate) count(this.#run.happened, 'no request on a new connection');
-      const isOfHalfLine = this.#hasBegunFrom(this.#next) && [...FATAL, 'shuttingDown'].includes(error!);
-      assert.ok(isLast && (isOfHalfLine || (error === 'tooSlow' && isLate)), 'a response without a request');
+      assert.ok(error === 'tooSlow' && isLate && isLast, 'a response without a request');
+      count(this.#run.happened, 'no request on a new connection');
     } else {
       this.#checkMeaning(request, status, error, fields, body);
       this.#checkEnding(request, error, isLast);
@@ -256,7 +245,7 @@ export class ConnectionOracle {
         isWhole && !isFatal && !request.isInvalid,
         `the connection goes on after ${request.id}, which is no whole request`,
       );
-      const isNextBegun = this.#hasBegunFrom(this.#next + 1);
+      const isNextBegun = this.#hasBegun(this.#next + 1);
       const isStopping = now - this.#run.stopAtMs >= SLACK_MS && this.#stuckUntilMs < this.#run.stopAtMs;
       assert.ok(isNextBegun || !isStopping, `the connection goes on after ${request.id} in the stop`);
       return;
@@ -359,10 +348,7 @@ export class ConnectionOracle {
       if (this.#closeAtMs === undefined) this.#checkSilentEnd(finishedAtMs);
     } else if (sinceStopMs >= SHUTDOWN_MS - SLACK_MS) {
       count(this.#run.happened, 'the deadline of the stop');
-      assert.ok(
-        this.#hasBegunFrom(this.#next) || socket.stuckAtClose,
-        'the stop waits for an idle connection',
-      );
+      assert.ok(this.#hasBegun(this.#next) || socket.stuckAtClose, 'the stop waits for an idle connection');
     } else if (socket.stuckAtClose) {
       const untakenMs = now - socket.pieceAtMs;
       assert.ok(untakenMs >= UNTAKEN_MS_MAX - SLACK_MS, `its client is cut after ${untakenMs} ms`);
