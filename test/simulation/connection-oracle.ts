@@ -206,6 +206,9 @@ export class ConnectionOracle {
     switch (error) {
       case 'tooSlow':
         count(run.happened, request.headAtMs > now ? 'a late head' : 'a late body');
+        // The first bytes of a connection may come in the moment in which its time is over.
+        if (this.#next === 0 && request.beganAtMs - this.#openedAtMs >= HEADERS_TIMEOUT_MS - SLACK_MS)
+          return true;
         return (
           Math.min(request.headAtMs, now) - request.beganAtMs >= HEADERS_TIMEOUT_MS - SLACK_MS ||
           Math.min(request.wholeAtMs, now) - request.beganAtMs >= REQUEST_TIMEOUT_MS - SLACK_MS
