@@ -1,3 +1,4 @@
+import { connection } from './connection.ts';
 import { groupCommit } from './group-commit.ts';
 import type { Part } from './part.ts';
 import { providerKeys } from './provider-keys.ts';
@@ -5,4 +6,4 @@ import { sqliteThread } from './sqlite-thread.ts';
 import { tokenCache } from './token-cache.ts';
 
 /** All parts of the service that are simulated. */
-export const PARTS: readonly Part[] = [groupCommit, sqliteThread, tokenCache, providerKeys];
+export const PARTS: readonly Part[] = [connection, groupCommit, sqliteThread, tokenCache, providerKeys];
