@@ -13,7 +13,7 @@ import type { PendingResponse } from './response-queue.ts';
  * |---|---|---|---|
  * | idle: no byte of the next request; new | whole plain create with a known token | idle | its response |
  * | idle, new | a part of a request | head or request | |
- * | idle | the stop began 1.5 s ago | ending; lingering, after all responses | |
+ * | idle | the stop began 1.5 s ago, and it has read since then | ending; lingering, after all responses | |
  * | idle | end of input / 66 s unused | lingering, after all responses / closed | |
  * | new: no byte at all | end of input / 10 s | lingering / ending | 408 |
  * | head: a part of a head | end of the head | as from idle | |

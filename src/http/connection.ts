@@ -33,6 +33,8 @@ export class Connection {
   #rest = '';
   /** The last write or progress of the client. What it sends does not count. */
   #usedAt: number;
+  /** When bytes last arrived while the service shut down. */
+  #receivedAt = Number.NEGATIVE_INFINITY;
   /** Those whose responses the client has not taken. */
   readonly #exchanges = new Set<Exchange>();
 
@@ -43,7 +45,7 @@ export class Connection {
     this.#usedAt = clock.now();
     this.#state = { kind: 'new', since: this.#usedAt };
     this.#output = new Output(socket, () => this.#onWrite(false), clock);
-    const isInputOver = (): boolean => context.phase !== 'running' && this.#state.kind === 'idle';
+    const isInputOver = (): boolean => context.phase.kind !== 'running' && this.#state.kind === 'idle';
     this.#responses = new ResponseQueue(socket, context, this.#output, isInputOver, this.#onWrite, clock);
     if (!readIntoSharedBuffer(socket, this.#receive))
       socket.on('data', (chunk: Buffer) => this.#receive(chunk, chunk.length));
@@ -60,7 +62,6 @@ export class Connection {
   closeIfIdle(): void {
     const isIdle = this.#state.kind === 'idle' || this.#state.kind === 'new';
     if (isIdle && this.#responses.length === 0) this.#linger();
-    else if (this.#state.kind === 'idle') this.#enter(this.#state);
   }
 
   /** Ends what has lasted too long. It is called often. @param now ms, monotonic clock */
@@ -89,6 +90,8 @@ export class Connection {
   /** @param buffer its first bytes are valid during this call */
   readonly #receive = (buffer: Buffer, length: number): void => {
     const state = this.#state;
+    const { clock, context } = this.#parts;
+    if (context.phase.kind !== 'running') this.#receivedAt = clock.now();
     switch (state.kind) {
       case 'new':
       case 'idle':
@@ -121,7 +124,7 @@ export class Connection {
     const isLate = state.kind === 'idle' && rejectsPlants(phase);
     if (this.#socket.readableEnded) this.#onEnd();
     else if (isLate && this.#responses.length === 0) this.#linger();
-    else if (isLate && phase === 'ending') {
+    else if (isLate && phase.kind === 'ending' && this.#receivedAt >= phase.sinceMs) {
       this.#responses.endAfterAll();
       this.#hold('', 0, { kind: 'ending' });
     }

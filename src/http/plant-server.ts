@@ -8,13 +8,13 @@ import type { Exchange } from './exchange.ts';
 import type { ReservedAddress } from './listen.ts';
 import { PlainCreates } from './plain-creates.ts';
 import { errorResponse } from './response.ts';
-import { rejectsPlants, type ServerContext } from './server-context.ts';
+import { rejectsPlants, type ServerContext, type ServerPhase } from './server-context.ts';
 import { TickBudget } from './tick-budget.ts';
 
 /** During shutdown, idle connections stay open for this long. */
 export const SHUTDOWN_GRACE_MS = 500;
 /** After the grace period, what had arrived is read for this long. A client may send without a pause. */
-const LAST_READS_MS = 1_000;
+export const LAST_READS_MS = 1_000;
 /** All connections are checked this often for what has lasted too long. */
 export const TIME_CHECK_INTERVAL_MS = 500;
 /** Time per tick for all other requests and for bodies; their responses take about as long again. */
@@ -33,7 +33,7 @@ export class PlantServer {
   #timeCheck: Disposable | undefined;
 
   constructor(settings: Omit<ServerContext, 'phase'>, clock: Clock = SYSTEM_CLOCK) {
-    const context: ServerContext = { ...settings, phase: 'running' };
+    const context: ServerContext = { ...settings, phase: { kind: 'running' } };
     this.#context = context;
     this.#clock = clock;
     const parts: ConnectionParts = {
@@ -69,16 +69,16 @@ export class PlantServer {
    * {@link LAST_READS_MS}.
    */
   async close(): Promise<void> {
-    this.#context.phase = 'draining';
+    this.#context.phase = { kind: 'draining' };
     const allClosed = Promise.all(
       this.#listeners.map(listener => new Promise(resolve => listener.close(resolve))),
     );
     await sleep(this.#clock, SHUTDOWN_GRACE_MS);
-    this.#enterPhase('rejecting');
+    this.#enterPhase({ kind: 'rejecting' });
     const closed = new AbortController();
     void allClosed.then(() => closed.abort());
     await sleep(this.#clock, LAST_READS_MS, closed.signal);
-    this.#enterPhase('ending');
+    this.#enterPhase({ kind: 'ending', sinceMs: this.#clock.now() });
     await sleep(this.#clock, SHUTDOWN_MS - SHUTDOWN_GRACE_MS - LAST_READS_MS, closed.signal);
     for (const connection of this.#connections) connection.destroy();
     this.#timeCheck?.[Symbol.dispose]();
@@ -92,7 +92,7 @@ export class PlantServer {
     }, TIME_CHECK_INTERVAL_MS);
   }
 
-  #enterPhase(phase: 'rejecting' | 'ending'): void {
+  #enterPhase(phase: ServerPhase): void {
     this.#context.phase = phase;
     for (const connection of this.#connections) connection.closeIfIdle();
   }

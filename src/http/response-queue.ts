@@ -107,7 +107,8 @@ export class ResponseQueue {
     if (pending.response !== undefined) return;
     pending.response = response;
     if (this.#isWriteScheduled) return;
-    if (this.#context.phase !== 'running') this.#schedule(callback => afterNextPoll(this.#clock, callback));
+    if (this.#context.phase.kind !== 'running')
+      this.#schedule(callback => afterNextPoll(this.#clock, callback));
     else if (this.#pending.length === 1) this.#write();
     // `nextTick` runs after all promises that one commit settles: one write for all of them.
     else this.#schedule(process.nextTick);

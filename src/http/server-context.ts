@@ -11,12 +11,15 @@ export type Documentation = ReadonlyMap<string, HttpResponse>;
 /**
  * `draining`: the service shuts down, so the last response on each connection closes it.
  * `rejecting`: it does so since a while, so further plants get 503.
- * `ending`: each connection ends after the responses to what was read.
+ * `ending`: each connection reads once more, and ends after the responses to what was read. Since
+ * when, in ms on the monotonic clock.
  */
-export type ServerPhase = 'running' | 'draining' | 'rejecting' | 'ending';
+export type ServerPhase =
+  | { readonly kind: 'running' | 'draining' | 'rejecting' }
+  | { readonly kind: 'ending'; readonly sinceMs: number };
 
-export function rejectsPlants(phase: ServerPhase): boolean {
-  return phase === 'rejecting' || phase === 'ending';
+export function rejectsPlants({ kind }: ServerPhase): boolean {
+  return kind === 'rejecting' || kind === 'ending';
 }
 
 export interface ResponseMark {
