@@ -4,8 +4,11 @@ export interface Clock {
   now(): number;
   /** Ms since 1970 UTC. It may be set. */
   wallNow(): number;
-  /** Calls back once, unless it is disposed before. */
-  setTimer(callback: () => void, delayMs: number): Disposable;
+  /**
+   * Calls back once, unless it is disposed before.
+   * @param keepsAlive whether the process waits for it, by default true
+   */
+  setTimer(callback: () => void, delayMs: number, keepsAlive?: boolean): Disposable;
   /** Calls back in the next iteration of the event loop, after all events that are due now. */
   nextIteration(callback: () => void): void;
 }
@@ -13,7 +16,10 @@ export interface Clock {
 export const SYSTEM_CLOCK: Clock = {
   now: () => performance.now(),
   wallNow: () => Date.now(),
-  setTimer: (callback, delayMs) => setTimeout(callback, delayMs),
+  setTimer(callback, delayMs, keepsAlive = true) {
+    const timer = setTimeout(callback, delayMs);
+    return keepsAlive ? timer : timer.unref();
+  },
   nextIteration: callback => void setImmediate(callback),
 };
 

@@ -1,3 +1,4 @@
+import { type Clock, SYSTEM_CLOCK } from '../../contract/clock.ts';
 import { isSameContent, type NewPlant } from '../../contract/plant.ts';
 import { isIntact, revisionChecksum } from '../audit/checksum.ts';
 import {
@@ -52,7 +53,7 @@ export class BatchCommit {
   readonly #writes: readonly PlantWrite[];
   readonly #repeatedIdRule: RepeatedIdRule;
   /** The same for all attempts: it distinguishes our revision from one of another instance. */
-  readonly #recordedAt = Date.now();
+  readonly #recordedAt: number;
   readonly #results: WriteResult[];
   /** The writes without a result, by id, in their order. */
   readonly #open = new Map<bigint, number[]>();
@@ -65,9 +66,10 @@ export class BatchCommit {
   /** Writes whose result depends on a looked-up revision that no commit of ours has confirmed. */
   #unconfirmed: number[] = [];
 
-  constructor(writes: readonly PlantWrite[], repeatedIdRule: RepeatedIdRule) {
+  constructor(writes: readonly PlantWrite[], repeatedIdRule: RepeatedIdRule, clock: Clock = SYSTEM_CLOCK) {
     this.#writes = writes;
     this.#repeatedIdRule = repeatedIdRule;
+    this.#recordedAt = clock.wallNow();
     this.#results = new Array(writes.length);
     for (const [index, { plant }] of writes.entries()) {
       const earlier = this.#open.get(plant.id);

@@ -1,13 +1,13 @@
+import { type Clock, SYSTEM_CLOCK } from '../../contract/clock.ts';
 import { StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import { rejectSchema } from '../schema-faults.ts';
 import { confirmEverythingBefore } from './batch-commit.ts';
 import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-shards.ts';
 import type { Connection } from './connection.ts';
-import { ConnectionPool, OPERATION_TIMEOUT_MS } from './connection-pool.ts';
+import { type ConnectionPool, OPERATION_TIMEOUT_MS } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
 import { reasonOf, sqlStateOf } from './failure.ts';
-import { HostSearch } from './host-search.ts';
-import type { HostAddress, PostgresAddress } from './postgres-url.ts';
+import type { HostAddress } from './postgres-url.ts';
 import { schemaFaults } from './schema.ts';
 
 /** No plant is written by an older map of the shards. */
@@ -31,18 +31,23 @@ const CONCURRENT_UPDATE = 'XX000';
  */
 export class CitusWorkers {
   readonly #coordinator: ConnectionPool;
-  readonly #address: PostgresAddress;
-  readonly #connectionsMax: number;
+  readonly #openPool: (worker: HostAddress) => ConnectionPool;
+  readonly #clock: Clock;
   readonly #workers = new Map<string, ConnectionPool>();
   #shards: Shards = [];
   /** When the last reading of the shards began, on the monotonic clock. */
   #shardsReadAt = 0;
   #refreshing: Promise<void> | undefined;
 
-  constructor(coordinator: ConnectionPool, address: PostgresAddress, connectionsMax: number) {
+  /** @param openPool makes the pool of a worker, whose connections need {@link prepareServer} */
+  constructor(
+    coordinator: ConnectionPool,
+    openPool: (worker: HostAddress) => ConnectionPool,
+    clock: Clock = SYSTEM_CLOCK,
+  ) {
     this.#coordinator = coordinator;
-    this.#address = address;
-    this.#connectionsMax = connectionsMax;
+    this.#openPool = openPool;
+    this.#clock = clock;
   }
 
   get areUsed(): boolean {
@@ -60,8 +65,8 @@ export class CitusWorkers {
 
   /** Runs an operation on the worker of this id, or on the coordinator if the id has none. */
   async use<T>(id: bigint, work: (connection: Connection) => Promise<T>): Promise<T> {
-    const deadline = performance.now() + OPERATION_TIMEOUT_MS;
-    if (this.areUsed && performance.now() - this.#shardsReadAt > SHARDS_AGE_MAX_MS) {
+    const deadline = this.#clock.now() + OPERATION_TIMEOUT_MS;
+    if (this.areUsed && this.#clock.now() - this.#shardsReadAt > SHARDS_AGE_MAX_MS) {
       // One reading at a time, for the batches of all workers.
       this.#refreshing ??= this.#coordinator
         .use(connection => this.refresh(connection), deadline)
@@ -79,7 +84,7 @@ export class CitusWorkers {
   }
 
   async refresh(coordinator: Connection): Promise<void> {
-    const startedAt = performance.now();
+    const startedAt = this.#clock.now();
     // Citus takes no table check in a statement.
     if (coordinator.isCitus) rejectSchema(await schemaFaults(coordinator));
     this.#shards = await readShards(coordinator);
@@ -89,8 +94,7 @@ export class CitusWorkers {
       const name = nameOf(worker);
       removed.delete(name);
       if (worker === undefined || this.#workers.has(name)) continue;
-      const search = new HostSearch({ ...this.#address, hosts: [worker] }, prepareServer);
-      this.#workers.set(name, new ConnectionPool(search, this.#connectionsMax));
+      this.#workers.set(name, this.#openPool(worker));
     }
     for (const [name, pool] of removed) {
       this.#workers.delete(name);
@@ -106,7 +110,7 @@ export class CitusWorkers {
         return await pool.use(async connection => {
           await confirmEverythingBefore(connection);
           return await durabilityWarnings(connection, `the worker ${name}`);
-        }, performance.now() + WORKER_CHECK_TIMEOUT_MS);
+        }, this.#clock.now() + WORKER_CHECK_TIMEOUT_MS);
       } catch (cause) {
         const failure = unreachable(name, cause);
         failures.push(failure);
@@ -143,7 +147,7 @@ export async function prepareCoordinator(connection: Connection): Promise<void> 
  * Citus passes a statement on without the `synchronous_commit` of its session. So the service sets
  * it for the role on each server. Citus itself does this only for roles that it created.
  */
-async function prepareServer(connection: Connection): Promise<void> {
+export async function prepareServer(connection: Connection): Promise<void> {
   // In Citus 13.2 each execution of a generic plan keeps memory, until none is left.
   await connection.run({ text: 'SET plan_cache_mode = force_custom_plan' });
   try {

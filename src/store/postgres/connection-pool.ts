@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { type Clock, SYSTEM_CLOCK, sleep } from '../../contract/clock.ts';
 import { StoreUnavailable } from '../plant-store.ts';
 import type { Connection } from './connection.ts';
 import {
@@ -46,6 +46,8 @@ interface Outage {
 export class ConnectionPool {
   readonly #search: HostSearch;
   readonly #connectionsMax: number;
+  readonly #clock: Clock;
+  readonly #random: () => number;
   readonly #idle: Connection[] = [];
   #count = 0;
   #outage: Outage | undefined;
@@ -53,9 +55,12 @@ export class ConnectionPool {
   #change = Promise.withResolvers<void>();
   #closed = false;
 
-  constructor(search: HostSearch, connectionsMax: number) {
+  /** @param random draws from 0 to 1 */
+  constructor(search: HostSearch, connectionsMax: number, clock: Clock = SYSTEM_CLOCK, random = Math.random) {
     this.#search = search;
     this.#connectionsMax = connectionsMax;
+    this.#clock = clock;
+    this.#random = random;
   }
 
   get connections(): number {
@@ -68,12 +73,12 @@ export class ConnectionPool {
    */
   async use<T>(
     work: (connection: Connection) => Promise<T>,
-    deadline = performance.now() + OPERATION_TIMEOUT_MS,
+    deadline = this.#clock.now() + OPERATION_TIMEOUT_MS,
   ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const connection = await this.#acquire(deadline);
       connection.deadline = deadline;
-      const startedAt = performance.now();
+      const startedAt = this.#clock.now();
       try {
         const result = await work(connection);
         this.#release(connection);
@@ -86,10 +91,10 @@ export class ConnectionPool {
         // A statement or a transaction may not have ended.
         else if (kind === 'internal') this.#discard(connection);
         else this.#release(connection);
-        if (kind === 'final' || kind === 'internal' || performance.now() >= deadline)
+        if (kind === 'final' || kind === 'internal' || this.#clock.now() >= deadline)
           throw unavailable(error);
-        if (kind === 'workerLost') await wait(SEARCH_INTERVAL_MS);
-        if (kind === 'retry') await wait(Math.random() * RETRY_DELAY_MS * attempt);
+        if (kind === 'workerLost') await sleep(this.#clock, SEARCH_INTERVAL_MS);
+        if (kind === 'retry') await sleep(this.#clock, this.#random() * RETRY_DELAY_MS * attempt);
       }
     }
   }
@@ -110,7 +115,7 @@ export class ConnectionPool {
   async #acquire(deadline: number): Promise<Connection> {
     for (;;) {
       if (this.#closed) throw new StoreUnavailable('the store is closed');
-      const now = performance.now();
+      const now = this.#clock.now();
       const idle = now < deadline ? this.#takeIdle() : undefined;
       if (idle !== undefined) return idle;
       const outage = this.#outage;
@@ -132,7 +137,7 @@ export class ConnectionPool {
     } catch (error) {
       this.#count--;
       if (sqlStateOf(error) === TOO_MANY_CONNECTIONS && this.#count > 0) {
-        this.#fullUntil = performance.now() + FULL_SERVER_INTERVAL_MS;
+        this.#fullUntil = this.#clock.now() + FULL_SERVER_INTERVAL_MS;
         this.#announceChange();
       } else {
         this.#beginOutage(startedAt, error);
@@ -189,7 +194,7 @@ export class ConnectionPool {
       } catch (error) {
         outage.cause = error;
       }
-      await wait(SEARCH_INTERVAL_MS, undefined, { ref: false });
+      await new Promise<void>(resolve => this.#clock.setTimer(resolve, SEARCH_INTERVAL_MS, false));
     }
   }
 
@@ -201,8 +206,8 @@ export class ConnectionPool {
 
   /** The timeout of one operation wakes the others, too. Each checks the state again. */
   async #nextChange(timeoutMs: number): Promise<void> {
-    const timer = setTimeout(() => this.#announceChange(), timeoutMs);
+    const timer = this.#clock.setTimer(() => this.#announceChange(), timeoutMs);
     await this.#change.promise;
-    clearTimeout(timer);
+    timer[Symbol.dispose]();
   }
 }

@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { type Clock, SYSTEM_CLOCK, sleep } from '../../contract/clock.ts';
 import { StoreUnavailable } from '../plant-store.ts';
 import { Connection } from './connection.ts';
 import { HostIsReadOnly, isRejection, openFailure } from './failure.ts';
@@ -28,14 +28,23 @@ export interface FirstConnection {
 export class HostSearch {
   readonly #address: PostgresAddress;
   readonly #prepare: (connection: Connection) => Promise<void>;
+  readonly #clock: Clock;
+  readonly #openConnection: typeof Connection.open;
   #preferred: readonly HostAddress[];
   readonly #closing = new AbortController();
 
   /** @param prepare checks every new connection; its error is a failure of the host */
-  constructor(address: PostgresAddress, prepare: (connection: Connection) => Promise<void>) {
+  constructor(
+    address: PostgresAddress,
+    prepare: (connection: Connection) => Promise<void>,
+    clock: Clock = SYSTEM_CLOCK,
+    openConnection = Connection.open,
+  ) {
     this.#address = address;
     this.#preferred = address.hosts;
     this.#prepare = prepare;
+    this.#clock = clock;
+    this.#openConnection = openConnection;
   }
 
   /**
@@ -49,13 +58,13 @@ export class HostSearch {
     { timeoutMs, onWait }: FirstConnection = { timeoutMs: CONNECT_TIMEOUT_MS },
   ): Promise<Connection> {
     const { connectTimeoutMs = timeoutMs } = this.#address;
-    const waiting = setTimeout(() => {
+    const waiting = this.#clock.setTimer(() => {
       const [store, seconds] = [shownPostgresAddress(this.#address), Math.round(connectTimeoutMs / 1_000)];
       onWait?.(`waiting up to ${seconds} s for ${store}, which has not accepted the connection yet`);
     }, CONNECT_TIMEOUT_MS);
     let connection: Connection | undefined;
     try {
-      connection = await this.connect(connectTimeoutMs).finally(() => clearTimeout(waiting));
+      connection = await this.connect(connectTimeoutMs).finally(() => waiting[Symbol.dispose]());
       await prepare(connection);
       return connection;
     } catch (error) {
@@ -90,12 +99,12 @@ export class HostSearch {
     const failureOf = new Map<HostAddress, unknown>();
     const attempts = hosts.map(async host => {
       if (!preferred.includes(host)) {
-        await wait(CONNECT_TIMEOUT_MS, undefined, { signal: headStart }).catch(() => {});
+        await sleep(this.#clock, CONNECT_TIMEOUT_MS, headStart);
       }
       for (;;) {
         let opened: Connection | undefined;
         try {
-          opened = await Connection.open(this.#address, host, timeoutMs, search);
+          opened = await this.#openConnection(this.#address, host, timeoutMs, search);
           await this.#prepare(opened);
           search.throwIfAborted();
           // Ends the attempts at other hosts at once, so no second one succeeds.
@@ -109,7 +118,8 @@ export class HostSearch {
           if (failureOf.size === hosts.length) allFailed.abort();
           if (isRejection(error)) throw error;
         }
-        await wait(SEARCH_INTERVAL_MS, undefined, { signal: retries });
+        await sleep(this.#clock, SEARCH_INTERVAL_MS, retries);
+        retries.throwIfAborted();
       }
     });
     const connection = await Promise.any(attempts).catch(() => undefined);

@@ -13,7 +13,7 @@ import {
 } from '../plant-store.ts';
 import { numberOf, type Row, textOf } from '../revision-rows.ts';
 import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
-import { CitusWorkers, prepareCoordinator } from './citus-workers.ts';
+import { CitusWorkers, prepareCoordinator, prepareServer } from './citus-workers.ts';
 import { STATEMENT_TIMEOUT_MS } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
@@ -44,7 +44,10 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     // Tokens have one more, and so does `check`. So none of them waits for plants, or plants for
     // them. They share the pool: after a failover, tokens must come from the host of the plants.
     this.#pool = new ConnectionPool(search, settings.connections + 2);
-    this.#workers = new CitusWorkers(this.#pool, settings.address, settings.connections + 1);
+    this.#workers = new CitusWorkers(this.#pool, worker => {
+      const address = { ...settings.address, hosts: [worker] };
+      return new ConnectionPool(new HostSearch(address, prepareServer), settings.connections + 1);
+    });
   }
 
   /**

@@ -87,7 +87,8 @@ function itemsOf(steps: readonly string[]): Map<string, string> {
   return new Map(items);
 }
 
-const OURS = itemsOf(SCHEMA_STEPS);
+/** The definition of each item of our tables, by its name. */
+export const SCHEMA_ITEMS = itemsOf(SCHEMA_STEPS);
 
 /** Triggers that may change or delete rows. Citus itself has one for TRUNCATE, which is bit 32. */
 const TRIGGERS = `FROM pg_trigger WHERE tgtype & 28 <> 0 AND tgenabled <> 'D' AND NOT tgisinternal`;
@@ -113,7 +114,7 @@ const FOUND = `SELECT item || ' of ' || relname, definition FROM pg_class AS our
 /** @returns one text for each difference between the tables and those of the schema steps */
 export async function schemaFaults(connection: Connection): Promise<string[]> {
   const rows = await connection.run({ text: FOUND });
-  return schemaFaultsOf(OURS, new Map(rows as [string, string][]));
+  return schemaFaultsOf(SCHEMA_ITEMS, new Map(rows as [string, string][]));
 }
 
 /**
