@@ -44,7 +44,7 @@ export class Scheduler implements Clock {
   }
 
   wallNow(): number {
-    return this.#nowMs + this.#wallAheadMs;
+    return Math.floor(this.#nowMs + this.#wallAheadMs);
   }
 
   setTimer(callback: () => void, delayMs: number): Disposable {

@@ -1,0 +1,288 @@
+import { COORDINATOR_GROUP, hashOf } from '../../src/store/postgres/citus-shards.ts';
+import type { Statement, TextRow } from '../../src/store/postgres/connection.ts';
+import type { HostAddress } from '../../src/store/postgres/postgres-url.ts';
+import { SCHEMA_ITEMS } from '../../src/store/postgres/schema.ts';
+import { ModelServer, ServerError, type Session, type StoredRow } from './model-server.ts';
+import { count, type Happened } from './part.ts';
+import type { Scheduler } from './scheduler.ts';
+
+const COLUMNS = 7;
+
+export interface Reply {
+  rows: TextRow[];
+  /** The server warns that it did not wait for the standby. */
+  hasWarning: boolean;
+}
+
+/** Errors after which the client knows that nothing was changed. */
+const NOTHING_CHANGED = ['40001', '40P01', '57014', '55P03', '23505', '53100', '42501', 'XX001', '22P02'];
+/** Errors that end the use of a connection. With some the server ends the process. */
+const LOST = ['57P01', '57P02', '57P05', '08006', '08P01', '25006', '53300', '0A000', '26000', '42P05'];
+const PROCESS_ENDS = /^(?:57P|08)/;
+
+/** A primary with its standby. */
+export class ServerPair {
+  readonly hosts: HostAddress[];
+  readonly servers: [ModelServer, ModelServer];
+  primary: ModelServer;
+
+  constructor(hosts: HostAddress[], servers: [ModelServer, ModelServer]) {
+    this.hosts = hosts;
+    this.servers = servers;
+    this.primary = servers[0];
+    this.primary.isPrimary = true;
+    this.primary.standby = servers[1];
+  }
+
+  get other(): ModelServer {
+    return this.servers[0] === this.primary ? this.servers[1] : this.servers[0];
+  }
+
+  /** The standby takes over. What it lacks is lost. The old primary may run on. */
+  failOver(): void {
+    const promoted = this.other;
+    this.primary.standby = undefined;
+    this.primary = promoted;
+    promoted.isConnectedToStandby = true;
+    promoted.start();
+  }
+}
+
+/**
+ * A database on one server with a standby, or on a coordinator and two workers of Citus, each with a
+ * standby. It executes what the write path sends, and does what PostgreSQL may do.
+ */
+export class ModelPostgres {
+  readonly scheduler: Scheduler;
+  readonly happened: Happened;
+  readonly isCitus: boolean;
+  readonly isSynchronous: boolean;
+  /** The first one is named in the settings. */
+  readonly pairs: ServerPair[];
+  /** On Citus, the pair that stores each shard. */
+  readonly shards: { hashMin: number; pair: ServerPair }[];
+  /** In percent, of statements. */
+  faults: Record<'error' | 'requestLost' | 'responseLost' | 'silence' | 'slow' | 'settingLost', number>;
+  /** The first thing that the write path must not do with a connection. */
+  violation: Error | undefined;
+  openConnections = 0;
+
+  constructor(scheduler: Scheduler, happened: Happened) {
+    this.scheduler = scheduler;
+    this.happened = happened;
+    this.isCitus = scheduler.happens(40);
+    this.isSynchronous = scheduler.happens(65);
+    const isSearched = !this.isCitus && scheduler.happens(70);
+    this.pairs = Array.from({ length: this.isCitus ? 3 : 1 }, (_, number) => {
+      const server = () => new ModelServer(scheduler, happened, this.isSynchronous);
+      const hosts = (isSearched ? ['a', 'b'] : ['a']).map(name => ({ host: `${name}${number}`, port: 5432 }));
+      return new ServerPair(hosts, [server(), server()]);
+    });
+    const shards = this.isCitus ? 4 : 1;
+    this.shards = Array.from({ length: shards }, (_, shard) => ({
+      hashMin: -(2 ** 31) + (shard * 2 ** 32) / shards,
+      pair: scheduler.pick(...this.pairs),
+    }));
+    this.faults = this.noFaults();
+  }
+
+  noFaults(): ModelPostgres['faults'] {
+    return { error: 0, requestLost: 0, responseLost: 0, silence: 0, slow: 0, settingLost: 0 };
+  }
+
+  pairOf(id: bigint): ServerPair {
+    const hash = hashOf(id);
+    return this.shards.findLast(({ hashMin }) => hashMin <= hash)!.pair;
+  }
+
+  /** The address of a pair with one host moves to the server that takes over. */
+  serverAt({ host }: HostAddress): ModelServer {
+    for (const { hosts, primary, servers } of this.pairs) {
+      const at = hosts.findIndex(each => each.host === host);
+      if (at !== -1) return hosts.length === 1 ? primary : servers[at]!;
+    }
+    throw new Error(`there is no host ${host}`);
+  }
+
+  /** Whether no failover can lose a row. */
+  isDurable(id: bigint, revision: number): boolean {
+    const { primary } = this.pairOf(id);
+    const logs = [primary.log];
+    if (this.isSynchronous && primary.standby !== undefined) logs.push(primary.standby.log);
+    const isRow = (row: StoredRow): boolean => row.id === id && row.revision === revision;
+    return logs.every(log => log.some(rows => rows.some(isRow)));
+  }
+
+  /** Of a healthy database, the rows of an id in the order of their numbers. */
+  revisionsOf(id: bigint): StoredRow[] {
+    const rows = this.pairOf(id).primary.table.get(id)?.values() ?? [];
+    return [...rows].sort((one, other) => one.revision - other.revision);
+  }
+
+  /** Moves a shard, if that loses nothing: Citus blocks writes meanwhile. */
+  moveShard(): void {
+    const shard = this.scheduler.pick(...this.shards);
+    const target = this.scheduler.pick(...this.pairs);
+    if (!this.isCitus || target === shard.pair || !target.primary.isQuiet || !shard.pair.primary.isQuiet)
+      return;
+    const { table } = shard.pair.primary;
+    const ids = [...table.keys()].filter(id => {
+      const hash = hashOf(id);
+      return this.shards.findLast(({ hashMin }) => hashMin <= hash) === shard;
+    });
+    const rows = ids.flatMap(id => [...table.get(id)!.values()]);
+    const added = target.primary.append(rows);
+    if (added.length > 0 && this.isSynchronous) target.primary.standby!.log.push(added);
+    target.primary.show(added);
+    for (const id of ids) table.delete(id);
+    shard.pair = target;
+    count(this.happened, 'a shard moves');
+  }
+
+  /** @returns when the server has executed it @throws {ServerError} @throws {SessionEnded} */
+  async execute(session: Session, statement: Statement): Promise<Reply> {
+    const fault = this.scheduler.happens(this.faults.error)
+      ? this.scheduler.pick(...(this.scheduler.happens(50) ? NOTHING_CHANGED : LOST))
+      : undefined;
+    const isExecuted = fault !== undefined && this.#mayBeExecuted(fault, session, statement);
+    if (fault === undefined || isExecuted) {
+      const reply = await this.#executeNow(session, statement);
+      if (fault === undefined) return reply;
+      count(this.happened, 'an error after a commit');
+    }
+    count(this.happened, `SQLSTATE ${fault}`);
+    const error = new ServerError(fault);
+    if (PROCESS_ENDS.test(fault) && this.scheduler.happens(50)) {
+      // The client reads the error before the end.
+      this.scheduler.later(1, 3, () => session.end());
+    }
+    throw error;
+  }
+
+  /** Whether the statement may have committed, although there is an error. */
+  #mayBeExecuted(sqlState: string, session: Session, { values }: Statement): boolean {
+    if (!this.scheduler.happens(50)) return false;
+    if (PROCESS_ENDS.test(sqlState)) return true;
+    // Another server of Citus has committed, and this one fails then.
+    return this.isCitus && idsOf(values).some(id => this.#serverOf(id, session.server) !== session.server);
+  }
+
+  /** A server passes statements on to the one that stores the id. */
+  #serverOf(id: bigint, server: ModelServer): ModelServer {
+    const pair = this.pairOf(id);
+    return pair.servers.includes(server) ? server : pair.primary;
+  }
+
+  /** Citus keeps a connection to each other server, and notices at its next use that it is lost. */
+  #reach(server: ModelServer, session: Session): ModelServer {
+    if (server === session.server) return server;
+    count(this.happened, 'a statement is passed on to another server');
+    const pair = this.pairs.findIndex(({ servers }) => servers.includes(server));
+    const starts = this.pairs[pair]!.servers[0].starts + this.pairs[pair]!.servers[1].starts;
+    const isLost = starts !== (session.startsOfReached.get(pair) ?? starts);
+    session.startsOfReached.set(pair, starts);
+    if (!isLost && server.isUp && server.hangsUntilMs <= this.scheduler.now()) return server;
+    throw new ServerError('08006');
+  }
+
+  async #executeNow(session: Session, { name, text, values }: Statement): Promise<Reply> {
+    if (name === 'confirm') return await this.#confirm(session, values![0] as bigint[]);
+    if (text.startsWith('INSERT INTO plant_revision')) return await this.#insert(session, values!);
+    if (text.startsWith('SELECT pg_logical_emit_message')) return await this.#emit(session, [session.server]);
+    return { rows: this.#read(session, { name: name ?? '', text, values: values ?? [] }), hasWarning: false };
+  }
+
+  #read(session: Session, { name, text, values }: Required<Statement>): TextRow[] {
+    if (name === 'latest_revisions') {
+      return (values[0] as bigint[]).flatMap(id => {
+        const latest = this.#reach(this.#serverOf(id, session.server), session).latest(id);
+        return latest === undefined ? [] : [latest.cells];
+      });
+    }
+    if (text.includes('unnest($1::bigint[], $2::integer[])')) {
+      const [ids, numbers] = values as [bigint[], number[]];
+      return ids.flatMap((id, at) => {
+        const latest = session.server.latest(id);
+        const near = [numbers[at]! - 1, numbers[at]!, latest?.revision ?? 0];
+        const rows = new Set(near).values().map(number => session.server.table.get(id)?.get(number));
+        return ordered([...rows].filter(row => row !== undefined));
+      });
+    }
+    if (text.includes('WHERE id = ANY($1::bigint[]) AND revision >= $2')) {
+      const [ids, least] = values as [bigint[], number];
+      return ids.flatMap(id => {
+        const { table } = this.#reach(this.#serverOf(id, session.server), session);
+        return ordered([...(table.get(id)?.values() ?? [])].filter(({ revision }) => revision >= least));
+      });
+    }
+    if (text.includes(`coalesce(current_setting('synchronous_standby_names'`)) {
+      return [[this.isSynchronous ? 'standby' : '']];
+    }
+    return this.#readCatalog(text);
+  }
+
+  #readCatalog(text: string): TextRow[] {
+    if (text.startsWith('SELECT groupid FROM pg_dist_local_group')) return [[COORDINATOR_GROUP]];
+    if (text.startsWith(`SELECT format('GRANT EXECUTE`)) return [['GRANT']];
+    if (text.startsWith('SET plan_cache_mode') || text.startsWith('DO $$')) return [];
+    if (text.startsWith(`SELECT current_setting('fsync'`)) return [['on', 'on', 'on', 'n']];
+    if (text.startsWith('SELECT item ||')) return [...SCHEMA_ITEMS];
+    if (text.startsWith('SELECT DISTINCT ON (hash_min)')) {
+      return this.shards.map(({ hashMin, pair }) => {
+        const [{ host, port }] = pair.hosts as [HostAddress];
+        return [String(hashMin), String(this.pairs.indexOf(pair)), host, String(port)];
+      });
+    }
+    this.violation ??= new Error(`the model does not know the statement ${text}`);
+    return [];
+  }
+
+  async #insert(session: Session, values: unknown[]): Promise<Reply> {
+    if (session.server.isReadOnly) throw new ServerError('25006');
+    const rows: StoredRow[] = [];
+    for (let at = 0; at < values.length; at += COLUMNS) {
+      const cells = values.slice(at, at + COLUMNS).map(value => (value === undefined ? null : String(value)));
+      const [id, revision] = values.slice(at) as [bigint, number];
+      rows.push({ id, revision, cells, visibleAt: undefined });
+    }
+    const serverOf = ({ id }: StoredRow) => this.#reach(this.#serverOf(id, session.server), session);
+    await session.server.untilUnlocked(() => rows.some(row => serverOf(row).isPending(row)), session);
+    const parts = [...Map.groupBy(rows, serverOf)].map(([server, own]) => ({
+      server,
+      own: server.append(own),
+    }));
+    const changed = parts.filter(({ own }) => own.length > 0);
+    const confirmed = await Promise.all(changed.map(({ server, own }) => server.commit(session, own)));
+    // The last column says that the connection had lost `synchronous_commit`.
+    const isSettingLost = !this.isCitus && this.scheduler.happens(this.faults.settingLost);
+    if (isSettingLost) count(this.happened, 'a connection has lost synchronous_commit');
+    const end = this.isCitus ? [] : [isSettingLost ? 'on' : null];
+    const inserted = changed.flatMap(({ own }) => own.map(({ id }) => [String(id), ...end]));
+    return { rows: inserted, hasWarning: confirmed.includes(false) };
+  }
+
+  /** As {@link confirmLatest} on Citus: a message on each server that stores one of the ids. */
+  async #confirm(session: Session, ids: bigint[]): Promise<Reply> {
+    const servers = ids.flatMap(id => {
+      const server = this.#reach(this.#serverOf(id, session.server), session);
+      return server.table.has(id) ? [server] : [];
+    });
+    return this.isSynchronous ? await this.#emit(session, servers) : { rows: [], hasWarning: false };
+  }
+
+  async #emit(session: Session, servers: ModelServer[]): Promise<Reply> {
+    if (session.server.isReadOnly) throw new ServerError('25006');
+    count(this.happened, 'a commit confirms earlier ones');
+    for (const server of new Set(servers)) server.appendMessage();
+    const confirmed = await Promise.all([...new Set(servers)].map(server => server.commit(session, [])));
+    return { rows: [['0/0']], hasWarning: confirmed.includes(false) };
+  }
+}
+
+function ordered(rows: StoredRow[]): TextRow[] {
+  return rows.sort((one, other) => one.revision - other.revision).map(({ cells }) => cells);
+}
+
+function idsOf(values: unknown[] = []): bigint[] {
+  return values.flat().filter(value => typeof value === 'bigint');
+}

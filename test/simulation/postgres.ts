@@ -1,0 +1,282 @@
+import assert from 'node:assert/strict';
+import type { NewPlant } from '../../src/contract/plant.ts';
+import { revisionChecksum } from '../../src/store/audit/checksum.ts';
+import { GroupCommit } from '../../src/store/group-commit.ts';
+import {
+  type PlantQueue,
+  type PlantWrite,
+  type RepeatedIdRule,
+  StoreInternalError,
+  type WriteResult,
+} from '../../src/store/plant-store.ts';
+import { BatchCommit } from '../../src/store/postgres/batch-commit.ts';
+import { CitusWorkers, prepareCoordinator, prepareServer } from '../../src/store/postgres/citus-workers.ts';
+import { ConnectionPool, OPERATION_TIMEOUT_MS } from '../../src/store/postgres/connection-pool.ts';
+import { HostSearch } from '../../src/store/postgres/host-search.ts';
+import type { HostAddress, PostgresAddress } from '../../src/store/postgres/postgres-url.ts';
+import { rowOf } from '../../src/store/postgres/revision-table.ts';
+import { workerQueues } from '../../src/store/postgres/worker-queues.ts';
+import { Histories } from './histories.ts';
+import { ModelConnection } from './model-connection.ts';
+import { ModelPostgres } from './model-postgres.ts';
+import { Trouble } from './model-trouble.ts';
+import { count, type Happened, type Part } from './part.ts';
+import { Scheduler } from './scheduler.ts';
+
+const RUN_MS = 3_000;
+/** After the trouble. Then clients have noticed the end of every connection. */
+const HEAL_MS = 12_000;
+/** A batch in flight, then one that was started before it ended, then the own batch. */
+const CALL_MS_MAX = 3 * OPERATION_TIMEOUT_MS + 500;
+/** A new plant is confirmed within this time by a healthy database. */
+const HEALTHY_CALL_MS_MAX = 1_000;
+
+/** One service: the write path as `PostgresEngine` assembles it. */
+class Instance {
+  readonly number: number;
+  readonly connectionsMax: number;
+  readonly pool: ConnectionPool;
+  readonly workers: CitusWorkers;
+  readonly #model: ModelPostgres;
+  readonly #rule: RepeatedIdRule;
+  queue!: PlantQueue;
+  callsInFlight = 0;
+
+  constructor(model: ModelPostgres, rule: RepeatedIdRule, number: number) {
+    this.number = number;
+    this.#model = model;
+    this.#rule = rule;
+    this.connectionsMax = model.scheduler.pick(1, 2, 3);
+    this.pool = this.#openPool(model.pairs[0]!.hosts, prepareCoordinator, this.connectionsMax + 2);
+    this.workers = new CitusWorkers(
+      this.pool,
+      worker => this.#openPool([worker], prepareServer, this.connectionsMax + 1),
+      model.scheduler,
+    );
+  }
+
+  get connections(): number {
+    return this.pool.connections + this.workers.connections;
+  }
+
+  async open(): Promise<void> {
+    await this.refresh();
+    const { scheduler } = this.#model;
+    const commit = (writes: readonly PlantWrite[]) => this.#commit(writes);
+    const open = (commitsInFlightMax: number) =>
+      new GroupCommit({ commit, commitsInFlightMax, isSequential: false }, scheduler);
+    this.queue = this.workers.areUsed
+      ? workerQueues(
+          id => this.workers.workerOf(id),
+          () => open(1),
+        )
+      : open(this.connectionsMax);
+  }
+
+  async refresh(): Promise<void> {
+    await this.pool.use(connection => this.workers.refresh(connection));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.pool.close(), this.workers.close()]);
+  }
+
+  async #commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
+    const batch = new BatchCommit(writes, this.#rule, this.#model.scheduler);
+    try {
+      return await this.workers.use(writes[0]!.plant.id, connection => batch.run(connection));
+    } catch (error) {
+      if (error instanceof StoreInternalError) this.#model.violation ??= error;
+      throw error;
+    }
+  }
+
+  #openPool(hosts: HostAddress[], prepare: typeof prepareServer, connectionsMax: number): ConnectionPool {
+    const { scheduler } = this.#model;
+    const address = { hosts } as PostgresAddress;
+    const search = new HostSearch(address, prepare, scheduler, (_, host, timeoutMs, signal) =>
+      ModelConnection.open(this.#model, host, timeoutMs, signal),
+    );
+    return new ConnectionPool(search, connectionsMax, scheduler, () => scheduler.random(1_000) / 1_000);
+  }
+}
+
+/** Clients of one to three services on one database, and what must be true of their plants. */
+class Simulation {
+  readonly #scheduler: Scheduler;
+  readonly #happened: Happened;
+  readonly #model: ModelPostgres;
+  readonly #trouble: Trouble;
+  readonly #histories: Histories;
+  readonly #instances: Instance[];
+  readonly #ids: bigint[];
+  readonly #startMs: number;
+  /** After this time the clients send other ids. */
+  readonly #idsMs: number;
+  readonly #namesCount: number;
+  readonly #damagedId: bigint | undefined;
+  #isOver = false;
+
+  constructor(seed: number, happened: Happened) {
+    const scheduler = new Scheduler(seed);
+    this.#scheduler = scheduler;
+    this.#happened = happened;
+    this.#model = new ModelPostgres(scheduler, happened);
+    this.#trouble = new Trouble(this.#model);
+    const rule = scheduler.pick('revise', 'revise', 'reject');
+    this.#histories = new Histories(rule);
+    this.#instances = Array.from(
+      { length: 1 + scheduler.random(3) },
+      (_, number) => new Instance(this.#model, rule, number),
+    );
+    this.#ids = Array.from({ length: 1 + scheduler.random(5) }, (_, number) => BigInt(number * 7 - 3));
+    this.#startMs = scheduler.now();
+    this.#idsMs = scheduler.pick(500, 2 * RUN_MS);
+    this.#namesCount = scheduler.pick(1, 2, 2, 4, 1_000);
+    this.#damagedId = scheduler.happens(5) ? this.#ids[0] : undefined;
+  }
+
+  async run(): Promise<number> {
+    const scheduler = this.#scheduler;
+    if (this.#damagedId !== undefined) this.#storeDamaged(this.#damagedId);
+    let hasEnded = false;
+    const running = scheduler.start(() => this.#story());
+    void running.then(() => (hasEnded = true));
+    await scheduler.runUntil(scheduler.now() + RUN_MS + 2 * HEAL_MS + CALL_MS_MAX, () => this.#check());
+    assert.ok(hasEnded && this.#histories.open.size === 0, 'something waits for ever');
+    return scheduler.steps;
+  }
+
+  async #story(): Promise<void> {
+    const scheduler = this.#scheduler;
+    await Promise.all(this.#instances.map(instance => instance.open()));
+    const tasks = this.#instances.flatMap(instance => [
+      ...Array.from({ length: 1 + scheduler.random(2) }, () => this.#repeat(600, () => this.#send(instance))),
+      this.#repeat(1_500, () => this.#checkReadiness(instance)),
+    ]);
+    tasks.push(this.#repeat(500, async () => this.#trouble.begin()));
+    await scheduler.pause(RUN_MS);
+    this.#isOver = true;
+    const closed = scheduler.happens(30) ? this.#instances.pop() : undefined;
+    if (closed !== undefined) await this.#closeQueue(closed);
+    await Promise.all(tasks);
+    this.#trouble.endAll();
+    await scheduler.pause(HEAL_MS);
+    await Promise.all(this.#instances.map(instance => this.#checkRecovery(instance)));
+    if (closed !== undefined) this.#instances.push(closed);
+    // Until the connections to a worker without a shard are closed.
+    await scheduler.pause(100);
+    const connections = this.#instances.reduce((sum, instance) => sum + instance.connections, 0);
+    assert.ok(this.#model.openConnections <= connections, 'a connection is open that no pool has');
+    await Promise.all(this.#instances.map(instance => this.#closeQueue(instance)));
+    await Promise.all(this.#instances.map(instance => instance.close()));
+    await scheduler.pause(HEAL_MS);
+    assert.equal(this.#model.openConnections, 0, 'a connection stays open');
+    for (const id of this.#histories.ids) this.#histories.checkStored(id, this.#finalRevisions(id));
+  }
+
+  async #repeat(pauseMsMax: number, action: () => Promise<void>): Promise<void> {
+    await this.#scheduler.start(async () => {
+      for (;;) {
+        await this.#scheduler.pause(0, pauseMsMax);
+        if (this.#isOver) break;
+        await action();
+      }
+    });
+  }
+
+  /** One client: it sends some plants, without waiting between, and waits for all results. */
+  async #send(instance: Instance): Promise<void> {
+    const plants = Array.from({ length: this.#scheduler.pick(1, 1, 2, 4, 8) }, () => this.#newPlant());
+    await Promise.all(plants.map(plant => this.#write(instance, plant, plants.length === 1)));
+  }
+
+  #newPlant(): NewPlant {
+    const period = Math.floor((this.#scheduler.now() - this.#startMs) / this.#idsMs);
+    const plant = {
+      id: this.#scheduler.pick(...this.#ids) + BigInt(period * 100),
+      name: `name ${this.#scheduler.random(this.#namesCount)}`,
+    };
+    return this.#scheduler.happens(20) ? { ...plant, tag: 'tag' } : plant;
+  }
+
+  /** @returns whether the plant is confirmed */
+  async #write(instance: Instance, plant: NewPlant, isOnlySender: boolean): Promise<boolean> {
+    const sinceMs = this.#scheduler.now();
+    const call = this.#histories.call(plant, instance.number, this.#scheduler.steps);
+    instance.callsInFlight++;
+    const result = await instance.queue.write({ plant, recordedBy: instance.number, isOnlySender });
+    instance.callsInFlight--;
+    this.#histories.settle(call, result, this.#scheduler.steps);
+    count(this.#happened, result.rejected ?? result.outcome);
+    const tookMs = this.#scheduler.now() - sinceMs;
+    assert.ok(tookMs <= CALL_MS_MAX, `a call took ${tookMs} ms`);
+    if (result.rejected === 'damaged') assert.equal(plant.id, this.#damagedId);
+    if (!('revision' in result)) return false;
+    assert.notEqual(plant.id, this.#damagedId);
+    assert.ok(this.#model.isDurable(plant.id, result.revision), 'a confirmed plant is not durable');
+    return true;
+  }
+
+  async #checkReadiness(instance: Instance): Promise<void> {
+    if (!this.#model.isCitus) return;
+    await instance.refresh().catch(() => {});
+    await instance.workers.check().catch(() => {});
+  }
+
+  async #closeQueue(instance: Instance): Promise<void> {
+    if (instance.callsInFlight > 0) count(this.#happened, 'a queue is closed with plants in flight');
+    await instance.queue.close();
+    await this.#scheduler.pause(0);
+    assert.equal(instance.callsInFlight, 0, 'a queue is closed before its plants are settled');
+    assert.equal(await this.#write(instance, this.#newPlant(), false), false, 'a closed queue takes a plant');
+  }
+
+  /** With a healthy database everything is idle, and new plants are confirmed soon. */
+  async #checkRecovery(instance: Instance): Promise<void> {
+    const { batchesInFlight } = instance.queue.statistics;
+    assert.equal(batchesInFlight, 0);
+    const sinceMs = this.#scheduler.now();
+    const plants = [1, 2, 3].map(number => ({ id: BigInt(-10 * number - instance.number), name: 'new' }));
+    const confirmed = await Promise.all(plants.map(plant => this.#write(instance, plant, false)));
+    assert.ok(!confirmed.includes(false), 'a healthy database stores no plant');
+    const tookMs = this.#scheduler.now() - sinceMs;
+    assert.ok(tookMs <= HEALTHY_CALL_MS_MAX, `a healthy database takes ${tookMs} ms`);
+    const { pool, connectionsMax } = instance;
+    assert.ok(pool.connections <= connectionsMax + 2, 'there are too many connections');
+  }
+
+  #check(): void {
+    if (this.#model.violation !== undefined) throw this.#model.violation;
+    for (const { queue, callsInFlight } of this.#instances) {
+      if (queue === undefined) continue;
+      assert.equal(queue.statistics.plantsInFlight, callsInFlight, 'the statistics miss a plant');
+    }
+  }
+
+  #finalRevisions(id: bigint) {
+    return this.#model.revisionsOf(id).map(({ revision, visibleAt, cells }) => {
+      const [, , name, tag] = cells;
+      const plant = { id, name: name! };
+      return { revision, visibleAt: visibleAt!, plant: tag === null ? plant : { ...plant, tag: tag! } };
+    });
+  }
+
+  /** As after an error of a disk. */
+  #storeDamaged(id: bigint): void {
+    const plant = { id, name: 'damaged' };
+    const numbers = { revision: 1, recordedAt: 0, recordedBy: 0 };
+    const cells = rowOf({ plant, ...numbers, checksum: revisionChecksum(0n, numbers) });
+    const { primary } = this.#model.pairOf(id);
+    const rows = primary.append([{ id, revision: 1, cells, visibleAt: undefined }]);
+    primary.standby!.log.push(rows);
+    primary.show(rows);
+    const call = this.#histories.call(plant, -1, 0);
+    this.#histories.settle(call, { rejected: 'storeUnavailable' }, 0);
+  }
+}
+
+export const postgres: Part = {
+  name: 'postgres',
+  simulate: (seed, happened) => new Simulation(seed, happened).run(),
+};
