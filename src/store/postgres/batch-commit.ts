@@ -96,8 +96,7 @@ export class BatchCommit {
       const revisions = this.#nextRound();
       if (revisions.length === 0) break;
       const insertedIds = await this.#insert(connection, revisions);
-      // This commit confirms all earlier ones of its server. Citus may have used several servers.
-      if (insertedIds.size > 0 && !connection.isCitus) this.#unconfirmed = [];
+      this.#confirmed(insertedIds, connection.isCitus);
       const conflicting: SentRevision[] = [];
       for (const each of revisions) {
         if (insertedIds.has(each.plant.id)) this.#stored(each);
@@ -216,7 +215,17 @@ export class BatchCommit {
     for (const row of rows) this.#found(revisionOf(row));
     this.#sent = [];
     // The commit above confirms the revision before each stored one, and the results based on it.
-    this.#unconfirmed = this.#unconfirmed.filter(index => !storedIds.has(this.#writes[index]!.plant.id));
+    this.#confirmed(storedIds, true);
+  }
+
+  /**
+   * A commit confirms all earlier ones of its server. Citus may have used several servers, but each
+   * id has one. There, too, a result must not be opened again after a later plant of its id is stored.
+   */
+  #confirmed(ids: ReadonlySet<bigint>, isOfTheseOnly: boolean): void {
+    if (ids.size === 0) return;
+    const isOpen = (index: number) => isOfTheseOnly && !ids.has(this.#writes[index]!.plant.id);
+    this.#unconfirmed = this.#unconfirmed.filter(isOpen);
   }
 }
 
