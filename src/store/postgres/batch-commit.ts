@@ -57,9 +57,10 @@ export class BatchCommit {
   readonly #results: WriteResult[];
   /** The writes without a result, by id, in their order. */
   readonly #open = new Map<bigint, number[]>();
-  readonly #latest = new Map<bigint, PlantRevision>();
-  /** Ids whose latest revision was looked up, not inserted here. A failover may lose it. */
-  readonly #lookedUp = new Set<bigint>();
+  /** The last revision of each id that this batch inserted. */
+  readonly #inserted = new Map<bigint, PlantRevision>();
+  /** The latest revision of each id, if it was looked up since. A failover may lose it. */
+  readonly #lookedUp = new Map<bigint, PlantRevision>();
   #sent: SentRevision[] = [];
   /** The server may still execute a statement of this batch that timed out. */
   #mayBeStoredLate = false;
@@ -81,7 +82,6 @@ export class BatchCommit {
   /** @returns one result for each write, in their order; all are durable */
   async run(connection: Connection): Promise<WriteResult[]> {
     // This server may lack revisions that the last attempt looked up on another one.
-    for (const id of this.#lookedUp) this.#latest.delete(id);
     this.#lookedUp.clear();
     if (this.#sent.length > 0) {
       this.#mayBeStoredLate = true;
@@ -128,9 +128,10 @@ export class BatchCommit {
   }
 
   #nextRevision(id: bigint, indexes: number[]): SentRevision | undefined {
-    const latest = this.#latest.get(id);
+    const lookedUp = this.#lookedUp.get(id);
+    const latest = lookedUp ?? this.#inserted.get(id);
     // What this batch inserted needs no check.
-    const isDamaged = latest !== undefined && this.#lookedUp.has(id) && !isIntact(latest);
+    const isDamaged = lookedUp !== undefined && !isIntact(lookedUp);
     for (let index = indexes[0]; index !== undefined; index = indexes[0]) {
       const { plant, contentChecksum, recordedBy } = this.#writes[index]!;
       if (isDamaged) {
@@ -172,7 +173,7 @@ export class BatchCommit {
   #stored(sent: SentRevision): void {
     const { index, plant, revision } = sent;
     this.#results[index] = { outcome: revision === 1 ? 'created' : 'revised', revision };
-    this.#latest.set(plant.id, sent);
+    this.#inserted.set(plant.id, sent);
     this.#lookedUp.delete(plant.id);
     this.#open.get(plant.id)!.shift();
   }
@@ -195,8 +196,7 @@ export class BatchCommit {
   }
 
   #found(revision: PlantRevision, id = revision.plant.id): void {
-    this.#latest.set(id, revision);
-    this.#lookedUp.add(id);
+    this.#lookedUp.set(id, revision);
   }
 
   /** Looks up which of the sent revisions are stored, and the latest revision of each id. */
@@ -207,12 +207,17 @@ export class BatchCommit {
     const stored = new Set(rows.map(row => JSON.stringify(row)));
     const storedIds = new Set<bigint>();
     for (const sent of this.#sent) {
-      this.#latest.delete(sent.plant.id);
+      this.#lookedUp.delete(sent.plant.id);
       if (!stored.has(JSON.stringify(rowOf(sent)))) continue;
       this.#stored(sent);
       storedIds.add(sent.plant.id);
     }
     for (const row of rows) this.#found(revisionOf(row));
+    for (const { plant } of this.#sent) {
+      const latest = this.#lookedUp.get(plant.id)?.revision ?? 0;
+      // Without a synchronous standby, a failover may lose what this batch inserted.
+      if ((this.#inserted.get(plant.id)?.revision ?? 0) > latest) this.#inserted.delete(plant.id);
+    }
     this.#sent = [];
     // The commit above confirms the revision before each stored one, and the results based on it.
     this.#confirmed(storedIds, true);
