@@ -16,6 +16,8 @@ import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revis
 /** A revision that was sent for the write with this index, and is not known to be stored. */
 interface SentRevision extends PlantRevision {
   index: number;
+  /** The revision before it; undefined if it is the first. */
+  base: PlantRevision | undefined;
 }
 
 /**
@@ -142,7 +144,13 @@ export class BatchCommit {
         this.#results[index] = { rejected: 'idTaken' };
       } else {
         const numbers = { revision: (latest?.revision ?? 0) + 1, recordedAt: this.#recordedAt, recordedBy };
-        return { index, plant, ...numbers, checksum: revisionChecksum(contentChecksum, numbers) };
+        return {
+          index,
+          base: latest,
+          plant,
+          ...numbers,
+          checksum: revisionChecksum(contentChecksum, numbers),
+        };
       }
       this.#unconfirmed.push(index);
       indexes.shift();
@@ -205,12 +213,14 @@ export class BatchCommit {
     const rows = await revisionsAround(connection, this.#sent);
     await confirmLatest(connection, this.#sent);
     const stored = new Set(rows.map(row => JSON.stringify(row)));
-    const storedIds = new Set<bigint>();
+    const isStored = (revision: PlantRevision): boolean => stored.has(JSON.stringify(rowOf(revision)));
+    const confirmedIds = new Set<bigint>();
     for (const sent of this.#sent) {
-      this.#lookedUp.delete(sent.plant.id);
-      if (!stored.has(JSON.stringify(rowOf(sent)))) continue;
-      this.#stored(sent);
-      storedIds.add(sent.plant.id);
+      const { plant, base } = sent;
+      this.#lookedUp.delete(plant.id);
+      if (isStored(sent)) this.#stored(sent);
+      else if (base === undefined || !isStored(base)) continue;
+      confirmedIds.add(plant.id);
     }
     for (const row of rows) this.#found(revisionOf(row));
     for (const { plant } of this.#sent) {
@@ -219,8 +229,9 @@ export class BatchCommit {
       if ((this.#inserted.get(plant.id)?.revision ?? 0) > latest) this.#inserted.delete(plant.id);
     }
     this.#sent = [];
-    // The commit above confirms the revision before each stored one, and the results based on it.
-    this.#confirmed(storedIds, true);
+    // The commit above confirms the revision before each sent one, and the results based on it. Also
+    // if the sent one is not stored yet: opened again, they would take its number.
+    this.#confirmed(confirmedIds, true);
   }
 
   /**
