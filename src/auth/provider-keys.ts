@@ -103,7 +103,7 @@ export function openProviderKeys(
       } catch (error) {
         if (!(error instanceof errors.JWKSNoMatchingKey) || keyIds.has(kid)) throw error;
         unknown.add(keyId, since);
-        if (lastRead.number > since && !mayRead()) throw error;
+        if (lastRead.number > since && failingSince === undefined && !mayRead()) throw error;
         await readOnDemand('the key of the token is unknown, and the keys cannot be read again now');
       }
     }
@@ -126,8 +126,8 @@ function repeat(clock: Clock, callback: () => void, intervalMs: number): Disposa
   let timer: Disposable;
   const setTimer = (): void => {
     timer = clock.setTimer(() => {
-      callback();
       setTimer();
+      callback();
     }, intervalMs);
   };
   setTimer();

@@ -13,11 +13,14 @@ import type { PendingResponse } from './response-queue.ts';
  * |---|---|---|---|
  * | idle: no byte of the next request; new | whole plain create with a known token | idle | its response |
  * | idle, new | a part of a request | head or request | |
- * | idle | the stop began 1.5 s ago, and it has read since then | ending; lingering, after all responses | |
+ * | idle, new | 0.5 s after the stop began, no response pending | lingering | |
+ * | idle | it has read since 1.5 s after the stop began | ending; lingering, after all responses | |
+ * | idle, new | an empty line, or its first byte | idle | |
  * | idle | end of input / 66 s unused | lingering, after all responses / closed | |
  * | new: no byte at all | end of input / 10 s | lingering / ending | 408 |
  * | head: a part of a head | end of the head | as from idle | |
- * | any of these | a part of a head, long after the stop began | ending | 503 |
+ * | idle, new, head | a part of a head, 0.5 s after the stop began | ending | 503 |
+ * | head, request | 1.5 s after the stop began | ending | 503 |
  * | head, request | invalid / over 16 KiB / end of input | ending | 400 / 431 / 400 |
  * | request: the head of a plain create was read | whole | as from idle | |
  * | head / request | 10 s / 13 s | ending | 408 |
@@ -26,7 +29,7 @@ import type { PendingResponse } from './response-queue.ts';
  * | handling | response, or plant queued | idle; discarded, if the body was not read | response |
  * | body: arrives for the handler | whole | handling | |
  * | body | invalid / over 16 KiB of extras / end of input / 13 s | ending | 400 / 431 / 400 / 408 |
- * | discarded: the rest of a rejected request | whole / two ticks, tick budget spent, fault, end of input | idle / ending | response |
+ * | discarded: the rest of a rejected request | whole / two ticks (one during the stop), tick budget spent, fault, end of input | idle / ending | response |
  * | idle, head, new | too many responses pending, or not taken | full | |
  * | full: reading is paused | all are written and taken | as from idle | |
  * | idle, head, request, new, body | tick budget spent | deferred | |
@@ -46,7 +49,8 @@ export type State =
   | { kind: 'idle' }
   /** `checked` bytes of it may become a head. */
   | { kind: 'head'; since: number; checked: number }
-  | { kind: 'request'; since: number; known: KnownHead }
+  /** `cameInTime`: its head came before the end of the grace period of a stop, so it is accepted. */
+  | { kind: 'request'; since: number; known: KnownHead; cameInTime: boolean }
   | Handling
   | Discarding
   | { kind: 'full' }

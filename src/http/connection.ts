@@ -33,7 +33,7 @@ export class Connection {
   #rest = '';
   /** The last write or progress of the client. What it sends does not count. */
   #usedAt: number;
-  /** When bytes last arrived while the service shut down. */
+  /** When bytes last arrived during the stop; ms, monotonic clock. In its last phase, a later read is the last. */
   #receivedAt = Number.NEGATIVE_INFINITY;
   /** Those whose responses the client has not taken. */
   readonly #exchanges = new Set<Exchange>();
@@ -58,16 +58,21 @@ export class Connection {
     this.#socket.destroy();
   };
 
-  /** Ends the connection if it has nothing to do. */
-  closeIfIdle(): void {
-    const isIdle = this.#state.kind === 'idle' || this.#state.kind === 'new';
-    if (isIdle && this.#responses.length === 0) this.#linger();
+  /** Ends the connection, in a phase of the stop, if it has no whole request. */
+  endIfUnused(): void {
+    const { kind } = this.#state;
+    const isPart = kind === 'head' || kind === 'request';
+    if (isPart && this.#parts.context.phase.kind === 'ending') this.#fail('shuttingDown');
+    else if ((kind === 'idle' || kind === 'new') && this.#responses.length === 0) this.#linger();
   }
 
   /** Ends what has lasted too long. It is called often. @param now ms, monotonic clock */
   checkTime(now: number): void {
     const { waitingSinceMs } = this.#output;
-    if (waitingSinceMs !== undefined && now - waitingSinceMs >= UNTAKEN_MS_MAX) this.destroy();
+    if (waitingSinceMs !== undefined && now - waitingSinceMs >= UNTAKEN_MS_MAX) {
+      this.destroy();
+      return;
+    }
     const state = this.#state;
     switch (state.kind) {
       case 'new':
@@ -135,7 +140,9 @@ export class Connection {
     const state = this.#state;
     const now = this.#parts.clock.now();
     let since = state.kind === 'head' ? state.since : now;
-    let start = state.kind === 'request' ? this.#takeRequest(state.known, received, 0, state.since, now) : 0;
+    let start: number | undefined = 0;
+    if (state.kind === 'request')
+      start = this.#takeRequest(state.known, received, 0, state.since, now, state.cameInTime);
     while (start !== undefined && start < received.length) {
       start = this.#responses.isFull
         ? this.#hold(received, start, { kind: 'full' })
@@ -166,12 +173,13 @@ export class Connection {
     if (known === 'later') return this.#defer(exchangeBudget, received, start, before);
     // The first byte of an empty line begins no request, and no new limit of time.
     if (known === 'more' && received.slice(start) === '\r') return this.#hold(received, start, IDLE);
+    const isRejecting = rejectsPlants(this.#parts.context.phase);
     // Otherwise a client that sends without a pause would delay the end.
-    if (known === 'more' && rejectsPlants(this.#parts.context.phase)) return this.#fail('shuttingDown');
+    if (known === 'more' && isRejecting) return this.#fail('shuttingDown');
     if (known === 'more')
       return this.#hold(received, start, { kind: 'head', since, checked: received.length - start });
     if (typeof known === 'string') return this.#fail(known);
-    return this.#takeRequest(known, received, start + known.section.length, since, now);
+    return this.#takeRequest(known, received, start + known.section.length, since, now, !isRejecting);
   }
 
   /** @returns where the request ends whose body begins at `start`; undefined: in another state */
@@ -181,22 +189,21 @@ export class Connection {
     start: number,
     since: number,
     now: number,
+    cameInTime: boolean,
   ): number | undefined {
-    const { context, creates, exchangeBudget } = this.#parts;
-    const wasRead = this.#state.kind === 'request';
-    // A create whose head came in time is accepted when the rest arrives, and what follows in one read.
-    const isLate = rejectsPlants(context.phase) && !wasRead;
-    const body = isLate ? undefined : creates.bodyAt(known, received, start);
+    const { creates, exchangeBudget } = this.#parts;
+    const body = cameInTime ? creates.bodyAt(known, received, start) : undefined;
     // In this state its head is not read again.
-    if (body === 'more') return this.#hold(received, start, { kind: 'request', since, known });
+    if (body === 'more') return this.#hold(received, start, { kind: 'request', since, known, cameInTime });
     const { length } = this.#responses;
     const budget = body === undefined ? exchangeBudget : creates.budgetOf(length);
+    const wasRead = start === 0;
     // The budget of plain creates was asked before their heads were read.
     if ((wasRead || body === undefined) && !budget.hasTime())
-      return this.#defer(budget, received, start, { kind: 'request', since, known });
+      return this.#defer(budget, received, start, { kind: 'request', since, known, cameInTime });
     if (body === undefined) return this.#begin(known, received, start, since, now);
-    const { request, response } = creates.create(known, body, now, this, length === 0);
-    this.#responses.respondLater(this.#responses.add(request), response);
+    const created = creates.create(known, body, now, this, length === 0);
+    this.#responses.respondLater(this.#responses.add(created.request), created.response);
     return known.head.isLast ? this.#hold('', 0, { kind: 'ending' }) : body.end;
   }
 
@@ -272,10 +279,10 @@ export class Connection {
     this.#state = state;
     this.#goOn();
     const { context, exchangeBudget } = this.#parts;
-    let ticks = rejectsPlants(context.phase) ? DISCARD_TICKS : 0;
+    let ticksLeft = rejectsPlants(context.phase) ? 1 : DISCARD_TICKS;
     const onTick = (): void => {
       if (this.#state !== state) return;
-      if (++ticks < DISCARD_TICKS) exchangeBudget.defer(onTick);
+      if (--ticksLeft > 0) exchangeBudget.defer(onTick);
       else this.#endDiscarding(state);
     };
     if (this.#state === state) exchangeBudget.defer(onTick);

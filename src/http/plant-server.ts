@@ -8,12 +8,16 @@ import type { Exchange } from './exchange.ts';
 import type { ReservedAddress } from './listen.ts';
 import { PlainCreates } from './plain-creates.ts';
 import { errorResponse } from './response.ts';
+import { afterNextPoll } from './response-queue.ts';
 import { rejectsPlants, type ServerContext, type ServerPhase } from './server-context.ts';
 import { TickBudget } from './tick-budget.ts';
 
 /** During shutdown, idle connections stay open for this long. */
 export const SHUTDOWN_GRACE_MS = 500;
-/** After the grace period, what had arrived is read for this long. A client may send without a pause. */
+/**
+ * After the grace period, requests are still read for this long, and plants get 503. Then each
+ * connection reads once more. A client may send without a pause.
+ */
 export const LAST_READS_MS = 1_000;
 /** All connections are checked this often for what has lasted too long. */
 export const TIME_CHECK_INTERVAL_MS = 500;
@@ -65,8 +69,8 @@ export class PlantServer {
   /**
    * Stops accepting connections and responds to all accepted requests, within {@link SHUTDOWN_MS}.
    * The last response on each connection closes it. Idle connections stay open for
-   * {@link SHUTDOWN_GRACE_MS}, since a request may be in flight. Later plants get a 503 response, for
-   * {@link LAST_READS_MS}.
+   * {@link SHUTDOWN_GRACE_MS}, since a request may be in flight. Plants that arrive after that get a 503
+   * response. After {@link LAST_READS_MS} more, each connection reads once more, and ends.
    */
   async close(): Promise<void> {
     this.#context.phase = { kind: 'draining' };
@@ -74,6 +78,8 @@ export class PlantServer {
       this.#listeners.map(listener => new Promise(resolve => listener.close(resolve))),
     );
     await sleep(this.#clock, SHUTDOWN_GRACE_MS);
+    // What the kernel has received by now was in time.
+    await new Promise<void>(resolve => afterNextPoll(this.#clock, resolve));
     this.#enterPhase({ kind: 'rejecting' });
     const closed = new AbortController();
     void allClosed.then(() => closed.abort());
@@ -94,7 +100,7 @@ export class PlantServer {
 
   #enterPhase(phase: ServerPhase): void {
     this.#context.phase = phase;
-    for (const connection of this.#connections) connection.closeIfIdle();
+    for (const connection of this.#connections) connection.endIfUnused();
   }
 
   /** Selects by path and method. @returns undefined if nobody waits for the response any more */

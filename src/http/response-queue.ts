@@ -209,7 +209,7 @@ export class ResponseQueue {
 }
 
 /** Calls back when all bytes that the kernel has now were received, if the socket reads. */
-function afterNextPoll(clock: Clock, callback: () => void): void {
+export function afterNextPoll(clock: Clock, callback: () => void): void {
   // The first one may run in the iteration whose poll is already over.
   clock.nextIteration(() => clock.nextIteration(callback));
 }

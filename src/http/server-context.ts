@@ -10,9 +10,9 @@ export type Documentation = ReadonlyMap<string, HttpResponse>;
 
 /**
  * `draining`: the service shuts down, so the last response on each connection closes it.
- * `rejecting`: it does so since a while, so further plants get 503.
- * `ending`: each connection reads once more, and ends after the responses to what was read. Since
- * when, in ms on the monotonic clock.
+ * `rejecting`: the grace period is over, so further plants get 503.
+ * `ending`: each connection reads once more, and ends after the responses to what was read. `sinceMs`
+ * is when this phase began, on the monotonic clock.
  */
 export type ServerPhase =
   | { readonly kind: 'running' | 'draining' | 'rejecting' }

@@ -110,6 +110,25 @@ suite('while the service shuts down, a connection', { concurrency: true }, () =>
   });
 });
 
+test('a part of a request that never becomes whole delays no stop', async () => {
+  await using service = await startTestService();
+  using inHead = await openUsed(service);
+  using inBody = await openUsed(service);
+  using alwaysInBody = await openUsed(service);
+  const bytes = request(service, 2);
+  inHead.write(bytes.subarray(0, 40));
+  inBody.write(bytes.subarray(0, -1));
+  // Each of its writes ends a request and begins the next one.
+  alwaysInBody.write(bytes.subarray(0, -5));
+  const next = Buffer.concat([bytes.subarray(-5), bytes.subarray(0, -5)]);
+  using _ = setInterval(() => alwaysInBody.write(next), 50);
+  await close(service);
+  await assertRejected(inHead, 50303);
+  await assertRejected(inBody, 50303);
+  assert.equal(await alwaysInBody.ended, 'closed');
+  assert.match(alwaysInBody.unread, /^Connection: close\r$/m);
+});
+
 test('whole requests that the kernel has when the service stops get their responses, and the last one closes', async () => {
   await using service = await startTestService();
   const kinds: ((id: number) => Buffer)[] = [
