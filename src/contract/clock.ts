@@ -9,7 +9,7 @@ export interface Clock {
    * @param keepsAlive whether the process waits for it, by default true
    */
   setTimer(callback: () => void, delayMs: number, keepsAlive?: boolean): Disposable;
-  /** Calls back in the next iteration of the event loop, after all events that are due now. */
+  /** Calls back after the poll of this iteration of the event loop; of the next one if this one is over. */
   nextIteration(callback: () => void): void;
 }
 

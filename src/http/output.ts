@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { type Clock, SYSTEM_CLOCK } from '../contract/clock.ts';
+import type { Clock } from '../contract/clock.ts';
 
 /** Most bytes in one write, so that a client that reads slowly is seen to take something. */
 const PIECE_BYTES_MAX = 64 * 1024;
@@ -29,7 +29,7 @@ export class Output {
   readonly #held: Held[] = [];
 
   /** @param onFree called when the client has taken everything, unless this was known at the write */
-  constructor(socket: Socket, onFree: () => void, clock: Clock = SYSTEM_CLOCK) {
+  constructor(socket: Socket, onFree: () => void, clock: Clock) {
     this.#socket = socket;
     this.#onFree = onFree;
     this.#clock = clock;

@@ -1,4 +1,4 @@
-import { type Clock, SYSTEM_CLOCK } from '../contract/clock.ts';
+import type { Clock } from '../contract/clock.ts';
 import { onlyChunkAt } from './body-decoder.ts';
 import type { KnownHead } from './known-heads.ts';
 import { SHORT_BODY_BYTES_MAX } from './limits.ts';
@@ -14,7 +14,7 @@ const PIPELINED_BUDGET_MS = 0.5;
 const ONLY_SENDER_REQUESTS = 16;
 
 /** The whole body of a plain create with a valid token. */
-export interface PlainBody {
+interface PlainBody {
   tokenId: number;
   /** With one character for each byte. */
   content: string;
@@ -32,7 +32,7 @@ export class PlainCreates {
   #lastSender: object | undefined;
   #requestsInARow = 0;
 
-  constructor(context: ServerContext, clock: Clock = SYSTEM_CLOCK) {
+  constructor(context: ServerContext, clock: Clock) {
     this.#context = context;
     this.#firstRequestBudget = new TickBudget(FIRST_REQUEST_BUDGET_MS, clock);
     this.#pipelinedBudget = new TickBudget(PIPELINED_BUDGET_MS, clock);

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { type Clock, SYSTEM_CLOCK } from '../contract/clock.ts';
+import type { Clock } from '../contract/clock.ts';
 import { crossOriginFields } from './cross-origin.ts';
 import type { HeaderFields } from './header-fields.ts';
 import type { Output } from './output.ts';
@@ -58,7 +58,7 @@ export class ResponseQueue {
     output: Output,
     isInputOver: () => boolean,
     onWrite: (isLast: boolean) => void,
-    clock: Clock = SYSTEM_CLOCK,
+    clock: Clock,
   ) {
     this.#socket = socket;
     this.#context = context;

@@ -1,4 +1,4 @@
-import { type Clock, SYSTEM_CLOCK } from '../contract/clock.ts';
+import type { Clock } from '../contract/clock.ts';
 
 /**
  * Shares each event-loop iteration (tick) among connections. Requests are processed for a few
@@ -14,7 +14,7 @@ export class TickBudget {
   #hasStarted = false;
   #deferred = new Set<() => void>();
 
-  constructor(budgetMs: number, clock: Clock = SYSTEM_CLOCK) {
+  constructor(budgetMs: number, clock: Clock) {
     this.#budgetMs = budgetMs;
     this.#clock = clock;
   }

@@ -48,13 +48,13 @@ const CONTENT_CHARACTERS_MAX = 120;
  *
  * - `created` is revision 1, `revised` a later one, and no number is given twice or to two contents;
  * - a request that was sent after a response has no lower revision than this response, and a higher
- *   one if it created it. So `unchanged` names a revision that was the latest in the meantime;
+ *   one if it created it. So `unchanged` names a revision that was the latest at some moment between the two;
  * - a revision that no confirmed request created is from an unknown one of the same content (no
  *   response, or 5xx). Each created at most one revision, after it was sent, perhaps much later;
  * - a rejected request created none; and one whose id was taken met another content.
  *
  * The numbers give the order of the revisions. So comparing pairs of requests finds each violation,
- * in one sweep over the sorted requests. Only two rejections are not compared with each other.
+ * in one sweep over the sorted requests. Two rejections of one id are not compared with each other.
  *
  * @param log the requests of all clients of one process, whose monotonic clock gives the times
  * @param stored all revisions at the end, if they are known

@@ -28,8 +28,13 @@ interface Manner {
 function drawManner(scheduler: Scheduler, behaves: boolean): Manner {
   if (behaves)
     return {
-      ...{ isPipelining: scheduler.happens(50), pauseMsMax: 20, chunkBytesMax: 65_536, stalls: 0 },
-      ...{ reads: 'at once', ending: scheduler.pick('wait', 'end'), resetAfterMs: undefined },
+      isPipelining: scheduler.happens(50),
+      pauseMsMax: 20,
+      chunkBytesMax: 65_536,
+      stalls: 0,
+      reads: 'at once',
+      ending: scheduler.pick('wait', 'end'),
+      resetAfterMs: undefined,
       endsWithService: true,
     };
   return {

@@ -49,9 +49,22 @@ function createHead(token: string, fields: string, framing: string): string {
 function sent(head: string, body: Buffer | string, rest: Partial<SentRequest>): SentRequest {
   const bytes = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body)]);
   return {
-    ...{ kind: '', bytes, headBytes: head.length, expected: 'badHttp', id: 0n, name: '', token: undefined },
-    ...{ origin: undefined, isLast: false, isInvalid: false, isRejectedEarly: false, expectsContinue: false },
-    ...{ beganAtMs: Infinity, headAtMs: Infinity, wholeAtMs: Infinity, closedAtMs: Infinity },
+    kind: '',
+    bytes,
+    headBytes: head.length,
+    expected: 'badHttp',
+    id: 0n,
+    name: '',
+    token: undefined,
+    origin: undefined,
+    isLast: false,
+    isInvalid: false,
+    isRejectedEarly: false,
+    expectsContinue: false,
+    beganAtMs: Infinity,
+    headAtMs: Infinity,
+    wholeAtMs: Infinity,
+    closedAtMs: Infinity,
     inFlight: { plants: 0, bytes: 0 },
     ...rest,
   };
@@ -198,8 +211,10 @@ export class Requests {
   }
 
   #sent(head: string, body: string, rest: Partial<SentRequest>): SentRequest {
+    const { id, name } = this.#plant(0);
     const request = sent(head, body, {
-      ...{ ...this.#plant(0), body: undefined },
+      id,
+      name,
       ...rest,
       token: /Bearer (\S+)/.exec(head)?.[1],
       origin: /\r\nOrigin: (\S+)/.exec(head)?.[1],

@@ -212,7 +212,10 @@ class Simulation {
     if (isMemoryTight) this.#otherBodies.grow(LONG_BODIES_BYTES_MAX - scheduler.pick(20_000, 60_000));
     const now = scheduler.now();
     this.#run = {
-      ...{ happened, written: new Map(), answered: new Set(), isMemoryTight },
+      happened,
+      written: new Map(),
+      answered: new Set(),
+      isMemoryTight,
       isRateLimited: scheduler.happens(10),
       areTokensUnavailable: scheduler.happens(10),
       revokedAtMs: scheduler.happens(20) ? now + scheduler.random(5_000) : Infinity,
@@ -241,8 +244,11 @@ class Simulation {
       this.#loop,
     );
     const context = {
-      ...{ createPlant, documentation: DOCUMENTATION, corsOrigins: this.#requests.origins },
-      ...{ traceContextOf: () => undefined, onResponse: () => {} },
+      createPlant,
+      documentation: DOCUMENTATION,
+      corsOrigins: this.#requests.origins,
+      traceContextOf: () => undefined,
+      onResponse: () => {},
       onInternalError: (cause: unknown) => {
         this.#fault ??= cause;
       },

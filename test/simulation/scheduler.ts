@@ -109,7 +109,6 @@ export class Scheduler implements Clock {
       this.#nowMs = Math.max(this.#nowMs, next.atMs);
       next.action();
     }
-    this.#nowMs = Math.max(this.#nowMs, endMs);
   }
 
   #add(atMs: number, action: () => void): Disposable {

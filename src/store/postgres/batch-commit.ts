@@ -48,13 +48,16 @@ interface SentRevision extends PlantRevision {
  *
  * A failover may lose a looked-up revision, because the standby may lack it. Before `run` returns a
  * result that depends on it, it waits for a new commit, which confirms all earlier ones. A further
- * call of `run` forgets what was looked up, but not what the batch inserted. Otherwise it would
- * take an earlier plant of the batch for a later one with the same content.
+ * call of `run` forgets what was looked up. It keeps what the batch inserted: otherwise an earlier
+ * plant of the batch, found in the store, could settle a later plant with the same content.
  */
 export class BatchCommit {
   readonly #writes: readonly PlantWrite[];
   readonly #repeatedIdRule: RepeatedIdRule;
-  /** The same for all attempts: it distinguishes our revision from one of another instance. */
+  /**
+   * The same for all attempts: it distinguishes our revision from one of another instance. Two that
+   * store the same content for one token in the same millisecond may both report `created`.
+   */
   readonly #recordedAt: number;
   readonly #results: WriteResult[];
   /** The writes without a result, by id, in their order. */
@@ -66,7 +69,7 @@ export class BatchCommit {
   #sent: SentRevision[] = [];
   /** The server may still execute a statement of this batch that timed out. */
   #mayBeStoredLate = false;
-  /** Writes whose result depends on a looked-up revision that no commit of ours has confirmed. */
+  /** Settled writes without a revision of their own, until a commit confirms what they depend on. */
   #unconfirmed: number[] = [];
 
   constructor(writes: readonly PlantWrite[], repeatedIdRule: RepeatedIdRule, clock: Clock = SYSTEM_CLOCK) {
@@ -225,12 +228,12 @@ export class BatchCommit {
     for (const row of rows) this.#found(revisionOf(row));
     for (const { plant } of this.#sent) {
       const latest = this.#lookedUp.get(plant.id)?.revision ?? 0;
-      // Without a synchronous standby, a failover may lose what this batch inserted.
+      // Without a synchronous standby, a failover may lose what this batch inserted. Its result stays.
       if ((this.#inserted.get(plant.id)?.revision ?? 0) > latest) this.#inserted.delete(plant.id);
     }
     this.#sent = [];
-    // The commit above confirms the revision before each sent one, and the results based on it. Also
-    // if the sent one is not stored yet: opened again, they would take its number.
+    // The commit above confirms the base of each sent revision, and the results that depend on it.
+    // They stay settled even if the revision is not stored yet: reopened, they could take its number.
     this.#confirmed(confirmedIds, true);
   }
 
@@ -238,10 +241,10 @@ export class BatchCommit {
    * A commit confirms all earlier ones of its server. Citus may have used several servers, but each
    * id has one. There, too, a result must not be opened again after a later plant of its id is stored.
    */
-  #confirmed(ids: ReadonlySet<bigint>, isOfTheseOnly: boolean): void {
+  #confirmed(ids: ReadonlySet<bigint>, onlyTheseIds: boolean): void {
     if (ids.size === 0) return;
-    const isOpen = (index: number) => isOfTheseOnly && !ids.has(this.#writes[index]!.plant.id);
-    this.#unconfirmed = this.#unconfirmed.filter(isOpen);
+    const staysUnconfirmed = (index: number) => onlyTheseIds && !ids.has(this.#writes[index]!.plant.id);
+    this.#unconfirmed = this.#unconfirmed.filter(staysUnconfirmed);
   }
 }
 

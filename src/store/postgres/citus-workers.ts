@@ -10,7 +10,7 @@ import { reasonOf, sqlStateOf } from './failure.ts';
 import type { HostAddress } from './postgres-url.ts';
 import { schemaFaults } from './schema.ts';
 
-/** No plant is written by an older map of the shards. */
+/** A batch needs a map of the shards that was read within this time. */
 const SHARDS_AGE_MAX_MS = 1_000;
 /** `/readyz` must not fail because one worker is away. */
 const WORKER_CHECK_TIMEOUT_MS = 1_500;
@@ -26,8 +26,10 @@ const CONCURRENT_UPDATE = 'XX000';
  *
  * When a shard has moved, its old worker passes statements on to the new one. But Citus tells a
  * removed worker nothing about later moves: it would use a table that Citus will drop. So an
- * instance writes nothing by a map of the shards that is older than `SHARDS_AGE_MAX_MS`. This also
- * stops it while the coordinator is away, when it would not learn of revoked tokens.
+ * instance begins no batch by a map of the shards that is older than `SHARDS_AGE_MAX_MS`. The batch
+ * ends within `OPERATION_TIMEOUT_MS`; Citus drops the table of a moved shard 15 s later or more
+ * (`citus.defer_shard_delete_interval`). This also stops an instance while the coordinator is away,
+ * when it would not learn of revoked tokens.
  */
 export class CitusWorkers {
   readonly #coordinator: ConnectionPool;

@@ -6,11 +6,6 @@ import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from './limits.ts';
 /** Delay from the first commit after a checkpoint to the next checkpoint. */
 const CHECKPOINT_INTERVAL_MS = 100;
 
-/** The timer does not keep the process alive. */
-const TIMERS: Pick<Clock, 'setTimer'> = {
-  setTimer: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
-};
-
 /**
  * Keeps the write-ahead log short without blocking commits: a separate thread copies it into the
  * database file.
@@ -27,12 +22,13 @@ const TIMERS: Pick<Clock, 'setTimer'> = {
  * | running | result: long log, short remainder       | running    | `wal_checkpoint` (writer)   |
  * | running | the checkpoint ends, another run is due | delayed    |                             |
  * | running | it ends otherwise                       | idle       |                             |
- * | any     | `release`, `close`                      | idle       | `close` (thread)            |
+ * | running | `release`, `close`                      | running    | `close` (thread)            |
+ * | other   | `release`, `close`                      | idle       | `close` (thread)            |
  */
 export class Checkpoints {
   readonly #thread: CalledThread<CheckpointCall, CheckpointProgress>;
   readonly #finish: () => Promise<unknown>;
-  readonly #timers: Pick<Clock, 'setTimer'>;
+  readonly #clock: Clock;
   #timer: Disposable | undefined;
   #isRunning = false;
   /** Whether a commit ended during a checkpoint, which may have missed it. */
@@ -42,17 +38,17 @@ export class Checkpoints {
   failure: string | undefined;
 
   /** @param finish makes the writer copy the rest of the log, so the next commit restarts it */
-  constructor(path: string, finish: () => Promise<unknown>, timers = TIMERS, startWorker?: StartWorker) {
+  constructor(path: string, finish: () => Promise<unknown>, clock: Clock, startWorker?: StartWorker) {
     const program = new URL('./checkpoint-thread.ts', import.meta.url);
     this.#thread = new CalledThread('checkpoint', program, path, startWorker);
     this.#finish = finish;
-    this.#timers = timers;
+    this.#clock = clock;
   }
 
   committed(): void {
     if (this.#isClosed) return;
     if (this.#isRunning) this.#isDueAgain = true;
-    else this.#timer ??= this.#timers.setTimer(() => void this.#run(), CHECKPOINT_INTERVAL_MS);
+    else this.#timer ??= this.#clock.setTimer(() => void this.#run(), CHECKPOINT_INTERVAL_MS, false);
   }
 
   /** Closes the files after the current checkpoint. The next one opens them again. */

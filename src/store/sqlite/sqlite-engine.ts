@@ -1,7 +1,7 @@
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Clock } from '../../contract/clock.ts';
+import { type Clock, SYSTEM_CLOCK } from '../../contract/clock.ts';
 import { GroupCommit } from '../group-commit.ts';
 import { lastRuns, OperatorTables } from '../operator-tables.ts';
 import type {
@@ -35,14 +35,14 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   readonly #settings: SqliteSettings;
   readonly #writer: CalledThread<WriterCall, unknown>;
   readonly #checkpoints: Checkpoints;
-  readonly #clock: Clock | undefined;
+  readonly #clock: Clock;
   readonly #flushes = { count: 0, totalMs: 0 };
   #lastFlushMs = 0;
   #lastMeasured = { walBytes: 0, diskFreeBytes: 0, diskBytes: 0 };
   #measuring: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
 
-  private constructor(settings: SqliteSettings, clock?: Clock, startWorker?: StartWorker) {
+  private constructor(settings: SqliteSettings, clock: Clock, startWorker?: StartWorker) {
     super();
     this.#settings = settings;
     this.#clock = clock;
@@ -61,7 +61,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
    */
   static async open(
     settings: SqliteSettings,
-    clock?: Clock,
+    clock: Clock = SYSTEM_CLOCK,
     startWorker?: StartWorker,
   ): Promise<SqliteEngine> {
     const path = explainFailure(settings.path, () => prepareFile(settings.path));

@@ -185,7 +185,7 @@ export class StoreWriter {
     return { database, plants, connection, folder, index: usedIndex(path), wal: undefined };
   }
 
-  /** A write could overwrite the commit of a command that has another index. */
+  /** Checks the files before a write: with another index it could overwrite the commit of a command. */
   #prepareWrite(open: OpenStore): void {
     const isFirst = open.wal === undefined;
     this.#checkFiles(open);
@@ -193,7 +193,7 @@ export class StoreWriter {
     if (isFirst) rewriteWal(open.database, this.#settings.path);
   }
 
-  /** With another index, the commits of commands would not be seen. */
+  /** With another index, this connection would miss commits of commands, or overwrite them. */
   #checkIndex({ index }: OpenStore): void {
     if (!index.isInPlace()) throw fileReplaced(this.#settings.path);
   }

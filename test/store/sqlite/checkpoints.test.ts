@@ -4,6 +4,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { SYSTEM_CLOCK } from '../../../src/contract/clock.ts';
 import { Checkpoints } from '../../../src/store/sqlite/checkpoints.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { WAL_FILE_BYTES_MAX } from '../../../src/store/sqlite/limits.ts';
@@ -34,10 +35,11 @@ test('the writer finishes the checkpoint of a long log only, and another follows
   };
   let finished = 0;
   const { promise: writerEnds, resolve: endWriter } = Promise.withResolvers<void>();
-  const checkpoints = new Checkpoints(path, () => {
+  const finish = () => {
     finished++;
     return writerEnds;
-  });
+  };
+  const checkpoints = new Checkpoints(path, finish, SYSTEM_CLOCK);
   try {
     write(100, 0);
     checkpoints.committed();
