@@ -72,7 +72,7 @@ export function citusFaults(address: string): Scenario {
     summary: 'kill -9, pauses, cut connections, lost standbys and moved shards of Citus, under load',
     needs: ['linux', 'root'],
     secondsMin: 60,
-    finds: [],
+    finds: ['respond-before-commit'],
     run: order =>
       runOnStores(order, {
         roundsPerStore: Object.keys(FAULTS).length,

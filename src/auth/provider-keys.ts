@@ -94,6 +94,7 @@ export function openProviderKeys(
     Math.abs(clock.wallNow() - lastRead.endedAtWall) < KEYS_AGE_MAX_MS;
   const keyOf: JWTVerifyGetKey = async (header, token) => {
     const { kid = '' } = header;
+    if (typeof kid !== 'string') throw new errors.JWKSNoMatchingKey();
     const keyId = hashToken(kid);
     const since = unknown.since(keyId) ?? readsBegun;
     if (!areKnown()) await readOnDemand('no keys of the OpenID provider are known');

@@ -14,13 +14,13 @@ import type { PendingResponse } from './response-queue.ts';
  * | idle: no byte of the next request; new | whole plain create with a known token | idle | its response |
  * | idle, new | a part of a request | head or request | |
  * | idle, new | 0.5 s after the stop began, no response pending | lingering | |
- * | idle | it has read since 1.5 s after the stop began | ending; lingering, after all responses | |
+ * | idle | the last read of a stop is over | ending; lingering, after all responses | |
  * | idle, new | an empty line, or its first byte | idle | |
  * | idle | end of input / 66 s unused | lingering, after all responses / closed | |
  * | new: no byte at all | end of input / 10 s | lingering / ending | 408 |
  * | head: a part of a head | end of the head | as from idle | |
- * | idle, new, head | a part of a head, 0.5 s after the stop began | ending | 503 |
- * | head, request | 1.5 s after the stop began | ending | 503 |
+ * | idle, new, head | a part of a head, the last read of a stop | ending | 503 |
+ * | head, request | 1.75 s after the stop began | ending | 503 |
  * | head, request | invalid / over 16 KiB / end of input | ending | 400 / 431 / 400 |
  * | request: the head of a plain create was read | whole | as from idle | |
  * | head / request | 10 s / 13 s | ending | 408 |
@@ -29,7 +29,7 @@ import type { PendingResponse } from './response-queue.ts';
  * | handling | response, or plant queued | idle; discarded, if the body was not read | response |
  * | body: arrives for the handler | whole | handling | |
  * | body | invalid / over 16 KiB of extras / end of input / 13 s | ending | 400 / 431 / 400 / 408 |
- * | discarded: the rest of a rejected request | whole / two ticks (one during the stop), tick budget spent, fault, end of input | idle / ending | response |
+ * | discarded: the rest of a rejected request | whole / two ticks (one after the last read of a stop), tick budget spent, fault, end of input | idle / ending | response |
  * | idle, head, new | too many responses pending, or not taken | full | |
  * | full: reading is paused | all are written and taken | as from idle | |
  * | idle, head, request, new, body | tick budget spent | deferred | |
@@ -41,8 +41,8 @@ import type { PendingResponse } from './response-queue.ts';
  * | any | reset | closed | |
  *
  * The last request is one with `Connection: close`, or after which the service has shut down and no
- * further byte has arrived. In handling, arriving bytes pause the socket. *Taken* is what the kernel has
- * accepted for the client.
+ * further byte has arrived. The last read of a stop is the first one from 1.5 s after it began. In
+ * handling, arriving bytes pause the socket. *Taken* is what the kernel has accepted for the client.
  */
 export type State =
   | { kind: 'new'; since: number }

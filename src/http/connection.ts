@@ -17,6 +17,8 @@ import type { TickBudget } from './tick-budget.ts';
 const DECODED_BYTES_MAX = 8 * 1024;
 /** Ticks for which the rest of a rejected request is discarded, in the hope that it is whole then. */
 const DISCARD_TICKS = 2;
+/** In the last phase of a stop, a part of a request may become whole for this long. */
+const LAST_PART_MS_MAX = 250;
 
 /**
  * A connection with a client. It reads requests by its {@link State}. Responses leave in the order
@@ -33,7 +35,7 @@ export class Connection {
   #rest = '';
   /** The last write or progress of the client. What it sends does not count. */
   #usedAt: number;
-  /** When bytes last arrived during the stop; ms, monotonic clock. In its last phase, a later read is the last. */
+  /** When bytes last arrived during a stop; ms, monotonic clock. */
   #receivedAt = Number.NEGATIVE_INFINITY;
   /** Those whose responses the client has not taken. */
   readonly #exchanges = new Set<Exchange>();
@@ -58,12 +60,10 @@ export class Connection {
     this.#socket.destroy();
   };
 
-  /** Ends the connection, in a phase of the stop, if it has no whole request. */
-  endIfUnused(): void {
-    const { kind } = this.#state;
-    const isPart = kind === 'head' || kind === 'request';
-    if (isPart && this.#parts.context.phase.kind === 'ending') this.#fail('shuttingDown');
-    else if ((kind === 'idle' || kind === 'new') && this.#responses.length === 0) this.#linger();
+  /** Ends the connection if it has nothing to do. */
+  endIfIdle(): void {
+    const isIdle = this.#state.kind === 'idle' || this.#state.kind === 'new';
+    if (isIdle && this.#responses.length === 0) this.#linger();
   }
 
   /** Ends what has lasted too long. It is called often. @param now ms, monotonic clock */
@@ -79,6 +79,7 @@ export class Connection {
       case 'head':
       case 'request':
         if (now - state.since >= TIME_LIMITS_MS[state.kind]) this.#fail('tooSlow');
+        else if (now - this.#endingSinceMs >= LAST_PART_MS_MAX) this.#fail('shuttingDown');
         break;
       case 'body':
         if (now - state.since >= TIME_LIMITS_MS.body) this.#failWithin(state, 'tooSlow');
@@ -120,16 +121,26 @@ export class Connection {
     }
   };
 
+  /** Since when the last phase of a stop lasts; ms, monotonic clock. */
+  get #endingSinceMs(): number {
+    const { phase } = this.#parts.context;
+    return phase.kind === 'ending' ? phase.sinceMs : Number.POSITIVE_INFINITY;
+  }
+
+  /** Whether it has read once in the last phase of a stop. */
+  get #hasReadLast(): boolean {
+    return this.#receivedAt >= this.#endingSinceMs;
+  }
+
   /** Changes the state. */
   #enter(state: State): void {
     this.#state = state;
     if (state.kind === 'full' || state.kind === 'deferred') this.#socket.pause();
     else if (state.kind !== 'handling' && this.#socket.isPaused()) this.#socket.resume();
-    const { phase } = this.#parts.context;
-    const isLate = state.kind === 'idle' && rejectsPlants(phase);
+    const isLate = state.kind === 'idle' && rejectsPlants(this.#parts.context.phase);
     if (this.#socket.readableEnded) this.#onEnd();
     else if (isLate && this.#responses.length === 0) this.#linger();
-    else if (isLate && phase.kind === 'ending' && this.#receivedAt >= phase.sinceMs) {
+    else if (isLate && this.#hasReadLast) {
       this.#responses.endAfterAll();
       this.#hold('', 0, { kind: 'ending' });
     }
@@ -160,6 +171,8 @@ export class Connection {
 
   /** @returns where the request that begins at `start` ends; undefined: in another state */
   #readRequest(received: string, start: number, since: number, now: number): number | undefined {
+    // The first byte of an empty line begins no request, and no new limit of time.
+    if (received.length === start + 1 && received[start] === '\r') return this.#hold(received, start, IDLE);
     const emptyBytes = emptyLinesAt(received, start);
     if (emptyBytes > EMPTY_LINES_BYTES_MAX) return this.#fail('badHttp');
     if (emptyBytes > 0) return start + emptyBytes;
@@ -171,15 +184,19 @@ export class Connection {
     const checked = before.kind === 'head' ? before.checked : 0;
     const known = this.#heads.read(received, start, checked, exchangeBudget);
     if (known === 'later') return this.#defer(exchangeBudget, received, start, before);
-    // The first byte of an empty line begins no request, and no new limit of time.
-    if (known === 'more' && received.slice(start) === '\r') return this.#hold(received, start, IDLE);
-    const isRejecting = rejectsPlants(this.#parts.context.phase);
     // Otherwise a client that sends without a pause would delay the end.
-    if (known === 'more' && isRejecting) return this.#fail('shuttingDown');
+    if (known === 'more' && this.#hasReadLast) return this.#fail('shuttingDown');
     if (known === 'more')
       return this.#hold(received, start, { kind: 'head', since, checked: received.length - start });
     if (typeof known === 'string') return this.#fail(known);
-    return this.#takeRequest(known, received, start + known.section.length, since, now, !isRejecting);
+    return this.#takeRequest(
+      known,
+      received,
+      start + known.section.length,
+      since,
+      now,
+      !rejectsPlants(this.#parts.context.phase),
+    );
   }
 
   /** @returns where the request ends whose body begins at `start`; undefined: in another state */
@@ -278,8 +295,8 @@ export class Connection {
   #discard(state: Discarding): void {
     this.#state = state;
     this.#goOn();
-    const { context, exchangeBudget } = this.#parts;
-    let ticksLeft = rejectsPlants(context.phase) ? 1 : DISCARD_TICKS;
+    const { exchangeBudget } = this.#parts;
+    let ticksLeft = this.#hasReadLast ? 1 : DISCARD_TICKS;
     const onTick = (): void => {
       if (this.#state !== state) return;
       if (--ticksLeft > 0) exchangeBudget.defer(onTick);

@@ -100,7 +100,7 @@ export class PlantServer {
 
   #enterPhase(phase: ServerPhase): void {
     this.#context.phase = phase;
-    for (const connection of this.#connections) connection.endIfUnused();
+    for (const connection of this.#connections) connection.endIfIdle();
   }
 
   /** Selects by path and method. @returns undefined if nobody waits for the response any more */

@@ -6,6 +6,7 @@ import { identityOf } from './database.ts';
 
 /** A change of a folder within this time of the last one may get the same time. */
 const SAME_TIME_MS = 100;
+const CHECK_INTERVAL_MS = 1_000;
 const SECOND_NS = 1_000_000_000n;
 
 /** A file that a connection uses. The check notices that it is no longer at its path. */
@@ -17,26 +18,28 @@ export interface UsedFile {
  * The folder of a database. Creating, deleting or replacing a file changes the ctime of its folder,
  * which no program can set (https://man7.org/linux/man-pages/man7/inode.7.html). While the ctime is the
  * same, one `stat` of the folder replaces the checks of four files. They took 8 % of a create of one
- * sender (2026-11-29, `npm run bench -- --against FOLDER`). A mount over one file is not noticed.
+ * sender (2026-11-29, `npm run bench -- --against FOLDER`).
  */
 export class DatabaseFolder {
   readonly #path: string;
   /** How it was before the last check, if any later change shows. */
-  #checked: fs.BigIntStats | undefined;
+  #checked: { stats: fs.BigIntStats; atMs: number } | undefined;
 
   /** @param databasePath its real path, since a link may lie in another folder */
   constructor(databasePath: string) {
     this.#path = dirname(databasePath);
   }
 
-  /** Calls `check`, which throws if a file was replaced, unless none was since the last call. */
+  /** Calls `check`, which throws if a file was replaced, unless none was since a recent call. */
   checkIfChanged(check: () => void): void {
     const now = Date.now();
     const stats = fs.statSync(this.#path, { throwIfNoEntry: false, bigint: true });
-    if (stats !== undefined && this.#checked !== undefined && isSame(stats, this.#checked)) return;
+    const last = this.#checked;
+    // A mount over one file does not change the folder, so the files are still checked now and then.
+    if (stats && last && isSame(stats, last.stats) && Math.abs(now - last.atMs) < CHECK_INTERVAL_MS) return;
     this.#checked = undefined;
     check();
-    if (stats !== undefined && isQuiet(stats, now)) this.#checked = stats;
+    if (stats !== undefined && isQuiet(stats, now)) this.#checked = { stats, atMs: now };
   }
 }
 
