@@ -21,6 +21,8 @@ interface History {
   /** From a time on, until the next state. */
   states: { sinceMs: number; isValid: boolean }[];
   expiresAt: number | null;
+  /** When the service learned of its own creation; real time. A failover may have lost the token before. */
+  createdHereAtMs: number;
   /** When the service learned that its own revocation is stored; a failover may undo it. */
   revokedHereAtMs: number | undefined;
 }
@@ -105,7 +107,12 @@ class ModelStore implements TokenSource {
         lastUsedDay: null,
         changeNumber: ++this.#changes,
       };
-      this.histories.set(token.hash, { states: [], expiresAt, revokedHereAtMs: undefined });
+      this.histories.set(token.hash, {
+        states: [],
+        expiresAt,
+        createdHereAtMs: Number.NEGATIVE_INFINITY,
+        revokedHereAtMs: undefined,
+      });
       this.#commit(token, isOurs);
       return token;
     });
@@ -253,7 +260,8 @@ class Simulation {
       this.#isOver = true;
       await Promise.all(tasks);
       this.#store.endTrouble();
-      await scheduler.pause(HEALTHY_MS);
+      // Until the last statement that hangs has ended, and a refresh has repeated what failed.
+      await scheduler.pause(2 * HANG_MS_MAX + HEALTHY_MS);
       await this.#cache.close();
       assert.deepEqual(this.#acceptedIds.difference(this.#store.usedIds), new Set(), 'uses not recorded');
     });
@@ -279,7 +287,9 @@ class Simulation {
     try {
       if (hash === undefined) {
         const created = await this.#store.create(isOurs);
-        if (isOurs) this.#cache.add(created);
+        if (!isOurs) return;
+        this.#cache.add(created);
+        this.#store.histories.get(created.hash)!.createdHereAtMs = this.#store.realNow();
       } else {
         const revoked = await this.#store.revoke(hash, isOurs);
         if (!isOurs || revoked === undefined) return;
@@ -314,9 +324,10 @@ class Simulation {
   #checkAccepted(hash: string, id: number, beganAtMs: number): void {
     count(this.#happened, 'accepted');
     this.#acceptedIds.add(id);
-    const { states, expiresAt, revokedHereAtMs } = this.#store.histories.get(hash)!;
+    const { states, expiresAt, createdHereAtMs, revokedHereAtMs } = this.#store.histories.get(hash)!;
     const last = states.at(-1)!;
-    const invalidForMs = last.isValid ? 0 : this.#store.realNow() - last.sinceMs;
+    const endedAtMs = this.#store.tokens.has(hash) ? last.sinceMs : Math.max(last.sinceMs, createdHereAtMs);
+    const invalidForMs = last.isValid ? 0 : this.#store.realNow() - endedAtMs;
     assert.ok(invalidForMs <= REVOKED_WITHIN_MS, `${hash} is accepted ${invalidForMs} ms after its end`);
     if (invalidForMs > 0) count(this.#happened, 'accepted shortly after its end');
     assert.ok(expiresAt === null || expiresAt > this.#scheduler.wallNow(), `${hash} has expired`);
