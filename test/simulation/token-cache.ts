@@ -21,8 +21,8 @@ interface History {
   /** From a time on, until the next state. */
   states: { sinceMs: number; isValid: boolean }[];
   expiresAt: number | null;
-  /** When the service learned of its own creation; real time. A failover may have lost the token before. */
-  createdHereAtMs: number;
+  /** When the service learned of its own change; real time. A failover may have undone it before. */
+  changedHereAtMs: number;
   /** When the service learned that its own revocation is stored; a failover may undo it. */
   revokedHereAtMs: number | undefined;
 }
@@ -110,7 +110,7 @@ class ModelStore implements TokenSource {
       this.histories.set(token.hash, {
         states: [],
         expiresAt,
-        createdHereAtMs: Number.NEGATIVE_INFINITY,
+        changedHereAtMs: Number.NEGATIVE_INFINITY,
         revokedHereAtMs: undefined,
       });
       this.#commit(token, isOurs);
@@ -289,11 +289,12 @@ class Simulation {
         const created = await this.#store.create(isOurs);
         if (!isOurs) return;
         this.#cache.add(created);
-        this.#store.histories.get(created.hash)!.createdHereAtMs = this.#store.realNow();
+        this.#store.histories.get(created.hash)!.changedHereAtMs = this.#store.realNow();
       } else {
         const revoked = await this.#store.revoke(hash, isOurs);
         if (!isOurs || revoked === undefined) return;
         this.#cache.add(revoked);
+        this.#store.histories.get(hash)!.changedHereAtMs = this.#store.realNow();
         const isStored = this.#store.tokens.get(hash)?.revokedAt === revoked.revokedAt;
         if (isStored) this.#store.histories.get(hash)!.revokedHereAtMs ??= this.#scheduler.now();
         count(this.#happened, 'the service revokes a token');
@@ -324,9 +325,9 @@ class Simulation {
   #checkAccepted(hash: string, id: number, beganAtMs: number): void {
     count(this.#happened, 'accepted');
     this.#acceptedIds.add(id);
-    const { states, expiresAt, createdHereAtMs, revokedHereAtMs } = this.#store.histories.get(hash)!;
+    const { states, expiresAt, changedHereAtMs, revokedHereAtMs } = this.#store.histories.get(hash)!;
     const last = states.at(-1)!;
-    const endedAtMs = this.#store.tokens.has(hash) ? last.sinceMs : Math.max(last.sinceMs, createdHereAtMs);
+    const endedAtMs = this.#store.tokens.has(hash) ? last.sinceMs : Math.max(last.sinceMs, changedHereAtMs);
     const invalidForMs = last.isValid ? 0 : this.#store.realNow() - endedAtMs;
     assert.ok(invalidForMs <= REVOKED_WITHIN_MS, `${hash} is accepted ${invalidForMs} ms after its end`);
     if (invalidForMs > 0) count(this.#happened, 'accepted shortly after its end');
@@ -337,12 +338,15 @@ class Simulation {
 
   #checkRejected(hash: string, beganAtRealMs: number): void {
     count(this.#happened, 'rejected');
-    const { states, expiresAt } = this.#store.histories.get(hash)!;
+    const { states, expiresAt, changedHereAtMs } = this.#store.histories.get(hash)!;
     if (expiresAt !== null) return;
     const invalid = states.findLastIndex(({ isValid }) => !isValid);
     // The end of the last time in which it was invalid.
     const validSinceMs = states[invalid + 1]?.sinceMs ?? Number.POSITIVE_INFINITY;
-    const isOld = validSinceMs + (invalid === -1 ? 0 : REVOKED_WITHIN_MS) <= beganAtRealMs;
+    const isOld =
+      invalid === -1
+        ? validSinceMs <= beganAtRealMs
+        : Math.max(validSinceMs, changedHereAtMs) + REVOKED_WITHIN_MS <= beganAtRealMs;
     assert.ok(!isOld, `${hash} is rejected, although it is valid`);
   }
 
