@@ -1,6 +1,6 @@
 import { type Clock, SYSTEM_CLOCK } from '../contract/clock.ts';
 import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
-import { type StoredToken, tokenGroupOf } from '../contract/stored-token.ts';
+import { type StoredToken, type TokenGroup, tokenGroupOf } from '../contract/stored-token.ts';
 
 export const TOKEN_REFRESH_INTERVAL_MS = 1_000;
 /** Shortest interval between two refreshes, which the lookup of an unknown token may cause. */
@@ -18,7 +18,7 @@ const DAY_MS = 86_400_000;
 /** Where tokens are stored; `store/operator-tables.ts` documents the methods. */
 export interface TokenSource {
   tokenFingerprints(): Promise<ReadonlyMap<number, string>>;
-  tokensOfGroup(group: number): Promise<StoredToken[]>;
+  tokensOfGroup(group: number): Promise<TokenGroup>;
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
 }
 
@@ -239,9 +239,12 @@ export class TokenCache {
     // Nearly every refresh ends here, so it copies nothing.
     if (!isUpToDate) {
       const tokens = new Map(this.#tokens.entries().filter(([, { id }]) => isUnchanged(tokenGroupOf(id))));
-      for (const group of changedGroups)
-        for (const token of await this.#source.tokensOfGroup(group))
-          tokens.set(token.hash, cachedToken(token));
+      for (const group of changedGroups) {
+        const read = await this.#source.tokensOfGroup(group);
+        // It may have changed since its fingerprint was read, and a failover may undo that again.
+        if (read.fingerprint !== undefined) fingerprints.set(group, read.fingerprint);
+        for (const token of read.tokens) tokens.set(token.hash, cachedToken(token));
+      }
       this.#tokens = tokens;
       this.#labels = new Map(tokens.values().map(({ id, label }) => [id, label]));
       this.#fingerprints = fingerprints;

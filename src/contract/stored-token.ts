@@ -21,6 +21,13 @@ export interface StoredToken {
 /** The fields that the caller supplies for a new token. The store sets the others. */
 export type NewStoredToken = Pick<StoredToken, 'hash' | 'label' | 'createdAt' | 'expiresAt'>;
 
+/** The tokens of a group as one moment had them. */
+export interface TokenGroup {
+  tokens: StoredToken[];
+  /** That of just these tokens; undefined: one that was read before them changes if they do. */
+  fingerprint: string | undefined;
+}
+
 /** The group of a token. Groups are numbered from 0. */
 export function tokenGroupOf(tokenId: number): number {
   return Math.floor(tokenId / TOKEN_GROUP_SIZE);

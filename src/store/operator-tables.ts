@@ -1,4 +1,4 @@
-import type { NewStoredToken, StoredToken } from '../contract/stored-token.ts';
+import type { NewStoredToken, StoredToken, TokenGroup } from '../contract/stored-token.ts';
 import type { CommandRun } from './plant-store.ts';
 import { numberOf, type Query, type Row } from './revision-rows.ts';
 import { allTokens, NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf, tokensOfGroup } from './token-rows.ts';
@@ -7,6 +7,9 @@ import { allTokens, NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf, tokensOfGroup } 
 export abstract class OperatorTables {
   /** A {@link Query}, whose change is durable when it returns, and unknown after a failure. */
   protected abstract query(text: string, values: unknown[]): Promise<Row[]>;
+
+  /** SQL of the fingerprint of a group, if it depends on the tokens alone. */
+  protected readonly tokenDigest?: string;
 
   abstract probe(): Promise<void>;
 
@@ -17,8 +20,8 @@ export abstract class OperatorTables {
    */
   abstract tokenFingerprints(): Promise<ReadonlyMap<number, string>>;
 
-  tokensOfGroup(group: number): Promise<StoredToken[]> {
-    return tokensOfGroup((text, values) => this.query(text, values), group);
+  tokensOfGroup(group: number): Promise<TokenGroup> {
+    return tokensOfGroup((text, values) => this.query(text, values), group, this.tokenDigest);
   }
 
   async hasPlants(): Promise<boolean> {

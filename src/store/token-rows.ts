@@ -1,5 +1,5 @@
 import { TOKEN_EXPIRY_MS_MAX, TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
-import type { StoredToken } from '../contract/stored-token.ts';
+import type { StoredToken, TokenGroup } from '../contract/stored-token.ts';
 import { numberOf, type Query, type Row, textOf } from './revision-rows.ts';
 
 /** The columns of `token` for {@link tokenOf}. An expiry beyond the times of a Date never comes. */
@@ -43,11 +43,21 @@ export function tokenOf(row: Readonly<Row>): StoredToken {
   };
 }
 
-/** The tokens of a group, as `tokenGroupOf` numbers them. */
-export async function tokensOfGroup(query: Query, group: number): Promise<StoredToken[]> {
+/**
+ * The tokens of a group, as `tokenGroupOf` numbers them.
+ *
+ * @param digest SQL of the fingerprint of the tokens of `FROM token WHERE ...`, if they have their own
+ */
+export async function tokensOfGroup(query: Query, group: number, digest?: string): Promise<TokenGroup> {
   const first = group * TOKEN_GROUP_SIZE;
-  const text = `SELECT ${TOKEN_COLUMNS} FROM token WHERE id BETWEEN $1 AND $2`;
-  return (await query(text, [first, first + TOKEN_GROUP_SIZE - 1])).map(tokenOf);
+  const where = 'FROM token WHERE id BETWEEN $1 AND $2';
+  // One statement sees one state of the table.
+  const fingerprint = digest === undefined ? '' : `, (SELECT ${digest} ${where})`;
+  const text = `SELECT ${TOKEN_COLUMNS}${fingerprint} ${where}`;
+  const rows = await query(text, [first, first + TOKEN_GROUP_SIZE - 1]);
+  // A group without tokens has a fingerprint that no other has.
+  const own = digest === undefined ? undefined : textOf(rows[0]?.at(-1) ?? '');
+  return { tokens: rows.map(tokenOf), fingerprint: own };
 }
 
 /** Every token, in the order of ids. Each statement is short: on SQLite it delays plants. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { TOKEN_LOOKUP_TIMEOUT_MS, TokenCache, type TokenSource } from '../../src/auth/token-cache.ts';
 import { TOKEN_GROUP_SIZE } from '../../src/contract/limits.ts';
-import { type StoredToken, tokenGroupOf } from '../../src/contract/stored-token.ts';
+import { type StoredToken, type TokenGroup, tokenGroupOf } from '../../src/contract/stored-token.ts';
 import { StoreUnavailable } from '../../src/store/plant-store.ts';
 import { count, type Happened, type Part } from './part.ts';
 import { Scheduler } from './scheduler.ts';
@@ -80,8 +80,11 @@ class ModelStore implements TokenSource {
     });
   }
 
-  tokensOfGroup(group: number): Promise<StoredToken[]> {
-    return this.#statement(() => [...this.tokens.values()].filter(({ id }) => tokenGroupOf(id) === group));
+  tokensOfGroup(group: number): Promise<TokenGroup> {
+    return this.#statement(() => {
+      const tokens = [...this.tokens.values()].filter(({ id }) => tokenGroupOf(id) === group);
+      return { tokens, fingerprint: this.#isSqlite ? undefined : JSON.stringify(tokens) };
+    });
   }
 
   recordTokenUse(ids: number[]): Promise<void> {

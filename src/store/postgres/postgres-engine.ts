@@ -32,6 +32,12 @@ interface PostgresSettings {
 
 /** A store in PostgreSQL or in an engine with its protocol. Any number of services may share it. */
 export class PostgresEngine extends OperatorTables implements PlantCommits {
+  /** Of all columns that decide whether a token is valid. */
+  protected override readonly tokenDigest = `md5(string_agg(
+      hash || ' ' || id::text || ' ' || change_number::text || ' ' ||
+        coalesce(expires_at::text, '') || ' ' || coalesce(revoked_at::text, ''),
+      ' ' ORDER BY id
+    ))`;
   /** `open` sets it. */
   schemaSteps!: SchemaSteps;
   readonly #settings: PostgresSettings;
@@ -114,13 +120,8 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     return { connections: this.#pool.connections + this.#workers.connections };
   }
 
-  /** Digests of all columns that decide whether a token is valid. */
   async tokenFingerprints(): Promise<ReadonlyMap<number, string>> {
-    const text = `SELECT id / ${TOKEN_GROUP_SIZE}, md5(string_agg(
-        hash || ' ' || id::text || ' ' || change_number::text || ' ' ||
-          coalesce(expires_at::text, '') || ' ' || coalesce(revoked_at::text, ''),
-        ' ' ORDER BY id
-      )) FROM token GROUP BY 1`;
+    const text = `SELECT id / ${TOKEN_GROUP_SIZE}, ${this.tokenDigest} FROM token GROUP BY 1`;
     const rows = await this.#pool.use(connection => connection.run({ name: 'token_fingerprints', text }));
     return new Map(rows.map(([group, digest]) => [numberOf(group!), textOf(digest!)]));
   }
