@@ -28,6 +28,9 @@ how to repeat it.
 Exit codes: 0 no fault, 1 a fault or an error.
 `;
 
+/** How often the progress is shown on a terminal, and elsewhere. */
+const SHOWN_INTERVAL_MS = 200;
+const LOGGED_INTERVAL_MS = 60_000;
 /** Seeds that a thread runs until it reports. */
 const SEEDS_AT_A_TIME = 100;
 
@@ -80,6 +83,7 @@ class Progress {
   readonly #beganAt = performance.now();
   readonly #happened: Happened = {};
   readonly #faults: string[] = [];
+  #shownAt = performance.now();
   #seeds = 0;
   #steps = 0;
 
@@ -100,7 +104,7 @@ class Progress {
     this.#steps += report.steps;
     for (const [what, times] of Object.entries(report.happened))
       count(this.#happened, `${part}: ${what}`, times);
-    if (process.stderr.isTTY) process.stderr.write(`\r${this.#rate()} of ${shown(this.#seedsMax)}`);
+    this.#show();
   }
 
   end(): void {
@@ -110,6 +114,15 @@ class Progress {
     console.log(`${this.#rate()}, ${shown(this.#steps)} steps, ${this.#faults.length} faults`);
     for (const fault of this.#faults) console.error(fault);
     process.exitCode = this.hasFault ? 1 : 0;
+  }
+
+  #show(): void {
+    const isTerminal = process.stderr.isTTY;
+    const now = performance.now();
+    if (now - this.#shownAt < (isTerminal ? SHOWN_INTERVAL_MS : LOGGED_INTERVAL_MS)) return;
+    this.#shownAt = now;
+    const progress = `${this.#rate()} of ${shown(this.#seedsMax)}`;
+    process.stderr.write(isTerminal ? `\r${progress}` : `${progress}\n`);
   }
 
   #rate(): string {
