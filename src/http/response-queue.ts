@@ -10,6 +10,8 @@ import type { ResponseMark, ServerContext } from './server-context.ts';
 export interface PendingResponse {
   readonly request: ReceivedRequest | undefined;
   response: HttpResponse<string | Uint8Array> | undefined;
+  /** Whether it waits until the bytes that the kernel has are read: a request may follow in a stop. */
+  awaitsPoll: boolean;
   /** Whether the connection ends after it. */
   isLast: boolean;
   /** Body bytes of its plant, once that is queued. */
@@ -24,7 +26,15 @@ function pendingOf(
   isLast: boolean,
   onTaken: (() => void) | undefined,
 ): PendingResponse {
-  return { request, response: undefined, isLast, bodyBytes: 0, awaitsContinue: false, onTaken };
+  return {
+    request,
+    response: undefined,
+    awaitsPoll: false,
+    isLast,
+    bodyBytes: 0,
+    awaitsContinue: false,
+    onTaken,
+  };
 }
 
 /** With so many pending responses, no further request of a connection is read. */
@@ -106,12 +116,21 @@ export class ResponseQueue {
   respond(pending: PendingResponse, response: HttpResponse<string | Uint8Array>): void {
     if (pending.response !== undefined) return;
     pending.response = response;
+    if (this.#context.phase.kind !== 'running') {
+      pending.awaitsPoll = true;
+      afterNextPoll(this.#clock, () => {
+        pending.awaitsPoll = false;
+        this.#write();
+      });
+      return;
+    }
     if (this.#isWriteScheduled) return;
-    if (this.#context.phase.kind !== 'running')
-      this.#schedule(callback => afterNextPoll(this.#clock, callback));
-    else if (this.#pending.length === 1) this.#write();
+    if (this.#pending.length === 1) this.#write();
     // `nextTick` runs after all promises that one commit settles: one write for all of them.
-    else this.#schedule(process.nextTick);
+    else {
+      this.#isWriteScheduled = true;
+      process.nextTick(() => this.#write());
+    }
   }
 
   /** Sets the response to a request whose plant is queued. */
@@ -134,18 +153,13 @@ export class ResponseQueue {
     if (this.#pending[0] === pending) this.#write();
   }
 
-  #schedule(later: (callback: () => void) => void): void {
-    this.#isWriteScheduled = true;
-    later(() => this.#write());
-  }
-
   /** Writes the responses that are ready, up to the first one that is not. */
   #write(): void {
     this.#isWriteScheduled = false;
     const taken: (() => void)[] = [];
     let text = '';
     let next = this.#pending[0];
-    for (; next?.response !== undefined; next = this.#pending[0]) {
+    for (; next?.response !== undefined && !next.awaitsPoll; next = this.#pending[0]) {
       // An observer, or a response of the sandbox, may have ended the connection.
       if (this.#socket.destroyed) return;
       this.#pending.shift();
