@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
-import type { Clock } from '../contract/clock.ts';
+import { type Clock, repeat } from '../contract/clock.ts';
 import { isProtected, type OpenIdSettings } from './open-id-settings.ts';
 import { hashToken } from './token.ts';
 
@@ -120,19 +120,6 @@ export function openProviderKeys(
     readAgain: () => readOnDemand('the keys cannot be read again now'),
     [Symbol.dispose]: () => timer[Symbol.dispose](),
   };
-}
-
-/** Calls back in each interval until it is disposed. */
-function repeat(clock: Clock, callback: () => void, intervalMs: number): Disposable {
-  let timer: Disposable;
-  const setTimer = (): void => {
-    timer = clock.setTimer(() => {
-      setTimer();
-      callback();
-    }, intervalMs);
-  };
-  setTimer();
-  return { [Symbol.dispose]: () => timer[Symbol.dispose]() };
 }
 
 /** The unknown keys of tokens that arrived a short time ago. */

@@ -1,4 +1,4 @@
-import { type Clock, SYSTEM_CLOCK } from '../contract/clock.ts';
+import { type Clock, repeat, SYSTEM_CLOCK } from '../contract/clock.ts';
 import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
 import { type StoredToken, type TokenGroup, tokenGroupOf } from '../contract/stored-token.ts';
 
@@ -98,7 +98,7 @@ export class TokenCache {
   ): Promise<TokenCache> {
     const cache = new TokenCache(source, onError, clock);
     await cache.#readTokens();
-    cache.#startTimer();
+    cache.#timer = repeat(clock, () => cache.#refreshIfDue(), TOKEN_REFRESH_INTERVAL_MIN_MS);
     return cache;
   }
 
@@ -179,13 +179,6 @@ export class TokenCache {
     this.#readAt.monotonicMs = Number.NEGATIVE_INFINITY;
     for (const { resolve } of this.#pendingLookups) resolve();
     await this.#recordTokenUses();
-  }
-
-  #startTimer(): void {
-    this.#timer = this.#clock.setTimer(() => {
-      this.#startTimer();
-      this.#refreshIfDue();
-    }, TOKEN_REFRESH_INTERVAL_MIN_MS);
   }
 
   #refreshIfDue(): void {

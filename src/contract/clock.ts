@@ -39,3 +39,16 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
     signal?.addEventListener('abort', end);
   });
 }
+
+/** Calls back in each interval until it is disposed, also if a call fails or disposes it. */
+export function repeat(clock: Clock, callback: () => void, intervalMs: number): Disposable {
+  let timer: Disposable;
+  const setTimer = (): void => {
+    timer = clock.setTimer(() => {
+      setTimer();
+      callback();
+    }, intervalMs);
+  };
+  setTimer();
+  return { [Symbol.dispose]: () => timer[Symbol.dispose]() };
+}

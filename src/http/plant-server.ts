@@ -1,5 +1,5 @@
 import { type AddressInfo, Server } from 'node:net';
-import { type Clock, SYSTEM_CLOCK, sleep } from '../contract/clock.ts';
+import { type Clock, repeat, SYSTEM_CLOCK, sleep } from '../contract/clock.ts';
 import { SHUTDOWN_MS } from '../contract/limits.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionParts, Handled } from './connection-parts.ts';
@@ -62,7 +62,7 @@ export class PlantServer {
   async listen(reserved: ReservedAddress): Promise<AddressInfo> {
     this.#listeners.push(reserved, this.#server);
     const address = await reserved.handOver(this.#server);
-    this.#startTimeCheck();
+    this.#timeCheck = repeat(this.#clock, () => this.#checkTime(), TIME_CHECK_INTERVAL_MS);
     return address;
   }
 
@@ -90,12 +90,9 @@ export class PlantServer {
     this.#timeCheck?.[Symbol.dispose]();
   }
 
-  #startTimeCheck(): void {
-    this.#timeCheck = this.#clock.setTimer(() => {
-      this.#startTimeCheck();
-      const now = this.#clock.now();
-      for (const connection of this.#connections) connection.checkTime(now);
-    }, TIME_CHECK_INTERVAL_MS);
+  #checkTime(): void {
+    const now = this.#clock.now();
+    for (const connection of this.#connections) connection.checkTime(now);
   }
 
   #enterPhase(phase: ServerPhase): void {

@@ -33,6 +33,18 @@ export interface RunState {
   stopAtMs: number;
 }
 
+/** A response as the client got it. */
+interface Received {
+  status: number;
+  error: ErrorName | undefined;
+  fields: ReadonlyMap<string, string>;
+  body: string;
+}
+
+function errorOf(status: number, body: string): ErrorName | undefined {
+  return status >= 400 && body !== '' ? NAMES.get(JSON.parse(body).error) : undefined;
+}
+
 /** Judges one connection by what its client has sent and what it was sent. */
 export class ConnectionOracle {
   readonly #run: RunState;
@@ -118,7 +130,7 @@ export class ConnectionOracle {
     this.#text = this.#text.slice(end);
     assert.equal(this.#closeAtMs, undefined, 'something is sent after the last response');
     if (status === 100) this.#checkContinue(request);
-    else this.#checkResponse(request, status, fields, body);
+    else this.#checkResponse(request, { status, fields, body, error: errorOf(status, body) });
     return true;
   }
 
@@ -129,16 +141,10 @@ export class ConnectionOracle {
     this.#hasContinue = true;
   }
 
-  #checkResponse(
-    request: SentRequest | undefined,
-    status: number,
-    fields: ReadonlyMap<string, string>,
-    body: string,
-  ): void {
+  #checkResponse(request: SentRequest | undefined, response: Received): void {
+    const { status, error, fields } = response;
     const now = this.#now();
     const isLast = fields.get('connection') === 'close';
-    const isError = status >= 400 && body !== '';
-    const error = isError ? NAMES.get(JSON.parse(body).error) : undefined;
     count(this.#run.happened, error ?? `${status}`);
     if (request === undefined || request.beganAtMs > now) {
       // A connection on which nothing comes gets a response, too.
@@ -146,7 +152,7 @@ export class ConnectionOracle {
       assert.ok(error === 'tooSlow' && isLate && isLast, 'a response without a request');
       count(this.#run.happened, 'no request on a new connection');
     } else {
-      this.#checkMeaning(request, status, error, fields, body);
+      this.#checkMeaning(request, response);
       this.#checkEnding(request, error, isLast);
       this.#run.answered.add(request.id);
     }
@@ -157,19 +163,14 @@ export class ConnectionOracle {
   }
 
   /** Whether the response is that of the request, and says what has happened. */
-  #checkMeaning(
-    request: SentRequest,
-    status: number,
-    error: ErrorName | undefined,
-    fields: ReadonlyMap<string, string>,
-    body: string,
-  ): void {
+  #checkMeaning(request: SentRequest, response: Received): void {
+    const { status, error, fields, body } = response;
     const origin = fields.get('access-control-allow-origin');
     const isOfRequest = error === undefined || !['shuttingDown', ...FATAL].includes(error);
     if (origin !== undefined || isOfRequest)
       assert.equal(origin, request.origin, `${request.id} gets the response of another request`);
     if (this.#run.written.has(request.id)) {
-      this.#checkWritten(request, status, error, fields, body);
+      this.#checkWritten(request, response);
       return;
     }
     assert.equal(fields.get('plant-id'), undefined, `${request.id} is confirmed but was not written`);
@@ -181,13 +182,7 @@ export class ConnectionOracle {
     } else assert.ok(this.#isPossible(request, error), `${request.id} (${request.kind}) gets ${error}`);
   }
 
-  #checkWritten(
-    request: SentRequest,
-    status: number,
-    error: ErrorName | undefined,
-    fields: ReadonlyMap<string, string>,
-    body: string,
-  ): void {
+  #checkWritten(request: SentRequest, { status, error, fields, body }: Received): void {
     const result = this.#run.written.get(request.id)?.result;
     assert.ok(result !== undefined, `${request.id} gets a response before it is settled`);
     assert.equal(error, result.rejected, `${request.id} gets another response than its plant`);

@@ -19,7 +19,7 @@ interface Call {
 type Confirmed = Call & { result: Extract<WriteResult, { revision: number }> };
 
 /** A revision of an id that is stored in the end. */
-export interface FinalRevision {
+interface FinalRevision {
   plant: NewPlant;
   revision: number;
   /** The step in which it could be seen first. */

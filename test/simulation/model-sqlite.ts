@@ -23,7 +23,7 @@ const WORK_MS_MAX = 5;
 const MESSAGE_MS_MAX = 5;
 const EXIT_MS_MAX = 30;
 /** Longest time of half an operation while there is trouble. */
-export const HANG_MS_MAX = 500;
+const HANG_MS_MAX = 500;
 /** The message of an error that only a thread has that was ended within an operation. */
 export const TERMINATED = 'terminated within an operation';
 /** The message of an error of SQLite, and of one of our own code. */
@@ -33,7 +33,7 @@ const DAMAGED = 11;
 /** The longest short reply is 256 bytes. */
 const SEARCH_REPLY_LENGTHS = [1, 200, 300];
 
-export interface ModelRevision {
+interface ModelRevision {
   name: string;
   recordedBy: number;
   atMs: number;
@@ -113,7 +113,7 @@ type ThreadProgram = (call: unknown) => unknown;
  *
  * The simulation has one thread. So a caller that blocks gets its reply at once, or its wait ends.
  */
-export class ModelThread extends EventEmitter implements CalledWorker {
+class ModelThread extends EventEmitter implements CalledWorker {
   readonly #model: ModelSqlite;
   readonly #resultOf: ThreadProgram;
   readonly #shared: SharedMemory;

@@ -175,14 +175,8 @@ class Simulation {
     for (const id of this.#histories.ids) this.#histories.checkStored(id, this.#finalRevisions(id));
   }
 
-  async #repeat(pauseMsMax: number, action: () => Promise<void>): Promise<void> {
-    await this.#scheduler.start(async () => {
-      for (;;) {
-        await this.#scheduler.pause(0, pauseMsMax);
-        if (this.#isOver) break;
-        await action();
-      }
-    });
+  #repeat(pauseMsMax: number, action: () => Promise<void>): Promise<void> {
+    return this.#scheduler.repeat(pauseMsMax, () => this.#isOver, action);
   }
 
   /** One client: it sends some plants, without waiting between, and waits for all results. */

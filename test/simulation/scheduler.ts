@@ -91,6 +91,17 @@ export class Scheduler implements Clock {
     });
   }
 
+  /** Repeats an action after pauses that the seed chooses, as {@link start} runs a task. */
+  repeat(pauseMsMax: number, isOver: () => boolean, action: () => Promise<void>): Promise<void> {
+    return this.start(async () => {
+      for (;;) {
+        await this.pause(0, pauseMsMax);
+        if (isOver()) break;
+        await action();
+      }
+    });
+  }
+
   /**
    * Lets time pass until a time, or until no event is left.
    *

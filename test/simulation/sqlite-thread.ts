@@ -151,13 +151,11 @@ class Simulation {
     assert.equal(this.#model.started, started, 'a thread is started after the end');
   }
 
-  async #repeat(pauseMsMax: number, action: () => Promise<void>): Promise<void> {
-    await this.#scheduler.start(async () => {
-      while (!this.#isOver) {
-        await this.#scheduler.pause(0, pauseMsMax);
-        if (!this.#isIdle) await action();
-      }
-    });
+  #repeat(pauseMsMax: number, action: () => Promise<void>): Promise<void> {
+    const actUnlessIdle = async (): Promise<void> => {
+      if (!this.#isIdle) await action();
+    };
+    return this.#scheduler.repeat(pauseMsMax, () => this.#isOver, actUnlessIdle);
   }
 
   /** Checks that a call settles in time. */

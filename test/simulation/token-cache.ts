@@ -276,13 +276,8 @@ class Simulation {
     return scheduler.steps;
   }
 
-  async #repeat(pauseMsMax: number, action: () => Promise<void>): Promise<void> {
-    await this.#scheduler.start(async () => {
-      while (!this.#isOver) {
-        await this.#scheduler.pause(0, pauseMsMax);
-        await action();
-      }
-    });
+  #repeat(pauseMsMax: number, action: () => Promise<void>): Promise<void> {
+    return this.#scheduler.repeat(pauseMsMax, () => this.#isOver, action);
   }
 
   async #change(isOurs: boolean): Promise<void> {

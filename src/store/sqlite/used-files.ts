@@ -6,6 +6,7 @@ import { identityOf } from './database.ts';
 
 /** A change of a folder within this time of the last one may get the same time. */
 const SAME_TIME_MS = 100;
+/** Even in a folder that does not change, the files are checked this often. */
 const CHECK_INTERVAL_MS = 1_000;
 const SECOND_NS = 1_000_000_000n;
 
