@@ -1,5 +1,5 @@
-import { contentChecksum, revisionChecksum } from '../src/store/audit/checksum.ts';
-import { openForWriting } from '../src/store/sqlite/database.ts';
+import { contentChecksum, revisionChecksum } from '../src/core/commit/checksum.ts';
+import { openForWriting } from '../src/engines/sqlite/database.ts';
 
 /** The number of rows that are sorted and inserted together. */
 const PASS_ROWS = 1_000_000;

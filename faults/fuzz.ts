@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { copyFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { ERRORS } from '../src/contract/errors.ts';
-import type { NewPlant } from '../src/contract/plant.ts';
+import { ERRORS } from '../src/core/contract/errors.ts';
+import type { NewPlant } from '../src/core/contract/plant.ts';
 import { drawSendings, type Sending, send } from '../test/harness/arbitrary-requests.ts';
 import type { LoggedRequest } from '../test/harness/client-log.ts';
 import { sendingsOf } from '../test/harness/header-sections.ts';

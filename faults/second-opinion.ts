@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { makeToken } from '../src/auth/token.ts';
+import { makeToken } from '../src/core/tokens/token.ts';
 import { drawSendings } from '../test/harness/arbitrary-requests.ts';
 import { reasonForMore, takenByNode, takenByService } from '../test/harness/request-readers.ts';
 import type { Scenario } from './scenario.ts';

@@ -1,39 +1,39 @@
 import type { AddressInfo } from 'node:net';
-import { makeConsoleCode } from './auth/console-code.ts';
-import type { OpenIdSettings } from './auth/open-id-settings.ts';
-import { RateLimit, type RateLimitPolicy } from './auth/rate-limit.ts';
-import { hashToken, makeToken } from './auth/token.ts';
-import { TokenCache } from './auth/token-cache.ts';
-import { Activity } from './console/activity.ts';
-import { type ConsoleParts, OperatorConsole, type ShownSetting } from './console/operator-console.ts';
-import { RejectedRequests } from './console/rejected-requests.ts';
-import { startSamples } from './console/samples.ts';
-import { type Clock, SYSTEM_CLOCK } from './contract/clock.ts';
-import { traceContextOf } from './contract/trace-context.ts';
-import { documentationOf } from './docs-page/docs-page.ts';
-import { clientAddress, trustedProxiesOf } from './http/client-address.ts';
-import { CreatePlant, type Credentials } from './http/create-plant.ts';
-import type { AllowedOrigins } from './http/cross-origin.ts';
-import { type ListenAddress, ListenFailed, ReservedAddress } from './http/listen.ts';
-import { PlantServer } from './http/plant-server.ts';
-import { KnownDamage } from './ops/known-damage.ts';
-import { loggedRequest } from './ops/logged-request.ts';
-import { Metrics } from './ops/metrics.ts';
-import { monitoredCommits } from './ops/monitored-commits.ts';
-import { opsServer } from './ops/ops-server.ts';
-import { errorLog, rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
-import type { ServiceState } from './ops/readiness.ts';
-import { storeWarningsOf } from './ops/store-warnings.ts';
-import type { TraceSettings, Tracing } from './ops/tracing.ts';
-import type { Sandbox } from './sandbox/sandbox.ts';
+import { makeConsoleCode } from './operate/console/console-code.ts';
+import type { OpenIdSettings } from './extras/openid/open-id-settings.ts';
+import { RateLimit, type RateLimitPolicy } from './core/tokens/rate-limit.ts';
+import { hashToken, makeToken } from './core/tokens/token.ts';
+import { TokenCache } from './core/tokens/token-cache.ts';
+import { Activity } from './operate/console/activity.ts';
+import { type ConsoleParts, OperatorConsole, type ShownSetting } from './operate/console/operator-console.ts';
+import { RejectedRequests } from './operate/console/rejected-requests.ts';
+import { startSamples } from './operate/console/samples.ts';
+import { type Clock, SYSTEM_CLOCK } from './core/clock.ts';
+import { traceContextOf } from './core/trace-context.ts';
+import { documentationOf } from './pages/docs/docs-page.ts';
+import { clientAddress, trustedProxiesOf } from './server/client-address.ts';
+import { CreatePlant, type Credentials } from './core/create-plant.ts';
+import type { AllowedOrigins } from './server/cross-origin.ts';
+import { type ListenAddress, ListenFailed, ReservedAddress } from './server/listen.ts';
+import { PlantServer } from './server/plant-server.ts';
+import { KnownDamage } from './operate/known-damage.ts';
+import { loggedRequest } from './operate/logged-request.ts';
+import { Metrics } from './operate/metrics.ts';
+import { monitoredCommits } from './operate/monitored-commits.ts';
+import { opsServer } from './operate/ops-server.ts';
+import { errorLog, rateLimitedLog, type ServiceLog } from './operate/rate-limited-log.ts';
+import type { ServiceState } from './operate/readiness.ts';
+import { storeWarningsOf } from './operate/store-warnings.ts';
+import type { TraceSettings, Tracing } from './extras/traces/tracing.ts';
+import type { Sandbox } from './extras/sandbox/sandbox.ts';
 import {
   openSearch,
   openServedStore,
   type ServedStore,
   type StorageEngine,
   type StoreSettings,
-} from './store/open-store.ts';
-import { type PlantCommits, type PlantQueue, StoreRejected, schemaUpdateOf } from './store/plant-store.ts';
+} from './engines/open-store.ts';
+import { type PlantCommits, type PlantQueue, StoreRejected, schemaUpdateOf } from './core/commit/plant-store.ts';
 import { VERSION } from './version.ts';
 
 /** Interval of the store checks that log warnings, so that the log does not depend on `/readyz`. */
@@ -113,7 +113,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const reservedOps = opened.use(await ReservedAddress.reserve(settings.ops));
     const reserved = opened.use(await ReservedAddress.reserve(settings.listen));
     // Its modules are loaded only if needed. It is closed after all that makes spans.
-    const { startTracing } = settings.traces ? await import('./ops/tracing.ts') : {};
+    const { startTracing } = settings.traces ? await import('./extras/traces/tracing.ts') : {};
     const tracing = opened.use(startTracing?.(settings.traces!, log));
     const engine = opened.use(await openStore(settings));
     const damage = new KnownDamage(engine, log);
@@ -218,7 +218,7 @@ async function openAccessTokens(
   engine: StorageEngine,
 ) {
   if (openId === undefined) return undefined;
-  const { openAccessTokens } = await import('./auth/access-tokens.ts');
+  const { openAccessTokens } = await import('./extras/openid/access-tokens.ts');
   const onFailure = (message: string) => rateLimitedLog(details => log.warn(details, message));
   return openAccessTokens(openId, clock, tokens, engine, onFailure);
 }

@@ -2,7 +2,7 @@
  * A mutant of the PostgreSQL store: PostgreSQL confirms a commit before the disk or a standby has
  * it. `node --import` loads it before the service.
  */
-import { Connection } from '../../src/store/postgres/connection.ts';
+import { Connection } from '../../src/engines/postgres/connection.ts';
 
 const { run } = Connection.prototype;
 

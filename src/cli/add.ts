@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { PlantStore, PlantStoreError } from '../client/plant-store.ts';
 import { mayHaveStored } from '../client/plant-store-error.ts';
-import { newPlantJson, plantJson } from '../contract/plant.ts';
+import { newPlantJson, plantJson } from '../core/contract/plant.ts';
 import { pipelinedTransport } from './import/pipelined-transport.ts';
 import { parseId } from './options/id-argument.ts';
 import {

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { makeConsoleCode } from '../auth/console-code.ts';
+import { makeConsoleCode } from '../operate/console/console-code.ts';
 import type { ListenAddress } from '../service.ts';
-import { inExistingStore } from '../store/open-store.ts';
+import { inExistingStore } from '../engines/open-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { opsSetting, urlOf } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
-import type { Damaged } from '../store/audit/checked-revisions.ts';
-import { sealLine } from '../store/audit/seal.ts';
+import type { Damaged } from '../engines/checked-revisions.ts';
+import { sealLine } from '../operate/proof/seal.ts';
 import {
   type CopyCount,
   type CopySide,
@@ -10,16 +10,16 @@ import {
   countLeftOut,
   type SourcePass,
   type StoreSummary,
-} from '../store/audit/store-copy.ts';
-import type { DatabaseAddress } from '../store/database-url.ts';
-import { openCopyTarget, openReader, serviceOf } from '../store/open-store.ts';
+} from '../operate/proof/store-copy.ts';
+import type { DatabaseAddress } from '../engines/database-url.ts';
+import { openCopyTarget, openReader, serviceOf } from '../engines/open-store.ts';
 import {
   type PlantReader,
   StoreDamaged,
   StoreMissing,
   StoreRejected,
   StoreUnavailable,
-} from '../store/plant-store.ts';
+} from '../core/commit/plant-store.ts';
 import { readTypedId } from './import/id-text.ts';
 import { quoted } from './import/plant-row.ts';
 import { stoppable } from './interruption.ts';

@@ -2,18 +2,18 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { csvLine } from '../contract/csv-line.ts';
-import { isSameContent } from '../contract/plant.ts';
+import { csvLine } from '../operate/csv-line.ts';
+import { isSameContent } from '../core/contract/plant.ts';
 import {
   type CheckedRevision,
   checkedRevisions,
   Damaged,
   plantsAt,
-} from '../store/audit/checked-revisions.ts';
-import { folded } from '../store/folded-text.ts';
-import { openReader } from '../store/open-store.ts';
-import type { PlantFilter, PlantRevision } from '../store/plant-store.ts';
-import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
+} from '../engines/checked-revisions.ts';
+import { folded } from '../engines/folded-text.ts';
+import { openReader } from '../engines/open-store.ts';
+import type { PlantFilter, PlantRevision } from '../core/commit/plant-store.ts';
+import { REVISION_CSV_HEADER, revisionCsv } from '../operate/revision-csv.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { alignedColumns } from './output/aligned-columns.ts';
 import { reportDamage } from './output/damage.ts';

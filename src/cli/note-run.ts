@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
-import type { DatabaseAddress } from '../store/database-url.ts';
-import { inExistingStore } from '../store/open-store.ts';
-import { type CommandRun, FAULTS_FOUND, StoreDamaged } from '../store/plant-store.ts';
-import { wasOpenedForWriting } from '../store/sqlite/database.ts';
-import { wasServed } from '../store/sqlite/serve-lock.ts';
+import type { DatabaseAddress } from '../engines/database-url.ts';
+import { inExistingStore } from '../engines/open-store.ts';
+import { type CommandRun, FAULTS_FOUND, StoreDamaged } from '../core/commit/plant-store.ts';
+import { wasOpenedForWriting } from '../engines/sqlite/database.ts';
+import { wasServed } from '../engines/sqlite/serve-lock.ts';
 
 /** The end of the file name that `backup` gives the seal of a backup. */
 export const SEAL_SUFFIX = '.seal';

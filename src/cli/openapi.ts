@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { openApiJson } from '../contract/openapi.ts';
+import { openApiJson } from '../client/openapi.ts';
 
 export function openApiCommand(): Command {
   return new Command('openapi')

@@ -1,5 +1,5 @@
-import { ERRORS } from '../contract/errors.ts';
-import type { NewPlant } from '../contract/plant.ts';
+import { ERRORS } from '../core/contract/errors.ts';
+import type { NewPlant } from '../core/contract/plant.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
 import { Call, type Service, sendPlant } from './retrying-request.ts';

@@ -1,6 +1,6 @@
-import { ID_RULE } from '../contract/errors.ts';
-import { isInt64 } from '../contract/int64.ts';
-import { checkNamedPlant, type NewPlant } from '../contract/plant.ts';
+import { ID_RULE } from '../core/contract/errors.ts';
+import { isInt64 } from '../core/contract/int64.ts';
+import { checkNamedPlant, type NewPlant } from '../core/contract/plant.ts';
 import { PlantStoreError } from './plant-store-error.ts';
 
 /** A plant to send. */

@@ -1,4 +1,4 @@
-import { ERRORS } from '../contract/errors.ts';
+import { ERRORS } from '../core/contract/errors.ts';
 
 /** The numbers of the error catalogue: the member `error` of an error response. */
 export type ErrorNumber = (typeof ERRORS)[keyof typeof ERRORS]['number'];

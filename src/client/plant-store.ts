@@ -1,5 +1,5 @@
-import { BEARER_TOKEN } from '../contract/bearer-token.ts';
-import type { Outcome, Plant } from '../contract/plant.ts';
+import { BEARER_TOKEN } from '../core/contract/bearer-token.ts';
+import type { Outcome, Plant } from '../core/contract/plant.ts';
 import { BulkCreate, CONCURRENCY_MAX, type PlantResult } from './bulk-create.ts';
 import { fetchTransport } from './fetch-transport.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';

@@ -1,5 +1,5 @@
-import { ERRORS } from '../contract/errors.ts';
-import { type NewPlant, newPlantJson } from '../contract/plant.ts';
+import { ERRORS } from '../core/contract/errors.ts';
+import { type NewPlant, newPlantJson } from '../core/contract/plant.ts';
 import { errorAfterUnknown, mayHaveStored, PlantStoreError } from './plant-store-error.ts';
 import { readStoredPlant, type StoredPlant } from './stored-plant.ts';
 import {

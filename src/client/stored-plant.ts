@@ -1,4 +1,4 @@
-import { type NewPlant, OUTCOMES, type Outcome, type Plant, plantJson } from '../contract/plant.ts';
+import { type NewPlant, OUTCOMES, type Outcome, type Plant, plantJson } from '../core/contract/plant.ts';
 import { errorOfResponse, jsonObject, PlantStoreError } from './plant-store-error.ts';
 import type { HttpResponse } from './transport.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import packageJson from '../../package.json' with { type: 'json' };
-import { openApiJson } from '../../src/contract/openapi.ts';
+import { openApiJson } from '../../src/client/openapi.ts';
 import { commandProcess } from '../harness/command-lines.ts';
 import { freePort } from '../harness/free-port.ts';
 import { LoggingClient } from '../harness/logging-client.ts';

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
-import { SealDigest } from '../../src/store/audit/seal.ts';
+import { SealDigest } from '../../src/operate/proof/seal.ts';
 import { commandProcess } from '../harness/command-lines.ts';
 import { fillStore, HARD_PLANTS } from '../harness/copied-stores.ts';
 import { openCommandStore } from '../harness/open-store.ts';

@@ -11,7 +11,7 @@ import {
   PlantStoreError,
   type PlantStoreOptions,
 } from '../../src/client/plant-store.ts';
-import { ERRORS } from '../../src/contract/errors.ts';
+import { ERRORS } from '../../src/core/contract/errors.ts';
 import { errorBody, type Post, startFaulty } from '../harness/faulty-service.ts';
 import { type LoopbackServer, listen } from '../harness/loopback-server.ts';
 import { startTestService } from '../harness/running-service.ts';

@@ -1,4 +1,4 @@
-import type { NewPlant } from '../../src/contract/plant.ts';
+import type { NewPlant } from '../../src/core/contract/plant.ts';
 
 /** A plant that was sent, with the response that its client received. */
 export interface LoggedRequest {

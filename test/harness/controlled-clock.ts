@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/contract/clock.ts';
+import type { Clock } from '../../src/core/clock.ts';
 
 /** A clock that begins at the time of the system, and advances only when a test says so. */
 export class ControlledClock implements Clock {

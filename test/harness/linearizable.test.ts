@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ERRORS, errorBody } from '../../src/contract/errors.ts';
+import { ERRORS, errorBody } from '../../src/core/contract/errors.ts';
 import type { LoggedRequest } from './client-log.ts';
 import { historyFaults } from './linearizable.ts';
 import { withChecksum } from './stored-revisions.ts';

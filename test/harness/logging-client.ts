@@ -1,5 +1,5 @@
 import { Client } from 'undici';
-import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
+import { type NewPlant, newPlantJson } from '../../src/core/contract/plant.ts';
 import type { LoggedRequest, LoggedResponse } from './client-log.ts';
 
 /** Differences from a valid request. */

@@ -1,6 +1,6 @@
-/** The functions of `src/store/open-store.ts`, with the URL of a database as for `--database`. */
-import { databaseAddressOf } from '../../src/store/database-url.ts';
-import * as stores from '../../src/store/open-store.ts';
+/** The functions of `src/engines/open-store.ts`, with the URL of a database as for `--database`. */
+import { databaseAddressOf } from '../../src/engines/database-url.ts';
+import * as stores from '../../src/engines/open-store.ts';
 
 type ServedSettings = Omit<stores.StoreSettings, 'database'> & { database: string };
 

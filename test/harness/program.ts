@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { newPlantJson } from '../../src/contract/plant.ts';
+import { newPlantJson } from '../../src/core/contract/plant.ts';
 
 /** The program of this checkout. */
 export const PROGRAM = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url));

@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, METHODS } from 'node:http';
 import { Duplex } from 'node:stream';
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { HEADER_BYTES_MAX } from '../../src/contract/limits.ts';
-import { BodyDecoder } from '../../src/http/body-decoder.ts';
-import { EMPTY_LINES_BYTES_MAX, emptyLinesAt, findHead, readHead } from '../../src/http/request-head.ts';
+import { HEADER_BYTES_MAX } from '../../src/core/contract/limits.ts';
+import { BodyDecoder } from '../../src/server/body-decoder.ts';
+import { EMPTY_LINES_BYTES_MAX, emptyLinesAt, findHead, readHead } from '../../src/server/request-head.ts';
 
 /** A whole request that a server has taken from the bytes of a connection. */
 export interface TakenRequest {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { NewPlant } from '../../src/contract/plant.ts';
+import type { NewPlant } from '../../src/core/contract/plant.ts';
 import type { LoggedRequest, LoggedResponse } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import type { RunningService } from './running-service.ts';

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { openApiJson } from '../../src/contract/openapi.ts';
-import type { NewPlant } from '../../src/contract/plant.ts';
+import { openApiJson } from '../../src/client/openapi.ts';
+import type { NewPlant } from '../../src/core/contract/plant.ts';
 
 /*
  * A test oracle: a second reader of bodies that shares only the published description with src. Ajv

@@ -1,4 +1,4 @@
-import type { NewPlant } from '../../src/contract/plant.ts';
+import type { NewPlant } from '../../src/core/contract/plant.ts';
 
 /** 2^64 divided by the golden ratio. It is odd, so its first 2^64 multiples differ in 64 bits. */
 const STRIDE = 0x9e3779b97f4a7c15n;

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import packageJson from '../../package.json' with { type: 'json' };
 import { bundleProgram } from '../../packaging/program-bundle.ts';
-import { PAGE_SCRIPT, PAGE_STYLE } from '../../src/docs-page/docs-page.ts';
+import { PAGE_SCRIPT, PAGE_STYLE } from '../../src/pages/docs/docs-page.ts';
 import { assertConsoleFiles } from '../harness/console-files.ts';
 import { assertNoDebugger } from '../harness/debugger-signal.ts';
 import { runProgram, type StartOptions, sendPlant, startServe } from '../harness/program.ts';

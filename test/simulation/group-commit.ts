@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { Clock } from '../../src/contract/clock.ts';
-import { BATCH_PLANTS_MAX, BATCH_TEXT_LENGTH_MAX } from '../../src/store/batch-size.ts';
+import type { Clock } from '../../src/core/clock.ts';
+import { BATCH_PLANTS_MAX, BATCH_TEXT_LENGTH_MAX } from '../../src/core/commit/batch-size.ts';
 import {
   BATCH_REPEATS_MAX,
   FAILING_QUEUE_TIMEOUT_MS,
@@ -9,13 +9,13 @@ import {
   QUEUE_PLANTS_MAX,
   QUEUE_TEXT_LENGTH_MAX,
   QUEUE_TIME_MAX_MS,
-} from '../../src/store/group-commit.ts';
+} from '../../src/core/commit/group-commit.ts';
 import {
   type NotConfirmed,
   type PlantWrite,
   StoreUnavailable,
   type WriteResult,
-} from '../../src/store/plant-store.ts';
+} from '../../src/core/commit/plant-store.ts';
 import { count, type Happened, type Part } from './part.ts';
 import { Scheduler } from './scheduler.ts';
 

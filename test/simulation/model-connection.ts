@@ -3,9 +3,9 @@ import {
   STATEMENT_TIMEOUT_MS,
   type Statement,
   type TextRow,
-} from '../../src/store/postgres/connection.ts';
-import { ConnectionLost, HostIsReadOnly, NoResponse } from '../../src/store/postgres/failure.ts';
-import type { HostAddress } from '../../src/store/postgres/postgres-url.ts';
+} from '../../src/engines/postgres/connection.ts';
+import { ConnectionLost, HostIsReadOnly, NoResponse } from '../../src/engines/postgres/failure.ts';
+import type { HostAddress } from '../../src/engines/postgres/postgres-url.ts';
 import type { ModelPostgres, Reply } from './model-postgres.ts';
 import { type ModelServer, ServerError, Session, SessionEnded } from './model-server.ts';
 import { count } from './part.ts';

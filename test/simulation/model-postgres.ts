@@ -1,7 +1,7 @@
-import { COORDINATOR_GROUP, hashOf } from '../../src/store/postgres/citus-shards.ts';
-import type { Statement, TextRow } from '../../src/store/postgres/connection.ts';
-import type { HostAddress } from '../../src/store/postgres/postgres-url.ts';
-import { SCHEMA_ITEMS } from '../../src/store/postgres/schema.ts';
+import { COORDINATOR_GROUP, hashOf } from '../../src/engines/postgres/citus/citus-shards.ts';
+import type { Statement, TextRow } from '../../src/engines/postgres/connection.ts';
+import type { HostAddress } from '../../src/engines/postgres/postgres-url.ts';
+import { SCHEMA_ITEMS } from '../../src/engines/postgres/schema.ts';
 import { ModelServer, ServerError, type Session, type StoredRow } from './model-server.ts';
 import { count, type Happened } from './part.ts';
 import type { Scheduler } from './scheduler.ts';

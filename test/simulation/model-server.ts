@@ -1,4 +1,4 @@
-import type { TextRow } from '../../src/store/postgres/connection.ts';
+import type { TextRow } from '../../src/engines/postgres/connection.ts';
 import { count, type Happened } from './part.ts';
 import type { Scheduler } from './scheduler.ts';
 

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { Clock } from '../../src/contract/clock.ts';
+import type { Clock } from '../../src/core/clock.ts';
 import type { Scheduler } from './scheduler.ts';
 
 /** As libuv reads. */

@@ -9,12 +9,12 @@ import {
   type SharedMemory,
   type StartWorker,
   sendReply,
-} from '../../src/store/sqlite/called-thread.ts';
-import type { CheckpointProgress } from '../../src/store/sqlite/checkpoint-thread.ts';
-import { StoreFileReplaced } from '../../src/store/sqlite/database.ts';
-import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from '../../src/store/sqlite/limits.ts';
-import { type Batch, type BatchResults, RESULTS, unpackWrites } from '../../src/store/sqlite/packed-batch.ts';
-import type { WriterCall } from '../../src/store/sqlite/writer-thread.ts';
+} from '../../src/engines/sqlite/called-thread.ts';
+import type { CheckpointProgress } from '../../src/engines/sqlite/checkpoint-thread.ts';
+import { StoreFileReplaced } from '../../src/engines/sqlite/database.ts';
+import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from '../../src/engines/sqlite/limits.ts';
+import { type Batch, type BatchResults, RESULTS, unpackWrites } from '../../src/engines/sqlite/packed-batch.ts';
+import type { WriterCall } from '../../src/engines/sqlite/writer-thread.ts';
 import { count, type Happened } from './part.ts';
 import type { Scheduler } from './scheduler.ts';
 

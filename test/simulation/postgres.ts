@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
-import type { NewPlant } from '../../src/contract/plant.ts';
-import { revisionChecksum } from '../../src/store/audit/checksum.ts';
-import { GroupCommit } from '../../src/store/group-commit.ts';
+import type { NewPlant } from '../../src/core/contract/plant.ts';
+import { revisionChecksum } from '../../src/core/commit/checksum.ts';
+import { GroupCommit } from '../../src/core/commit/group-commit.ts';
 import {
   type PlantQueue,
   type PlantWrite,
   type RepeatedIdRule,
   StoreInternalError,
   type WriteResult,
-} from '../../src/store/plant-store.ts';
-import { BatchCommit } from '../../src/store/postgres/batch-commit.ts';
-import { CitusWorkers, prepareCoordinator, prepareServer } from '../../src/store/postgres/citus-workers.ts';
-import { ConnectionPool, OPERATION_TIMEOUT_MS } from '../../src/store/postgres/connection-pool.ts';
-import { HostSearch } from '../../src/store/postgres/host-search.ts';
-import type { HostAddress, PostgresAddress } from '../../src/store/postgres/postgres-url.ts';
-import { rowOf } from '../../src/store/postgres/revision-table.ts';
-import { workerQueues } from '../../src/store/postgres/worker-queues.ts';
+} from '../../src/core/commit/plant-store.ts';
+import { BatchCommit } from '../../src/engines/postgres/batch-commit.ts';
+import { CitusWorkers, prepareCoordinator, prepareServer } from '../../src/engines/postgres/citus/citus-workers.ts';
+import { ConnectionPool, OPERATION_TIMEOUT_MS } from '../../src/engines/postgres/connection-pool.ts';
+import { HostSearch } from '../../src/engines/postgres/host-search.ts';
+import type { HostAddress, PostgresAddress } from '../../src/engines/postgres/postgres-url.ts';
+import { rowOf } from '../../src/engines/postgres/revision-table.ts';
+import { workerQueues } from '../../src/engines/postgres/citus/worker-queues.ts';
 import { Histories } from './histories.ts';
 import { ModelConnection } from './model-connection.ts';
 import { ModelPostgres } from './model-postgres.ts';

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
-import type { OpenIdSettings } from '../../src/auth/open-id-settings.ts';
+import type { OpenIdSettings } from '../../src/extras/openid/open-id-settings.ts';
 import {
   KEY_SOURCE,
   type KeySource,
   KeysUnavailable,
   openProviderKeys,
   type ProviderKeys,
-} from '../../src/auth/provider-keys.ts';
-import type { Clock } from '../../src/contract/clock.ts';
+} from '../../src/extras/openid/provider-keys.ts';
+import type { Clock } from '../../src/core/clock.ts';
 import { count, type Happened, type Part } from './part.ts';
 import { Scheduler } from './scheduler.ts';
 

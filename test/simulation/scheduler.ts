@@ -1,5 +1,5 @@
 import { setImmediate as microtasksDone } from 'node:timers/promises';
-import type { Clock } from '../../src/contract/clock.ts';
+import type { Clock } from '../../src/core/clock.ts';
 import { seededRandom } from '../harness/seeded-random.ts';
 
 /** The virtual clocks begin at these times. */

@@ -5,9 +5,9 @@ import {
   StoreInternalError,
   StoreUnavailable,
   type WriteResult,
-} from '../../src/store/plant-store.ts';
-import { CalledThread } from '../../src/store/sqlite/called-thread.ts';
-import { SqliteEngine } from '../../src/store/sqlite/sqlite-engine.ts';
+} from '../../src/core/commit/plant-store.ts';
+import { CalledThread } from '../../src/engines/sqlite/called-thread.ts';
+import { SqliteEngine } from '../../src/engines/sqlite/sqlite-engine.ts';
 import { FAILS, ModelSqlite, TERMINATED } from './model-sqlite.ts';
 import { count, type Happened, type Part } from './part.ts';
 import { Scheduler } from './scheduler.ts';

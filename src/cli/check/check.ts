@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { plantsUrl } from '../../client/transport.ts';
-import { isInt64 } from '../../contract/int64.ts';
+import { isInt64 } from '../../core/contract/int64.ts';
 import { stoppable } from '../interruption.ts';
 import { addTokenOptions, readBaseUrl, readToken } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';

@@ -1,4 +1,4 @@
-import { readJson, readToEnd } from '../../contract/json-reader.ts';
+import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
 import type { Exchange } from './exchange.ts';
 import type { Rule } from './rules.ts';
 

@@ -1,4 +1,4 @@
-import { ID_MAX, ID_MIN } from '../../contract/limits.ts';
+import { ID_MAX, ID_MIN } from '../../core/contract/limits.ts';
 import type { TestRequest } from './exchange.ts';
 
 /** One rule of the interface: a request, and the response that it must get. */

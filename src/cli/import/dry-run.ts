@@ -1,6 +1,6 @@
-import { ERRORS } from '../../contract/errors.ts';
-import { BODY_BYTES_MAX } from '../../contract/limits.ts';
-import { newPlantJson } from '../../contract/plant.ts';
+import { ERRORS } from '../../core/contract/errors.ts';
+import { BODY_BYTES_MAX } from '../../core/contract/limits.ts';
+import { newPlantJson } from '../../core/contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { amount, CountedProgress, formatCount } from '../output/progress-display.ts';
 import { fileName, fileRows, plantFileSize, type Reading } from './plant-file.ts';

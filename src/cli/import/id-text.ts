@@ -1,5 +1,5 @@
-import { int64FromNumberText } from '../../contract/int64.ts';
-import { ID_MAX, ID_MIN } from '../../contract/limits.ts';
+import { int64FromNumberText } from '../../core/contract/int64.ts';
+import { ID_MAX, ID_MIN } from '../../core/contract/limits.ts';
 import { quoted } from './plant-row.ts';
 
 /** Spreadsheets write long numbers like 9.00719925474099E+15. As JSON that would be a wrong id. */

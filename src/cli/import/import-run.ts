@@ -1,6 +1,6 @@
 import { PlantStore, PlantStoreError } from '../../client/plant-store.ts';
-import { ERRORS, type ErrorBody } from '../../contract/errors.ts';
-import type { NewPlant } from '../../contract/plant.ts';
+import { ERRORS, type ErrorBody } from '../../core/contract/errors.ts';
+import type { NewPlant } from '../../core/contract/plant.ts';
 import type { ServiceAddress } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';

@@ -1,5 +1,5 @@
-import { readJson, readToEnd, stringOf } from '../../contract/json-reader.ts';
-import { type NewPlant, type NewPlantReading, readNewPlantText } from '../../contract/plant.ts';
+import { readJson, readToEnd, stringOf } from '../../core/contract/json-reader.ts';
+import { type NewPlant, type NewPlantReading, readNewPlantText } from '../../core/contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { readTypedId } from './id-text.ts';
 import { countLineEnds } from './line-ends.ts';

@@ -1,5 +1,5 @@
-import type { ErrorBody } from '../../contract/errors.ts';
-import type { NewPlantReading } from '../../contract/plant.ts';
+import type { ErrorBody } from '../../core/contract/errors.ts';
+import type { NewPlantReading } from '../../core/contract/plant.ts';
 import { visible } from '../output/visible-text.ts';
 
 /** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */

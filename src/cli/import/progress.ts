@@ -1,4 +1,4 @@
-import type { Outcome } from '../../contract/plant.ts';
+import type { Outcome } from '../../core/contract/plant.ts';
 import { amount, CountedProgress, formatCount, perSecond } from '../output/progress-display.ts';
 
 export class Progress extends CountedProgress {

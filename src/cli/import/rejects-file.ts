@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, writeFileSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
-import type { ErrorBody } from '../../contract/errors.ts';
+import type { ErrorBody } from '../../core/contract/errors.ts';
 import { Failure } from '../output/failure.ts';
 import { STANDARD_INPUT } from './plant-file.ts';
 import type { PlantRow } from './plant-row.ts';

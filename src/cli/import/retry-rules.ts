@@ -1,6 +1,6 @@
 import type { PlantStoreError } from '../../client/plant-store.ts';
 import { isProtocolError } from '../../client/transport.ts';
-import { ERRORS } from '../../contract/errors.ts';
+import { ERRORS } from '../../core/contract/errors.ts';
 import { type ServiceAddress, tokenRejected } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
 import { visible, withoutToken } from '../output/visible-text.ts';

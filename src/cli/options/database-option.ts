@@ -1,6 +1,6 @@
 import type { Command, Option } from 'commander';
-import { type DatabaseAddress, databaseAddressOf } from '../../store/database-url.ts';
-import { DEFAULT_SQLITE_PATH, StoreRejected } from '../../store/plant-store.ts';
+import { type DatabaseAddress, databaseAddressOf } from '../../engines/database-url.ts';
+import { DEFAULT_SQLITE_PATH, StoreRejected } from '../../core/commit/plant-store.ts';
 import { Failure } from '../output/failure.ts';
 import { readTextFile, setting } from './setting.ts';
 

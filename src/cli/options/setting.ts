@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { InvalidArgumentError, Option } from 'commander';
-import { controlCharacterFault } from '../../store/database-url.ts';
+import { controlCharacterFault } from '../../engines/database-url.ts';
 import { Failure } from '../output/failure.ts';
 
 /** @param initial the default as a user would write it; undefined if there is none */

@@ -1,5 +1,5 @@
-import { newPlantJson, plantJson } from '../../contract/plant.ts';
-import type { PlantReader, PlantRevision } from '../../store/plant-store.ts';
+import { newPlantJson, plantJson } from '../../core/contract/plant.ts';
+import type { PlantReader, PlantRevision } from '../../core/commit/plant-store.ts';
 import { visible } from './visible-text.ts';
 
 /** @param label of its token; undefined: write only the plant */

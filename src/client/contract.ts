@@ -1,0 +1,18 @@
+/**
+ * The contract of the service, published as `plant-store-client/contract`: plants, the OpenAPI
+ * description, the error catalogue and the limits. It runs in every JavaScript runtime.
+ */
+export { ERRORS, type ErrorBody, type ErrorName } from '../core/contract/errors.ts';
+export { BODY_BYTES_MAX, HEADER_BYTES_MAX, ID_MAX, ID_MIN } from '../core/contract/limits.ts';
+export { openApiJson, type SchemaName, schemaJson } from './openapi.ts';
+export {
+  type NewPlant,
+  type NewPlantReading,
+  newPlantJson,
+  OUTCOMES,
+  type Outcome,
+  type Plant,
+  plantJson,
+  readNewPlant,
+  readNewPlantText,
+} from '../core/contract/plant.ts';

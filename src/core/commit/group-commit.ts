@@ -1,0 +1,245 @@
+import { type Clock, SYSTEM_CLOCK } from '../clock.ts';
+import { contentChecksum } from './checksum.ts';
+import { batchSize, textLengthOf } from './batch-size.ts';
+import type {
+  CommitStatistics,
+  NewPlantWrite,
+  NotConfirmed,
+  PlantCommits,
+  PlantQueue,
+  PlantWrite,
+  WriteResult,
+} from './plant-store.ts';
+
+/** Plants that may wait for a commit. The next plant is rejected with 503. */
+export const QUEUE_PLANTS_MAX = 16_384;
+/** Text of the plants that may wait for a commit, in UTF-16 code units of names and tags. */
+export const QUEUE_TEXT_LENGTH_MAX = 64 * 1024 * 1024;
+/** A plant that would wait longer than this, at the rate of the last batches, gets 503 at once. */
+export const QUEUE_TIME_MAX_MS = 500;
+/** Plants that may always be in flight. Small batches do not show the rate of the engine. */
+export const IN_FLIGHT_PLANTS_MIN = 1_024;
+/** When a commit fails, queued plants that have waited longer than this get 503, too. */
+export const FAILING_QUEUE_TIMEOUT_MS = 1_500;
+/** Plants of one id in one commit of an engine that is not sequential. */
+export const BATCH_REPEATS_MAX = 64;
+
+interface BatchRules {
+  commit: PlantCommits['commit'];
+  commitsInFlightMax: number;
+  /**
+   * The engine inserts plants one by one, and batches in the order of the calls. Otherwise an id is
+   * in only one batch in flight, with at most `BATCH_REPEATS_MAX` plants.
+   */
+  isSequential: boolean;
+}
+
+interface QueuedPlant extends PlantWrite {
+  queuedAt: number;
+  /** Plants that were queued or in a batch when this one arrived. */
+  ahead: number;
+  textLength: number;
+  settle: (result: WriteResult | NotConfirmed) => void;
+}
+
+/**
+ * Group commit: many plants share one commit, so each plant pays for a fraction of a disk flush.
+ *
+ * | plant is   | event                                   | next state | `write` returns    |
+ * | ---------- | --------------------------------------- | ---------- | ------------------ |
+ * | new        | `write`, the queue has room             | queued     |                    |
+ * | new        | `write`, the queue is full, or the wait | settled    | `busy`             |
+ * |            | would exceed `QUEUE_TIME_MAX_MS`        |            |                    |
+ * | new        | `write` after `close`                   | settled    | `shuttingDown`     |
+ * | queued     | `dispatch` makes a batch                | in a batch |                    |
+ * | queued     | a batch fails, and the plant has waited | settled    | `storeUnavailable` |
+ * |            | for `FAILING_QUEUE_TIMEOUT_MS`          |            |                    |
+ * | in a batch | the engine returns the results          | settled    | its own result     |
+ * | in a batch | the engine fails                        | settled    | `storeUnavailable` |
+ *
+ * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
+ * arrived. So plants that arrive together share a batch, and a single plant does not wait. A plant
+ * of the only sender is dispatched at once. The first batch starts at once. A further one, up to
+ * the maximum of the engine, starts when the queue is as long as the last batch was.
+ *
+ * If an engine is not sequential, an id is in one batch in flight at a time, with a few plants,
+ * because their revisions are inserted one after the other. Further plants of the id stay queued
+ * until that batch ends. So the later plant of a connection never becomes the earlier revision.
+ *
+ * A failed batch is not retried here: the engine does not know whether the commit became durable,
+ * and the client can safely send the plants again.
+ */
+export class GroupCommit implements PlantQueue {
+  readonly #engine: BatchRules;
+  readonly #clock: Clock;
+  readonly #queue: QueuedPlant[] = [];
+  #queuedTextLength = 0;
+  /** Plants that are queued or in a batch. */
+  #inFlight = 0;
+  #inFlightMax = Number.POSITIVE_INFINITY;
+  #batchesInFlight = 0;
+  #lastBatchPlants = 0;
+  /** The ids of all batches in flight. It is empty if the engine is sequential. */
+  readonly #idsInFlight = new Set<bigint>();
+  /** Of the first `#examined` plants of the queue, `#free` have no id in flight. */
+  #examined = 0;
+  #free = 0;
+  #dispatchIsDue = false;
+  #closed: PromiseWithResolvers<void> | undefined;
+
+  constructor(engine: BatchRules, clock: Clock = SYSTEM_CLOCK) {
+    this.#engine = engine;
+    this.#clock = clock;
+  }
+
+  get statistics(): CommitStatistics {
+    return {
+      plantsInFlight: this.#inFlight,
+      plantsInFlightMax: Math.min(Math.floor(this.#inFlightMax), QUEUE_PLANTS_MAX),
+      batchesInFlight: this.#batchesInFlight,
+    };
+  }
+
+  write({ plant, recordedBy, trace, isOnlySender }: NewPlantWrite): Promise<WriteResult | NotConfirmed> {
+    const textLength = textLengthOf(plant);
+    if (this.#closed !== undefined) return Promise.resolve({ rejected: 'shuttingDown' });
+    const { length } = this.#queue;
+    if (
+      this.#inFlight >= this.#inFlightMax ||
+      length >= QUEUE_PLANTS_MAX ||
+      (length > 0 && this.#queuedTextLength + textLength > QUEUE_TEXT_LENGTH_MAX)
+    ) {
+      return Promise.resolve({ rejected: 'busy' });
+    }
+    this.#queuedTextLength += textLength;
+    const queuedAt = this.#clock.now();
+    const ahead = this.#inFlight++;
+    const isAlone = isOnlySender && ahead === 0;
+    return new Promise(settle => {
+      this.#queue.push({
+        plant,
+        // Made before the plant waits, so it covers the queue and the way to the engine.
+        contentChecksum: contentChecksum(plant),
+        recordedBy,
+        trace,
+        isOnlySender: isAlone,
+        queuedAt,
+        ahead,
+        textLength,
+        settle,
+      });
+      if (isAlone) this.#dispatch();
+      else if (!this.#dispatchIsDue) {
+        this.#dispatchIsDue = true;
+        this.#clock.nextIteration(() => this.#dispatch());
+      }
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= Promise.withResolvers();
+    this.#settleClose();
+    return this.#closed.promise;
+  }
+
+  #dispatch(): void {
+    this.#dispatchIsDue = false;
+    while (this.#isBatchDue()) {
+      const batch = this.#takeBatch();
+      this.#lastBatchPlants = batch.length;
+      this.#batchesInFlight++;
+      this.#engine.commit(batch).then(
+        results => this.#batchEnded(batch, results),
+        () => this.#batchFailed(batch),
+      );
+    }
+  }
+
+  /** A small batch beside one in flight would waste a flush. It waits for the end of that batch. */
+  #isBatchDue(): boolean {
+    if (this.#batchesInFlight >= this.#engine.commitsInFlightMax) return false;
+    const plantsMin = this.#batchesInFlight === 0 ? 1 : this.#lastBatchPlants;
+    if (this.#queue.length < plantsMin) return false;
+    if (this.#idsInFlight.size === 0) return true;
+    // Continues where the last call ended: thousands of plants may wait for the batch of their id.
+    while (this.#free < plantsMin && this.#examined < this.#queue.length) {
+      if (!this.#idsInFlight.has(this.#queue[this.#examined++]!.plant.id)) this.#free++;
+    }
+    return this.#free >= plantsMin;
+  }
+
+  #takeBatch(): QueuedPlant[] {
+    const batch: QueuedPlant[] = [];
+    const heldBack: QueuedPlant[] = [];
+    const repeats = new Map<bigint, number>();
+    const { isSequential } = this.#engine;
+    const addIfFits = batchSize();
+    let index = 0;
+    for (; index < this.#queue.length; index++) {
+      const next = this.#queue[index]!;
+      const { id } = next.plant;
+      const repeated = isSequential ? 0 : (repeats.get(id) ?? 0);
+      if (repeated === BATCH_REPEATS_MAX || (!isSequential && this.#idsInFlight.has(id))) {
+        heldBack.push(next);
+        continue;
+      }
+      if (!addIfFits(next.textLength)) break;
+      this.#queuedTextLength -= next.textLength;
+      if (!isSequential) repeats.set(id, repeated + 1);
+      batch.push(next);
+    }
+    this.#queue.splice(0, index, ...heldBack);
+    for (const id of repeats.keys()) this.#idsInFlight.add(id);
+    this.#examined = this.#free = 0;
+    return batch;
+  }
+
+  #removeInFlight(batch: QueuedPlant[]): void {
+    this.#batchesInFlight--;
+    this.#inFlight -= batch.length;
+    if (!this.#engine.isSequential) for (const { plant } of batch) this.#idsInFlight.delete(plant.id);
+    this.#examined = this.#free = 0;
+  }
+
+  #batchEnded(batch: QueuedPlant[], results: WriteResult[]): void {
+    this.#removeInFlight(batch);
+    this.#updateInFlightMax(batch.at(-1)!);
+    // The next batch starts first, so the engine works while these callers continue.
+    this.#dispatch();
+    for (const [index, queued] of batch.entries()) queued.settle(results[index]!);
+    this.#settleClose();
+  }
+
+  /**
+   * Limits the plants in flight so that the next plant waits at most `QUEUE_TIME_MAX_MS`. By
+   * Little's law, the rate is the plants ahead divided by the time waited. A short queue does not
+   * show the rate that the engine can reach.
+   */
+  #updateInFlightMax({ ahead, queuedAt }: QueuedPlant): void {
+    if (ahead < IN_FLIGHT_PLANTS_MIN / 2) return;
+    const waitedMs = this.#clock.now() - queuedAt;
+    this.#inFlightMax = Math.max((ahead * QUEUE_TIME_MAX_MS) / waitedMs, IN_FLIGHT_PLANTS_MIN);
+  }
+
+  #batchFailed(batch: QueuedPlant[]): void {
+    this.#removeInFlight(batch);
+    for (const queued of [...batch, ...this.#takeLongQueued()]) {
+      queued.settle({ rejected: 'storeUnavailable' });
+    }
+    this.#dispatch();
+    this.#settleClose();
+  }
+
+  #takeLongQueued(): QueuedPlant[] {
+    const since = this.#clock.now() - FAILING_QUEUE_TIMEOUT_MS;
+    const first = this.#queue.findIndex(({ queuedAt }) => queuedAt > since);
+    const taken = this.#queue.splice(0, first === -1 ? this.#queue.length : first);
+    this.#inFlight -= taken.length;
+    for (const { textLength } of taken) this.#queuedTextLength -= textLength;
+    return taken;
+  }
+
+  #settleClose(): void {
+    if (this.#inFlight === 0) this.#closed?.resolve();
+  }
+}

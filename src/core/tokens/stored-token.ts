@@ -1,0 +1,45 @@
+import { TOKEN_GROUP_SIZE, TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
+
+/** A token in a store. Only its hash is stored, so a reader of the store cannot use the token. */
+export interface StoredToken {
+  /** The store assigns it, from 1. Plants sent with this token have it as `recorded_by`. */
+  id: number;
+  /** SHA-256 of the whole token, as 64 lowercase hexadecimal digits. */
+  hash: string;
+  /** The operator chooses it. It is unique in the store, also among revoked tokens. */
+  label: string;
+  /** Times are milliseconds since 1970 UTC. */
+  createdAt: number;
+  expiresAt: number | null;
+  revokedAt: number | null;
+  /** UTC day of the last request for which the token was accepted, `YYYY-MM-DD`. */
+  lastUsedDay: string | null;
+  /** Increases with each token created or revoked in this store. Tokens are read in this order. */
+  changeNumber: number;
+}
+
+/** The fields that the caller supplies for a new token. The store sets the others. */
+export type NewStoredToken = Pick<StoredToken, 'hash' | 'label' | 'createdAt' | 'expiresAt'>;
+
+/** The tokens of a group as one moment had them. */
+export interface TokenGroup {
+  tokens: StoredToken[];
+  /** That of just these tokens; undefined: one that was read before them changes if they do. */
+  fingerprint: string | undefined;
+}
+
+/** The group of a token. Groups are numbered from 0. */
+export function tokenGroupOf(tokenId: number): number {
+  return Math.floor(tokenId / TOKEN_GROUP_SIZE);
+}
+
+/**
+ * Blanks at an end, invisible and replacement characters, and those that reverse the text. The
+ * property is that of UAX #44: a display may leave out such a character.
+ */
+const INVISIBLE = /^\s|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufffd]|\s$/u;
+
+/** Whether a text can be the label of a new token. */
+export function isTokenLabel(text: string, lengthMax = TOKEN_LABEL_LENGTH_MAX): boolean {
+  return text !== '' && text.length <= lengthMax && !INVISIBLE.test(text) && text.isWellFormed();
+}

@@ -1,0 +1,289 @@
+import { type Clock, repeat, SYSTEM_CLOCK } from '../clock.ts';
+import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
+import { type StoredToken, type TokenGroup, tokenGroupOf } from './stored-token.ts';
+
+export const TOKEN_REFRESH_INTERVAL_MS = 1_000;
+/** Shortest interval between two refreshes, which the lookup of an unknown token may cause. */
+export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
+/** A token is accepted only if a refresh that began at most this long ago has found it valid. */
+export const TOKEN_AGE_MAX_MS = 4_000;
+/** A lookup waits at most this long for a refresh. */
+export const TOKEN_LOOKUP_TIMEOUT_MS = 1_000;
+
+/** Lookups of unknown tokens that are resolved per event-loop iteration. */
+const UNKNOWN_TOKENS_AT_A_TIME_MAX = 16;
+
+const DAY_MS = 86_400_000;
+
+/** Where tokens are stored; `engines/operator-tables.ts` documents the methods. */
+export interface TokenSource {
+  tokenFingerprints(): Promise<ReadonlyMap<number, string>>;
+  tokensOfGroup(group: number): Promise<TokenGroup>;
+  recordTokenUse(tokenIds: number[], day: string): Promise<void>;
+}
+
+/** The id of a valid token; `storeUnavailable` if the store was not read lately. */
+export type TokenLookup = number | undefined | 'storeUnavailable';
+
+interface CachedToken {
+  id: number;
+  label: string;
+  changeNumber: number;
+  /** Milliseconds since 1970 UTC; Infinity if it does not expire, 0 if it was revoked. */
+  validUntil: number;
+  /** Days since 1970 UTC; -1 if it was never used. */
+  lastUsedDay: number;
+}
+
+/**
+ * A cache of all tokens of the store.
+ *
+ * | requirement | solution |
+ * |---|---|
+ * | a lookup of a known token costs the store nothing | it is in the cache |
+ * | a revoked token is rejected within 5 s, on every instance | one refresh per second, and a lookup needs one that began at most 4 s ago |
+ * | a new token is valid at its first use | its lookup waits for a refresh, which comes sooner |
+ * | guesses do not load the store | at most five refreshes per second |
+ * | guesses do not fill the memory | unknown tokens are not cached |
+ * | guesses do not delay known tokens | a refresh resolves a few pending lookups per tick |
+ * | no lookup waits for long without the store | after a failed refresh or 1 s: `storeUnavailable` |
+ *
+ * A refresh reads one fingerprint for each group of tokens, then the groups whose fingerprint has
+ * changed. Change numbers are not enough: after a failover or a restored backup, the store can assign
+ * a number a second time.
+ *
+ * A change by this service is in the cache at once, by {@link TokenCache.add}. A refresh that began
+ * before the change may have read the token without it. So each refresh, at its end, adds the changes
+ * made since it began. Of two states of a token, that with the larger change number is newer. The
+ * next refresh reads the group of a changed token again.
+ */
+export class TokenCache {
+  readonly #source: TokenSource;
+  readonly #onError: (cause: unknown) => void;
+  readonly #clock: Clock;
+  /** By hash. */
+  #tokens = new Map<string, CachedToken>();
+  #labels = new Map<number, string>();
+  /** Of each group, read just before its tokens. A group without one is read by the next refresh. */
+  #fingerprints = new Map<number, string>();
+  /** Tokens that were added since the last refresh began. */
+  #added: StoredToken[] = [];
+  /** When the last refresh began; ms, on the monotonic clock. */
+  #refreshedAt = 0;
+  /** When the last successful refresh began, on both clocks of {@link isCurrent}. */
+  #readAt = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: 0 };
+  #refreshing: Promise<void> | undefined;
+  #timer: Disposable | undefined;
+  /** Why the last refresh failed; undefined if it did not. */
+  failure: unknown;
+  #isClosed = false;
+  /** Lookups that need a refresh that begins after `since` (ms, monotonic clock). */
+  #pendingLookups: { since: number; resolve: () => void }[] = [];
+  /** Ids of tokens that were used, until the store has recorded them. */
+  readonly #used = new Set<number>();
+  #recording: Promise<void> | undefined;
+  #isTokenUseUnrecorded = false;
+
+  private constructor(source: TokenSource, onError: (cause: unknown) => void, clock: Clock) {
+    this.#source = source;
+    this.#onError = onError;
+    this.#clock = clock;
+  }
+
+  /** @param onError is called when the store can no longer be read or written */
+  static async open(
+    source: TokenSource,
+    onError: (cause: unknown) => void,
+    clock: Clock = SYSTEM_CLOCK,
+  ): Promise<TokenCache> {
+    const cache = new TokenCache(source, onError, clock);
+    await cache.#readTokens();
+    cache.#timer = repeat(clock, () => cache.#refreshIfDue(), TOKEN_REFRESH_INTERVAL_MIN_MS);
+    return cache;
+  }
+
+  /** Includes expired and revoked tokens. */
+  get size(): number {
+    return this.#tokens.size;
+  }
+
+  /** How many tokens are neither expired nor revoked. It counts them at each call. */
+  get validCount(): number {
+    const now = this.#clock.wallNow();
+    let count = 0;
+    for (const { validUntil } of this.#tokens.values()) if (validUntil > now) count++;
+    return count;
+  }
+
+  /** A token that is cached, valid or not. */
+  get(hash: string): { id: number; label: string } | undefined {
+    return this.#tokens.get(hash);
+  }
+
+  /** The label of a token that is cached, valid or not. */
+  labelOf(tokenId: number): string | undefined {
+    return this.#labels.get(tokenId);
+  }
+
+  /**
+   * Whether the last successful refresh is recent. If not, no token is accepted.
+   *
+   * The monotonic clock of Node stands still while the machine is suspended, and the wall clock may
+   * be set. So the refresh must be recent on both. (`os.uptime` has neither fault, but is slow.)
+   */
+  get isCurrent(): boolean {
+    const { monotonicMs, wallMs } = this.#readAt;
+    return (
+      this.#clock.now() - monotonicMs < TOKEN_AGE_MAX_MS &&
+      Math.abs(this.#clock.wallNow() - wallMs) < TOKEN_AGE_MAX_MS
+    );
+  }
+
+  /**
+   * Looks up the id of a token by its hash. If the token is unknown or the cache is not current,
+   * waits for the next refresh.
+   *
+   * @returns undefined if the token is unknown, expired or revoked
+   */
+  async lookUp(hash: string): Promise<TokenLookup> {
+    const since = this.#clock.now();
+    if (!this.#isClosed && !(this.#tokens.has(hash) && this.isCurrent))
+      await new Promise<void>(resolve => this.#pendingLookups.push({ since, resolve }));
+    const isKnown = this.#tokens.has(hash) || this.#readAt.monotonicMs >= since;
+    return isKnown && this.isCurrent ? this.lookUpCached(hash) : 'storeUnavailable';
+  }
+
+  /** As `lookUp`, but only in the cache. Notes the first use of the day for the store. */
+  lookUpCached(hash: string): number | undefined {
+    const token = this.#tokens.get(hash);
+    const now = this.#clock.wallNow();
+    if (token === undefined || token.validUntil <= now || !this.isCurrent) return undefined;
+    const day = Math.floor(now / DAY_MS);
+    if (token.lastUsedDay !== day) {
+      token.lastUsedDay = day;
+      this.#used.add(token.id);
+    }
+    return token.id;
+  }
+
+  /** Adds a token that this service has created or revoked in the store. It takes effect at once. */
+  add(token: StoredToken): void {
+    this.#added.push(token);
+    this.#put(token);
+  }
+
+  async close(): Promise<void> {
+    this.#timer?.[Symbol.dispose]();
+    await this.#refreshing;
+    this.#isClosed = true;
+    this.#readAt.monotonicMs = Number.NEGATIVE_INFINITY;
+    for (const { resolve } of this.#pendingLookups) resolve();
+    await this.#recordTokenUses();
+  }
+
+  #refreshIfDue(): void {
+    const now = this.#clock.now();
+    // These would time out before the next call.
+    this.#resolveLookups(now + TOKEN_REFRESH_INTERVAL_MIN_MS - TOKEN_LOOKUP_TIMEOUT_MS);
+    const isDue = now - this.#refreshedAt >= TOKEN_REFRESH_INTERVAL_MS;
+    if (!isDue && this.#pendingLookups.length === 0) return;
+    this.#refreshing ??= this.#refresh().finally(() => (this.#refreshing = undefined));
+  }
+
+  async #refresh(): Promise<void> {
+    try {
+      await this.#readTokens();
+      this.failure = undefined;
+      this.#resolveLookups(this.#refreshedAt);
+      // This is not awaited, because a store may be readable though it is not writable.
+      void this.#recordTokenUses();
+    } catch (cause) {
+      if (this.failure === undefined) this.#onError(cause);
+      this.failure = cause;
+      this.#resolveLookups(Number.POSITIVE_INFINITY);
+    }
+  }
+
+  /** Resolves the lookups that have waited since then, or longer. */
+  #resolveLookups(since: number): void {
+    const later = this.#pendingLookups.findIndex(lookup => lookup.since > since);
+    const due = this.#pendingLookups.splice(0, later === -1 ? this.#pendingLookups.length : later);
+    // There may be thousands, and the next refresh does not wait for them.
+    this.#resolveInGroups(due);
+  }
+
+  /** Uses many event-loop iterations, so that known tokens do not wait for thousands of guesses. */
+  #resolveInGroups(lookups: { resolve: () => void }[]): void {
+    for (const { resolve } of lookups.splice(0, UNKNOWN_TOKENS_AT_A_TIME_MAX)) resolve();
+    if (lookups.length > 0) this.#clock.nextIteration(() => this.#resolveInGroups(lookups));
+  }
+
+  async #readTokens(): Promise<void> {
+    this.#refreshedAt = this.#clock.now();
+    const readAt = { monotonicMs: this.#refreshedAt, wallMs: this.#clock.wallNow() };
+    this.#added = [];
+    // They are read before the tokens: if one changes in between, the next fingerprint differs.
+    const fingerprints = new Map(await this.#source.tokenFingerprints());
+    const isUnchanged = (group: number): boolean =>
+      fingerprints.has(group) && fingerprints.get(group) === this.#fingerprints.get(group);
+    const changedGroups = [...fingerprints.keys()].filter(group => !isUnchanged(group));
+    const isUpToDate =
+      changedGroups.length === 0 && this.#tokens.values().every(({ id }) => isUnchanged(tokenGroupOf(id)));
+    // Nearly every refresh ends here, so it copies nothing.
+    if (!isUpToDate) {
+      const tokens = new Map(this.#tokens.entries().filter(([, { id }]) => isUnchanged(tokenGroupOf(id))));
+      for (const group of changedGroups) {
+        const read = await this.#source.tokensOfGroup(group);
+        // It may have changed since its fingerprint was read, and a failover may undo that again.
+        if (read.fingerprint !== undefined) fingerprints.set(group, read.fingerprint);
+        for (const token of read.tokens) tokens.set(token.hash, cachedToken(token));
+      }
+      this.#tokens = tokens;
+      this.#labels = new Map(tokens.values().map(({ id, label }) => [id, label]));
+      this.#fingerprints = fingerprints;
+      for (const token of this.#added) this.#put(token);
+    }
+    this.#readAt = readAt;
+  }
+
+  #put(token: StoredToken): void {
+    this.#fingerprints.delete(tokenGroupOf(token.id));
+    const cached = this.#tokens.get(token.hash);
+    if (cached !== undefined && cached.changeNumber >= token.changeNumber) return;
+    this.#tokens.set(token.hash, cachedToken(token));
+    this.#labels.set(token.id, token.label);
+  }
+
+  /** Only one recording runs at a time. It never throws: the next refresh repeats a failed one. */
+  #recordTokenUses(): Promise<void> {
+    this.#recording ??= this.#recordAllTokenUses().finally(() => (this.#recording = undefined));
+    return this.#recording;
+  }
+
+  async #recordAllTokenUses(): Promise<void> {
+    let ids: number[] = [];
+    try {
+      while (this.#used.size > 0) {
+        ids = [...this.#used.values().take(TOKENS_AT_A_TIME_MAX)];
+        for (const id of ids) this.#used.delete(id);
+        await this.#source.recordTokenUse(ids, new Date(this.#clock.wallNow()).toISOString().slice(0, 10));
+      }
+      this.#isTokenUseUnrecorded = false;
+    } catch (cause) {
+      for (const id of ids) this.#used.add(id);
+      if (!this.#isTokenUseUnrecorded) this.#onError(cause);
+      this.#isTokenUseUnrecorded = true;
+    }
+  }
+}
+
+function cachedToken(token: StoredToken): CachedToken {
+  const { id, label, changeNumber, expiresAt, revokedAt, lastUsedDay } = token;
+  return {
+    id,
+    label,
+    changeNumber,
+    validUntil: revokedAt === null ? (expiresAt ?? Number.POSITIVE_INFINITY) : 0,
+    lastUsedDay: lastUsedDay === null ? -1 : Date.parse(lastUsedDay) / DAY_MS,
+  };
+}

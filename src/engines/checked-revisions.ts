@@ -1,0 +1,125 @@
+import { type PlantRevision, StoreDamaged } from '../core/commit/plant-store.ts';
+import { isIntact } from '../core/commit/checksum.ts';
+
+/** A revision that is not the one that was written. Its key may be wrong, too. */
+export class Damaged {
+  readonly revision: PlantRevision;
+
+  constructor(revision: PlantRevision) {
+    this.revision = revision;
+  }
+}
+
+export type CheckedRevision = PlantRevision | Damaged;
+
+/**
+ * Checks each revision, and wraps a damaged one.
+ *
+ * @throws {StoreDamaged} if intact revisions are not in the order of their keys: two pages of the
+ *   file were exchanged. Then an older revision could be taken for the latest one.
+ */
+export async function* checkedRevisions(
+  revisions: AsyncIterable<PlantRevision>,
+): AsyncIterable<CheckedRevision> {
+  let last: PlantRevision | undefined;
+  for await (const revision of revisions) {
+    if (!isIntact(revision)) {
+      yield new Damaged(revision);
+      continue;
+    }
+    const fault = orderFault(last, revision);
+    if (fault !== undefined) throw new StoreDamaged(fault);
+    last = revision;
+    yield revision;
+  }
+}
+
+/** @param last the intact revision that was read before `next` */
+export function orderFault(last: PlantRevision | undefined, next: PlantRevision): string | undefined {
+  if (last === undefined || keyOrder(last, next) < 0) return undefined;
+  return `${revisionName(next)} comes after ${revisionName(last)}`;
+}
+
+/** Reads the revisions of one plant, and those damaged ones that may be of this plant. */
+export async function* revisionsOfPlant(
+  revisions: AsyncIterable<CheckedRevision>,
+  id: bigint,
+): AsyncIterable<CheckedRevision> {
+  let last: PlantRevision | undefined;
+  for await (const checked of revisions) {
+    const row = rowOf(checked);
+    if (row.plant.id !== id && !mayBeOfSamePlant(last, checked)) return;
+    last = row;
+    yield checked;
+  }
+}
+
+/** A plant as it was at a time, and as it is when it is read. */
+export interface PlantAt {
+  /** The revision with the highest number of those recorded until then; undefined if it is newer. */
+  atTime: PlantRevision | undefined;
+  latest: PlantRevision;
+  /** `atTime` has an earlier time than a revision before it, which was recorded after that time. */
+  isClockSetBack: boolean;
+}
+
+/**
+ * Reads each plant, and each damaged revision. If a damaged revision may be its content now or
+ * at the time, a plant is left out: an older revision is not its content.
+ *
+ * @param time in milliseconds since 1970 UTC; Infinity: the plants as they are now
+ */
+export async function* plantsAt(
+  revisions: AsyncIterable<CheckedRevision>,
+  time: number,
+): AsyncIterable<PlantAt | Damaged> {
+  let plant: PlantAt | undefined;
+  for await (const checked of revisions) {
+    if (plant !== undefined && !mayBeOfSamePlant(plant.latest, checked)) {
+      yield plant;
+      plant = undefined;
+    }
+    if (checked instanceof Damaged) {
+      plant = undefined;
+      yield checked;
+    } else if (checked.recordedAt <= time) {
+      const isClockSetBack = plant !== undefined && (plant.isClockSetBack || plant.latest.recordedAt > time);
+      plant = { atTime: checked, latest: checked, isClockSetBack };
+    } else if (plant !== undefined) {
+      plant.latest = checked;
+    } else if (checked.revision === 1) {
+      plant = { atTime: undefined, latest: checked, isClockSetBack: false };
+    }
+  }
+  if (plant !== undefined) yield plant;
+}
+
+/**
+ * Whether a revision may be of the same plant as the row before it. The id of a damaged one may be
+ * wrong, but its place is right. So it begins another plant only if its number is 1.
+ */
+function mayBeOfSamePlant(last: PlantRevision | undefined, checked: CheckedRevision): boolean {
+  const isDamaged = checked instanceof Damaged;
+  if (last === undefined) return isDamaged;
+  const { plant, revision } = rowOf(checked);
+  return plant.id === last.plant.id || (isDamaged && revision !== 1);
+}
+
+function rowOf(checked: CheckedRevision): PlantRevision {
+  return checked instanceof Damaged ? checked.revision : checked;
+}
+
+/** @returns a negative number when `one` comes before `two` */
+export function keyOrder(one: PlantRevision, two: PlantRevision): number {
+  if (one.plant.id === two.plant.id) return one.revision - two.revision;
+  return one.plant.id < two.plant.id ? -1 : 1;
+}
+
+export function revisionName({ plant, revision }: PlantRevision): string {
+  return `revision ${revision} of plant ${plant.id}`;
+}
+
+/** What commands say of a revision that is not intact. */
+export function damageOf(revision: PlantRevision): string {
+  return `${revisionName(revision)} is damaged: its checksum is wrong`;
+}

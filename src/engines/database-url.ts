@@ -1,0 +1,48 @@
+import { StoreRejected } from '../core/commit/plant-store.ts';
+import {
+  POSTGRES_SCHEME,
+  type PostgresAddress,
+  postgresAddressOf,
+  shownPostgresAddress,
+} from './postgres/postgres-url.ts';
+
+export type DatabaseAddress =
+  | { engine: 'sqlite' /** Path of the database file, absolute or relative. */; path: string }
+  | { engine: 'postgres'; address: PostgresAddress };
+
+const SQLITE_SCHEME = 'sqlite:';
+
+/**
+ * @param text `sqlite:PATH` or `postgres://USER@HOST:PORT/DATABASE`
+ * @throws {StoreRejected} when it is invalid; the message repeats no part that may be a password
+ */
+export function databaseAddressOf(text: string): DatabaseAddress {
+  const fault = controlCharacterFault(text);
+  if (fault !== undefined) throw new StoreRejected(`the database URL ${fault}`);
+  if (POSTGRES_SCHEME.test(text)) return { engine: 'postgres', address: postgresAddressOf(text) };
+  const path = text.startsWith(SQLITE_SCHEME) ? text.slice(SQLITE_SCHEME.length) : '';
+  // In SQLite these paths mean a temporary database, a database in memory and a URI.
+  if (path === '' || path.startsWith(':memory:') || path.startsWith('file:')) {
+    throw new StoreRejected(
+      'invalid database URL; write sqlite:PATH, for example sqlite:./data/plant-store.db, or postgres://USER@HOST:PORT/DATABASE',
+    );
+  }
+  if (path.startsWith('//') || path.includes('?') || path.trim() !== path) {
+    throw new StoreRejected(
+      'invalid database URL; after sqlite: write only a path: no //, no ? and no blanks around it',
+    );
+  }
+  return { engine: 'sqlite', path };
+}
+
+/** What follows the name of a setting in a message; undefined: the text has no control character. */
+export function controlCharacterFault(text: string): string | undefined {
+  if (!/\p{Cc}/u.test(text)) return undefined;
+  return 'has a control character, such as the carriage return of a Windows line end; remove it';
+}
+
+export function shownDatabase(database: DatabaseAddress): string {
+  return database.engine === 'sqlite'
+    ? `${SQLITE_SCHEME}${database.path}`
+    : shownPostgresAddress(database.address);
+}

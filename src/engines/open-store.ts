@@ -1,0 +1,132 @@
+import type { DatabaseAddress } from './database-url.ts';
+import type { OperatorTables } from './operator-tables.ts';
+import {
+  type CopyTarget,
+  type PlantCommits,
+  type PlantReader,
+  type PlantSearch,
+  type RepeatedIdRule,
+  type SchemaSteps,
+  StoreMissing,
+} from '../core/commit/plant-store.ts';
+import { START_TIMEOUT_MS } from './postgres/postgres-url.ts';
+import { runningService, takeServeLock, wasServed } from './sqlite/serve-lock.ts';
+import { openSqliteReader } from './sqlite/sqlite-reader.ts';
+import { openSqliteSearch } from './sqlite/sqlite-search.ts';
+
+// Each engine is imported on use: a service on SQLite starts faster without the PostgreSQL driver.
+
+export interface StoreSettings {
+  database: DatabaseAddress;
+  repeatedIdRule: RepeatedIdRule;
+  /** How many connections carry plants into PostgreSQL. */
+  connections: number;
+}
+
+/** An open store. Group commit is implemented once, above every engine. */
+export interface StorageEngine extends PlantCommits, OperatorTables {
+  readonly schemaSteps: SchemaSteps;
+  close(): Promise<void>;
+}
+
+export type ServedStore = StorageEngine &
+  AsyncDisposable & {
+    /** Whether the last service, or `copy` into the store, was killed. Unknown on PostgreSQL. */
+    isAfterCrash: boolean;
+  };
+
+/**
+ * Opens a store for a service, or creates it. Its disposal also ends the lock, since at most one
+ * service uses an SQLite store.
+ *
+ * @param onWait is called with a log message if the first connection to PostgreSQL takes longer than
+ *   1.5 s
+ * @throws {StoreRejected}
+ */
+export async function openServedStore(
+  settings: StoreSettings,
+  onWait: (message: string) => void = () => {},
+): Promise<ServedStore> {
+  const { database, repeatedIdRule, connections } = settings;
+  if (database.engine === 'postgres') {
+    const { PostgresEngine } = await import('./postgres/postgres-engine.ts');
+    const engine = await PostgresEngine.open(
+      { address: database.address, repeatedIdRule, connections },
+      { timeoutMs: START_TIMEOUT_MS, onWait },
+    );
+    return Object.assign(engine, { isAfterCrash: false, [Symbol.asyncDispose]: () => engine.close() });
+  }
+  // The lock comes first: a second service must not update the schema while the first one runs.
+  await using parts = new AsyncDisposableStack();
+  const { file: lockFile, isAfterCrash } = parts.use(takeServeLock(database.path));
+  const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
+  const engine = await SqliteEngine.open({ path: database.path, repeatedIdRule, lockFile });
+  parts.defer(() => engine.close());
+  const opened = parts.move();
+  return Object.assign(engine, { isAfterCrash, [Symbol.asyncDispose]: () => opened.disposeAsync() });
+}
+
+/** Opens a store for a command that writes, beside a running service. @throws {StoreRejected} */
+export async function openCommandStore(database: DatabaseAddress): Promise<StorageEngine> {
+  if (database.engine === 'postgres') {
+    const { PostgresEngine } = await import('./postgres/postgres-engine.ts');
+    return PostgresEngine.open({ address: database.address, repeatedIdRule: 'revise', connections: 1 });
+  }
+  const { path } = database;
+  // Only the service may change the schema of an existing store. This rejects an outdated schema.
+  // A missing store is created, also together with a service that creates it at this moment.
+  try {
+    await openSqliteReader(path)[Symbol.asyncDispose]();
+  } catch (error) {
+    if (!(error instanceof StoreMissing)) throw error;
+  }
+  const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
+  return SqliteEngine.open({ path, repeatedIdRule: 'revise', lockFile: undefined });
+}
+
+/** Changes a store that must exist: a mistyped path, or one moved away, must not create another. */
+export async function inExistingStore<T>(
+  database: DatabaseAddress,
+  change: (store: StorageEngine) => Promise<T>,
+): Promise<T> {
+  await (await openReader(database))[Symbol.asyncDispose]();
+  const store = await openCommandStore(database);
+  return await change(store).finally(() => store.close());
+}
+
+/** Opens an existing store for reading. @throws {StoreMissing} @throws {StoreRejected} */
+export async function openReader(database: DatabaseAddress): Promise<PlantReader> {
+  if (database.engine === 'sqlite') return openSqliteReader(database.path);
+  const { openPostgresReader } = await import('./postgres/postgres-reader.ts');
+  return openPostgresReader(database.address);
+}
+
+/**
+ * Opens the store of a service for searches beside its creates, on SQLite with a thread of its own.
+ * The thread and the connections start with the first search, so a missing store fails only then.
+ */
+export async function openSearch(database: DatabaseAddress): Promise<PlantSearch> {
+  if (database.engine === 'sqlite') return openSqliteSearch(database.path);
+  const { openPostgresSearch } = await import('./postgres/postgres-search.ts');
+  return openPostgresSearch(database.address);
+}
+
+export async function openCopyTarget(database: DatabaseAddress): Promise<CopyTarget> {
+  if (database.engine === 'postgres') {
+    const { openPostgresTarget } = await import('./postgres/postgres-target.ts');
+    return openPostgresTarget(database.address);
+  }
+  const { openSqliteTarget } = await import('./sqlite/sqlite-target.ts');
+  return openSqliteTarget(database.path);
+}
+
+/** Names the service that uses a store. PostgreSQL does not show which of its clients are services. */
+export function serviceOf(database: DatabaseAddress): string | undefined {
+  return database.engine === 'sqlite' ? runningService(database.path) : undefined;
+}
+
+/** Checks that no service uses the target of a copy. Creates nothing. @throws {StoreRejected} */
+export async function checkNotServed(database: DatabaseAddress): Promise<void> {
+  if (database.engine !== 'sqlite' || !wasServed(database.path)) return;
+  takeServeLock(database.path)[Symbol.dispose]();
+}

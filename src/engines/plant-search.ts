@@ -1,0 +1,121 @@
+/** The search of plants, the same for both engines. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { ID_MAX, ID_MIN } from '../core/contract/limits.ts';
+import { BATCH_TEXT_LENGTH_MAX, countThatFits, TEXT_BYTES, textLengthOf } from '../core/commit/batch-size.ts';
+import type { PlantFilter, PlantPage, PlantRevision, PlantSearch } from '../core/commit/plant-store.ts';
+import { type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
+
+/** A slice that takes longer than this is followed by a smaller one. */
+const SLICE_MS = 40;
+/** Creates run in a pause after each slice. It is this many times as long, up to a limit. */
+const PAUSE_SHARE = 7;
+const PAUSE_MS_MAX = 250;
+/** Plants and time of one page when all pages are read one after the other. */
+export const PAGE_PLANTS = 2_048;
+const PAGE_TIME_MS = 1_000;
+
+/** Revisions of the first slice of a search, and of the largest. */
+const SLICE_ROWS = { min: 128, max: 16_384 };
+
+export interface SearchedStore {
+  query: Query;
+  /** The condition that a name contains a parameter, such as `$3`, both {@link folded}. */
+  nameContains: (parameter: string) => string;
+}
+
+/**
+ * Reads a page of a search in slices, each with a few short statements. The first one is small: if
+ * the store does not fit into memory, each row may cost a disk read.
+ */
+export async function searchPage(
+  store: SearchedStore,
+  { id, from = ID_MIN, name, tag }: PlantFilter,
+  limit: number,
+  timeLimitMs: number,
+  { min, max } = SLICE_ROWS,
+): Promise<PlantPage> {
+  const page: PlantPage = { plants: [], next: from, searched: 0 };
+  // No stored text contains these, and PostgreSQL rejects them.
+  const isStorable = (text = ''): boolean => text.isWellFormed() && !text.includes('\0');
+  if (!isStorable(name) || !isStorable(tag) || (id !== undefined && id < from))
+    return { ...page, next: undefined };
+  const endsAt = performance.now() + timeLimitMs;
+  let rows = Math.min(Math.max(limit, min), max);
+  let textLength = 0;
+  while (page.next !== undefined) {
+    const startedAt = performance.now();
+    const start = id ?? page.next;
+    const end = id ?? (await sliceEnd(store.query, start, rows));
+    const plants = await matches(store, [start, end], { name, tag }, limit - page.plants.length);
+    page.plants.push(...plants.found);
+    let searchedTo = plants.isCutShort ? plants.found.at(-1)!.plant.id : end;
+    // A damaged id may be smaller, but the search must advance.
+    if (searchedTo < start) searchedTo = start;
+    page.next = id === undefined && searchedTo < ID_MAX ? searchedTo + 1n : undefined;
+    if (id === undefined) page.searched += rows;
+    for (const { plant } of plants.found) textLength += textLengthOf(plant);
+    const workMs = performance.now() - startedAt;
+    await wait(Math.min(PAUSE_SHARE * workMs, PAUSE_MS_MAX));
+    if (plants.isCutShort || performance.now() >= endsAt || textLength >= BATCH_TEXT_LENGTH_MAX) break;
+    if (workMs < SLICE_MS / 2) rows = Math.min(rows * 2, max);
+    if (workMs > SLICE_MS) rows = Math.max(Math.floor(rows / 2), min);
+  }
+  return page;
+}
+
+/** Reads all plants that a filter selects, in pages, each plant as it is when it is read. */
+export async function* searchAll(
+  search: Pick<PlantSearch, 'page'>,
+  filter: PlantFilter = {},
+): AsyncIterable<PlantRevision[]> {
+  for (let from = filter.from ?? ID_MIN; ; ) {
+    const { plants, next } = await search.page({ ...filter, from }, PAGE_PLANTS, PAGE_TIME_MS);
+    yield plants;
+    if (next === undefined) return;
+    from = next;
+  }
+}
+
+export async function revisionsOf(query: Query, id: bigint, limit: number): Promise<PlantRevision[]> {
+  const select = (columns: string, rows: number): Promise<Row[]> =>
+    query(`SELECT ${columns} FROM plant_revision WHERE id = $1 ORDER BY revision DESC LIMIT ${rows}`, [id]);
+  const rows = countThatFits(await select(TEXT_BYTES, limit));
+  return (await select(REVISION_COLUMNS, rows)).map(revisionOf).reverse();
+}
+
+/** The last id of a slice with this many revisions; a slice of one plant may have more. */
+async function sliceEnd(query: Query, from: bigint, rows: number): Promise<bigint> {
+  const text = `SELECT id FROM plant_revision WHERE id >= $1 ORDER BY id LIMIT 1 OFFSET ${rows}`;
+  const [beyond] = await query(text, [from]);
+  if (beyond === undefined) return ID_MAX;
+  const next = BigInt(beyond[0]!);
+  // A damaged id may be smaller.
+  return next <= from ? from : next - 1n;
+}
+
+/**
+ * Reads the latest revisions of a slice that match. It first reads how long their text is. A name
+ * may be as large as a request, so a page of such names would need too much memory.
+ */
+async function matches(
+  { query, nameContains }: SearchedStore,
+  [first, last]: [bigint, bigint],
+  { name = '', tag }: PlantFilter,
+  limit: number,
+): Promise<{ found: PlantRevision[]; isCutShort: boolean }> {
+  const values: unknown[] = [first, last];
+  let where = 'id BETWEEN $1 AND $2';
+  if (name !== '') where += ` AND ${nameContains(`$${values.push(name)}`)}`;
+  if (tag !== undefined) where += ` AND tag = $${values.push(tag)}`;
+  // One plant may have many revisions, so its latest one is looked up once.
+  const latestOf = first === last ? '$1' : 'latest.id';
+  where += ` AND revision = (SELECT max(revision) FROM plant_revision WHERE id = ${latestOf})`;
+  const select = (columns: string, rows: number): Promise<Row[]> => {
+    const text = `SELECT ${columns} FROM plant_revision AS latest WHERE ${where}`;
+    return query(`${text} ORDER BY id LIMIT ${rows}`, values);
+  };
+  const lengths = await select(TEXT_BYTES, limit);
+  const rows = countThatFits(lengths);
+  const found = rows === 0 ? [] : (await select(REVISION_COLUMNS, rows)).map(revisionOf);
+  return { found, isCutShort: found.length > 0 && (rows < lengths.length || rows === limit) };
+}

@@ -1,0 +1,36 @@
+import type { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
+import { StoreRejected } from '../../core/commit/plant-store.ts';
+
+const SCRAM_WITH_BINDING = 'SCRAM-SHA-256-PLUS';
+
+/**
+ * Requires that the server binds its authentication to the TLS connection (RFC 5802 section 6), as
+ * libpq does for `channel_binding=require`. pg uses the binding if it is offered, and checks the
+ * proof. But it also follows a server that offers it, and then asks for the password in clear.
+ *
+ * @param messages the emitter of pg for what the server sends, before pg listens to it
+ * @returns a check for the end of the authentication @throws {StoreRejected}
+ */
+export function requireChannelBinding(messages: EventEmitter, socket: Socket, isTls: boolean): () => void {
+  let isProven = false;
+  const reject = (): void => {
+    // First, because pg would respond to the message.
+    socket.destroy();
+    messages.emit('error', notBound());
+  };
+  messages.on('authenticationSASL', ({ mechanisms }: { mechanisms: string[] }) => {
+    if (!isTls || !mechanisms.includes(SCRAM_WITH_BINDING)) reject();
+  });
+  messages.on('authenticationCleartextPassword', reject).on('authenticationMD5Password', reject);
+  messages.on('authenticationSASLFinal', () => (isProven = true));
+  return () => {
+    if (!isProven) throw notBound();
+  };
+}
+
+function notBound(): StoreRejected {
+  return new StoreRejected(
+    `the server does not prove with ${SCRAM_WITH_BINDING} that it terminates TLS, as channel_binding=require demands; check that it offers TLS, and scram-sha-256 for this user in pg_hba.conf`,
+  );
+}

@@ -1,0 +1,183 @@
+import { type Clock, SYSTEM_CLOCK } from '../../../core/clock.ts';
+import { StoreRejected, StoreUnavailable } from '../../../core/commit/plant-store.ts';
+import { rejectSchema } from '../../schema-faults.ts';
+import { confirmEverythingBefore } from '../batch-commit.ts';
+import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-shards.ts';
+import type { Connection } from '../connection.ts';
+import { type ConnectionPool, OPERATION_TIMEOUT_MS } from '../connection-pool.ts';
+import { durabilityWarnings } from '../durability-warnings.ts';
+import { reasonOf, sqlStateOf } from '../failure.ts';
+import type { HostAddress } from '../postgres-url.ts';
+import { schemaFaults } from '../schema.ts';
+
+/** A batch needs a map of the shards that was read within this time. */
+const SHARDS_AGE_MAX_MS = 1_000;
+/** `/readyz` must not fail because one worker is away. */
+const WORKER_CHECK_TIMEOUT_MS = 1_500;
+
+/** Another instance changed the role at the same time. */
+const CONCURRENT_UPDATE = 'XX000';
+
+/**
+ * The workers of Citus, each with its own connections; none without Citus.
+ *
+ * Each batch has plants of one worker, and is written there. So it is a local transaction: it needs
+ * neither a two-phase commit nor the coordinator. While a worker is away, only its plants fail.
+ *
+ * When a shard has moved, its old worker passes statements on to the new one. But Citus tells a
+ * removed worker nothing about later moves: it would use a table that Citus will drop. So an
+ * instance begins no batch by a map of the shards that is older than `SHARDS_AGE_MAX_MS`. The batch
+ * ends within `OPERATION_TIMEOUT_MS`; Citus drops the table of a moved shard 15 s later or more
+ * (`citus.defer_shard_delete_interval`). This also stops an instance while the coordinator is away,
+ * when it would not learn of revoked tokens.
+ */
+export class CitusWorkers {
+  readonly #coordinator: ConnectionPool;
+  readonly #openPool: (worker: HostAddress) => ConnectionPool;
+  readonly #clock: Clock;
+  readonly #workers = new Map<string, ConnectionPool>();
+  #shards: Shards = [];
+  /** When the last reading of the shards began, on the monotonic clock. */
+  #shardsReadAt = 0;
+  #refreshing: Promise<void> | undefined;
+
+  /** @param openPool makes the pool of a worker, whose connections need {@link prepareServer} */
+  constructor(
+    coordinator: ConnectionPool,
+    openPool: (worker: HostAddress) => ConnectionPool,
+    clock: Clock = SYSTEM_CLOCK,
+  ) {
+    this.#coordinator = coordinator;
+    this.#openPool = openPool;
+    this.#clock = clock;
+  }
+
+  get areUsed(): boolean {
+    return this.#shards.length > 0;
+  }
+
+  get connections(): number {
+    return this.#workers.values().reduce((sum, pool) => sum + pool.connections, 0);
+  }
+
+  /** The name of the worker that stores this id; empty: the server of the address. */
+  workerOf(id: bigint): string {
+    return nameOf(workerOf(this.#shards, id));
+  }
+
+  /** Runs an operation on the worker of this id, or on the coordinator if the id has none. */
+  async use<T>(id: bigint, work: (connection: Connection) => Promise<T>): Promise<T> {
+    const deadline = this.#clock.now() + OPERATION_TIMEOUT_MS;
+    if (this.areUsed && this.#clock.now() - this.#shardsReadAt > SHARDS_AGE_MAX_MS) {
+      // One reading at a time, for the batches of all workers.
+      this.#refreshing ??= this.#coordinator
+        .use(connection => this.refresh(connection), deadline)
+        .finally(() => (this.#refreshing = undefined));
+      await this.#refreshing;
+    }
+    const name = this.workerOf(id);
+    const pool = this.#workers.get(name);
+    if (pool === undefined) return await this.#coordinator.use(work, deadline);
+    try {
+      return await pool.use(work, deadline);
+    } catch (cause) {
+      throw unreachable(name, cause);
+    }
+  }
+
+  async refresh(coordinator: Connection): Promise<void> {
+    const startedAt = this.#clock.now();
+    // Citus takes no table check in a statement.
+    if (coordinator.isCitus) rejectSchema(await schemaFaults(coordinator));
+    this.#shards = await readShards(coordinator);
+    this.#shardsReadAt = startedAt;
+    const removed = new Map(this.#workers);
+    for (const { worker } of this.#shards) {
+      const name = nameOf(worker);
+      removed.delete(name);
+      if (worker === undefined || this.#workers.has(name)) continue;
+      this.#workers.set(name, this.#openPool(worker));
+    }
+    for (const [name, pool] of removed) {
+      this.#workers.delete(name);
+      void pool.close();
+    }
+  }
+
+  /** @throws {StoreUnavailable} when no worker can be used */
+  async check(): Promise<string[]> {
+    const failures: StoreUnavailable[] = [];
+    const checks = [...this.#workers].map(async ([name, pool]) => {
+      try {
+        return await pool.use(async connection => {
+          await confirmEverythingBefore(connection);
+          return await durabilityWarnings(connection, `the worker ${name}`);
+        }, this.#clock.now() + WORKER_CHECK_TIMEOUT_MS);
+      } catch (cause) {
+        const failure = unreachable(name, cause);
+        failures.push(failure);
+        return [failure.message];
+      }
+    });
+    const warnings = (await Promise.all(checks)).flat();
+    if (failures.length > 0 && failures.length === checks.length) throw failures[0];
+    return warnings;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#workers.values().map(pool => pool.close()));
+  }
+}
+
+/** A worker would accept plants, but it has no tokens. @throws {StoreRejected} */
+export async function rejectWorker(connection: Connection): Promise<void> {
+  if (!connection.isCitus) return;
+  const [row] = await connection.run({ text: 'SELECT groupid FROM pg_dist_local_group' });
+  if (row![0] === COORDINATOR_GROUP) return;
+  throw new StoreRejected(`${nameOf(connection.host)} is a worker of Citus; name only the coordinator`);
+}
+
+export async function prepareCoordinator(connection: Connection): Promise<void> {
+  if (!connection.isCitus) return;
+  await rejectWorker(connection);
+  await prepareServer(connection);
+}
+
+/**
+ * Prepares a connection to a server that stores plants or passes them on.
+ *
+ * Citus passes a statement on without the `synchronous_commit` of its session. So the service sets
+ * it for the role on each server. Citus itself does this only for roles that it created.
+ */
+export async function prepareServer(connection: Connection): Promise<void> {
+  // In Citus 13.2 each execution of a generic plan keeps memory, until none is left.
+  await connection.run({ text: 'SET plan_cache_mode = force_custom_plan' });
+  try {
+    await connection.run({ text: SET_COMMIT_OF_ROLE });
+  } catch (error) {
+    if (sqlStateOf(error) !== CONCURRENT_UPDATE) throw error;
+  }
+}
+
+const SET_COMMIT_OF_ROLE = `DO $$ BEGIN
+  IF NOT EXISTS (
+    SELECT 1 FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
+    WHERE setrole = current_user::regrole AND datname = current_database()
+      AND 'synchronous_commit=' || current_setting('synchronous_commit') = ANY (setconfig)
+  ) THEN
+    PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
+    EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET synchronous_commit FROM CURRENT', current_database());
+  END IF;
+END $$`;
+
+function nameOf(worker: HostAddress | undefined): string {
+  return worker === undefined ? '' : `${worker.host}:${worker.port}`;
+}
+
+function unreachable(name: string, cause: unknown): StoreUnavailable {
+  const error = new StoreUnavailable(
+    `the worker ${name} cannot be used, so its plants get 503: ${reasonOf((cause as Error).cause ?? cause)}`,
+  );
+  error.isPartial = true;
+  return error;
+}

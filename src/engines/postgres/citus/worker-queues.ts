@@ -1,0 +1,52 @@
+import type { GroupCommit } from '../../../core/commit/group-commit.ts';
+import type { CommitStatistics, PlantQueue } from '../../../core/commit/plant-store.ts';
+
+/**
+ * The queues of Citus, one for each worker. So a batch has plants of one worker, and a worker that
+ * is away makes no plant of another one `busy`.
+ *
+ * The shard of an id may move to another worker at any time. While plants of the id are in a queue,
+ * further ones follow them there, so that they keep their order.
+ *
+ * @param workerOf the name of the worker that stores an id now
+ */
+export function workerQueues(workerOf: (id: bigint) => string, openQueue: () => GroupCommit): PlantQueue {
+  const queues = new Map<string, GroupCommit>();
+  const idsInFlight = new Map<bigint, { queue: GroupCommit; plants: number }>();
+  let isClosed = false;
+  const queueOf = (id: bigint): GroupCommit => {
+    const worker = workerOf(id);
+    const existing = queues.get(worker);
+    if (existing !== undefined) return existing;
+    // The new worker may replace another one. An empty queue is opened again when it is needed.
+    for (const [name, { statistics }] of queues) if (statistics.plantsInFlight === 0) queues.delete(name);
+    const queue = openQueue();
+    queues.set(worker, queue);
+    return queue;
+  };
+  return {
+    get statistics(): CommitStatistics {
+      const sum = { plantsInFlight: 0, plantsInFlightMax: 0, batchesInFlight: 0 };
+      for (const { statistics } of queues.values()) {
+        sum.plantsInFlight += statistics.plantsInFlight;
+        sum.plantsInFlightMax += statistics.plantsInFlightMax;
+        sum.batchesInFlight += statistics.batchesInFlight;
+      }
+      return sum;
+    },
+    async write(write) {
+      if (isClosed) return { rejected: 'shuttingDown' };
+      const { id } = write.plant;
+      const inFlight = idsInFlight.get(id) ?? { queue: queueOf(id), plants: 0 };
+      idsInFlight.set(id, inFlight);
+      inFlight.plants++;
+      const result = await inFlight.queue.write(write);
+      if (--inFlight.plants === 0) idsInFlight.delete(id);
+      return result;
+    },
+    async close() {
+      isClosed = true;
+      await Promise.all([...queues.values()].map(queue => queue.close()));
+    },
+  };
+}

@@ -1,0 +1,213 @@
+import { type Clock, SYSTEM_CLOCK, sleep } from '../../core/clock.ts';
+import { StoreUnavailable } from '../../core/commit/plant-store.ts';
+import type { Connection } from './connection.ts';
+import {
+  ConnectionLost,
+  kindOf,
+  NoResponse,
+  sqlStateOf,
+  TOO_MANY_CONNECTIONS,
+  unavailable,
+} from './failure.ts';
+import { type HostSearch, SEARCH_INTERVAL_MS } from './host-search.ts';
+
+/** Timeout of one operation with all its attempts. Then its plants get 503. */
+export const OPERATION_TIMEOUT_MS = 3_000;
+/** Maximum delay after a serialization failure or deadlock, times the number of attempts. */
+const RETRY_DELAY_MS = 5;
+/** Delay of the next new connection after the server had no connection left. */
+const FULL_SERVER_INTERVAL_MS = 1_000;
+
+interface Outage {
+  /** When the attempt that failed first was started, on the monotonic clock. */
+  since: number;
+  cause: unknown;
+}
+
+/**
+ * The connections of one service.
+ *
+ * | state  | event                                          | next   | what the pool does         |
+ * | ------ | ---------------------------------------------- | ------ | -------------------------- |
+ * | up     | an operation needs a connection, none is idle  | up     | opens one, up to the limit |
+ * | up     | the server has no connection left, one is open | up     | opens none for             |
+ * |        |                                                |        | `FULL_SERVER_INTERVAL_MS`  |
+ * | up     | our own code fails during an operation         | up     | closes its connection      |
+ * | up     | Citus reports that another server failed       | up     | retries after a delay      |
+ * | up     | a connection fails, or cannot be opened        | outage | closes all idle ones, then |
+ * |        |                                                |        | searches all hosts         |
+ * | outage | an operation needs a connection                | outage | lets the operation wait    |
+ * | outage | `OPERATION_TIMEOUT_MS` after the outage began  | outage | operations fail at once    |
+ * | outage | a host accepts writes                          | up     | waiting operations resume  |
+ *
+ * During a long outage operations fail at once. Otherwise a plant would wait for two timeouts: in
+ * the queue behind a failing batch, and in its own batch.
+ */
+export class ConnectionPool {
+  readonly #search: HostSearch;
+  readonly #connectionsMax: number;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #idle: Connection[] = [];
+  #count = 0;
+  #outage: Outage | undefined;
+  #fullUntil = 0;
+  #change = Promise.withResolvers<void>();
+  #closed = false;
+
+  /** @param random draws from 0 to 1 */
+  constructor(search: HostSearch, connectionsMax: number, clock: Clock = SYSTEM_CLOCK, random = Math.random) {
+    this.#search = search;
+    this.#connectionsMax = connectionsMax;
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  get connections(): number {
+    return this.#count;
+  }
+
+  /**
+   * Runs an operation on a connection. Retries temporary failures until the deadline. So `work` must
+   * find out what an earlier attempt has done. @throws {StoreUnavailable}
+   */
+  async use<T>(
+    work: (connection: Connection) => Promise<T>,
+    deadline = this.#clock.now() + OPERATION_TIMEOUT_MS,
+  ): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      const connection = await this.#acquire(deadline);
+      connection.deadline = deadline;
+      const startedAt = this.#clock.now();
+      try {
+        const result = await work(connection);
+        this.#release(connection);
+        return result;
+      } catch (error) {
+        const kind = kindOf(error, connection.isCitus);
+        // The statement had too little time left, so the host may still work.
+        if (error instanceof NoResponse && error.cutShort) this.#discard(connection);
+        else if (kind === 'connectionLost') this.#connectionLost(connection, startedAt, error);
+        // A statement or a transaction may not have ended.
+        else if (kind === 'internal') this.#discard(connection);
+        else this.#release(connection);
+        if (kind === 'final' || kind === 'internal' || this.#clock.now() >= deadline)
+          throw unavailable(error);
+        if (kind === 'workerLost') await sleep(this.#clock, SEARCH_INTERVAL_MS);
+        if (kind === 'retry') await sleep(this.#clock, this.#random() * RETRY_DELAY_MS * attempt);
+      }
+    }
+  }
+
+  add(connection: Connection): void {
+    this.#count++;
+    this.#release(connection);
+  }
+
+  /** Closes every connection. A connection in use is closed when its operation ends. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#search.close();
+    this.#announceChange();
+    await Promise.all(this.#idle.splice(0).map(connection => connection.close()));
+  }
+
+  async #acquire(deadline: number): Promise<Connection> {
+    for (;;) {
+      if (this.#closed) throw new StoreUnavailable('the store is closed');
+      const now = this.#clock.now();
+      const idle = now < deadline ? this.#takeIdle() : undefined;
+      if (idle !== undefined) return idle;
+      const outage = this.#outage;
+      const giveUpAt = Math.min(deadline, (outage?.since ?? now) + OPERATION_TIMEOUT_MS);
+      if (now >= giveUpAt) {
+        throw unavailable(outage?.cause ?? new ConnectionLost('no connection to the store was free in time'));
+      }
+      const mayOpen = this.#count === 0 || (this.#count < this.#connectionsMax && now >= this.#fullUntil);
+      // A connection that is opened too late for this operation is for the next one.
+      if (outage === undefined && mayOpen) void this.#open(now);
+      await this.#nextChange(giveUpAt - now);
+    }
+  }
+
+  async #open(startedAt: number): Promise<void> {
+    this.#count++;
+    try {
+      this.#release(await this.#search.connect());
+    } catch (error) {
+      this.#count--;
+      if (sqlStateOf(error) === TOO_MANY_CONNECTIONS && this.#count > 0) {
+        this.#fullUntil = this.#clock.now() + FULL_SERVER_INTERVAL_MS;
+        this.#announceChange();
+      } else {
+        this.#beginOutage(startedAt, error);
+      }
+    }
+  }
+
+  #takeIdle(): Connection | undefined {
+    for (;;) {
+      const connection = this.#idle.pop();
+      if (connection === undefined || !connection.isBroken) return connection;
+      this.#count--;
+    }
+  }
+
+  #release(connection: Connection): void {
+    connection.deadline = Number.POSITIVE_INFINITY;
+    if (connection.isBroken || this.#closed || this.#count > this.#connectionsMax) {
+      this.#count--;
+      void connection.close();
+    } else {
+      this.#idle.push(connection);
+    }
+    this.#announceChange();
+  }
+
+  #discard(connection: Connection): void {
+    connection.destroy();
+    this.#count--;
+    this.#announceChange();
+  }
+
+  /** Idle connections are closed, too: an operation on one of them would probably fail as well. */
+  #connectionLost(connection: Connection, startedAt: number, cause: unknown): void {
+    for (const each of [connection, ...this.#idle.splice(0)]) this.#discard(each);
+    this.#search.suspect(connection.host);
+    this.#beginOutage(startedAt, cause);
+  }
+
+  #beginOutage(since: number, cause: unknown): void {
+    if (this.#outage !== undefined) return;
+    this.#outage = { since, cause };
+    this.#announceChange();
+    void this.#endOutage(this.#outage);
+  }
+
+  async #endOutage(outage: Outage): Promise<void> {
+    while (!this.#closed) {
+      try {
+        const connection = await this.#search.connect();
+        this.#outage = undefined;
+        this.add(connection);
+        return;
+      } catch (error) {
+        outage.cause = error;
+      }
+      await new Promise<void>(resolve => this.#clock.setTimer(resolve, SEARCH_INTERVAL_MS, false));
+    }
+  }
+
+  /** Wakes every operation that waits for a connection. There are only a few. */
+  #announceChange(): void {
+    this.#change.resolve();
+    this.#change = Promise.withResolvers();
+  }
+
+  /** The timeout of one operation wakes the others, too. Each checks the state again. */
+  async #nextChange(timeoutMs: number): Promise<void> {
+    const timer = this.#clock.setTimer(() => this.#announceChange(), timeoutMs);
+    await this.#change.promise;
+    timer[Symbol.dispose]();
+  }
+}

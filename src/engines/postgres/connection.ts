@@ -1,0 +1,332 @@
+import type { EventEmitter } from 'node:events';
+import { connect, Socket } from 'node:net';
+import type { ConnectionOptions } from 'node:tls';
+import pg from 'pg';
+import pgpass from 'pgpass';
+import { StoreRejected } from '../../core/commit/plant-store.ts';
+import { requireChannelBinding } from './channel-binding.ts';
+import {
+  ConnectionLost,
+  connectionError,
+  HostIsReadOnly,
+  kindOf,
+  NoResponse,
+  sqlStateOf,
+} from './failure.ts';
+import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './postgres-url.ts';
+import { isAboutTls, tlsFailure, tlsOptions } from './tls-attempts.ts';
+
+export interface Statement {
+  text: string;
+  values?: unknown[];
+  /** A named statement is prepared once on each connection. */
+  name?: string;
+}
+
+/** A row as the server sends it: text or null. */
+export type TextRow = (string | null)[];
+
+/** Timeout of one statement. After it, it is unknown whether the server executed the statement. */
+export const STATEMENT_TIMEOUT_MS = 2_000;
+const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
+const KEEP_ALIVE_DELAY_MS = 5_000;
+const CLOSE_TIMEOUT_MS = 1_000;
+/** The server cancels a statement this much before its timeout, so none keeps running there. */
+const STATEMENT_CANCEL_MARGIN_MS = 250;
+
+/** Every value stays text, so no id is converted to a double. */
+const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
+/** A notice with this SQLSTATE is not a warning. */
+const SUCCESSFUL_COMPLETION = '00000';
+/** The message of pg when a query times out. The error has no code. */
+const READ_TIMEOUT = 'Query read timeout';
+/** https://www.postgresql.org/docs/current/protocol-message-formats.html, CancelRequest */
+const CANCEL_REQUEST = 80_877_102;
+
+/**
+ * The settings on which our statements depend, since a role or a database may change their defaults
+ * (https://www.postgresql.org/docs/current/runtime-config-client.html). Not `search_path`: users
+ * select a schema with it. Not `client_encoding`: pg always sends it. A server may lack some.
+ */
+const SESSION_SETTINGS = {
+  // Our literals contain backslashes.
+  standard_conforming_strings: 'on',
+  // The schema is compared by names in the result of these functions, such as `format_type`.
+  quote_all_identifiers: 'off',
+  // The identity of a store contains a time.
+  DateStyle: 'ISO',
+  TimeZone: 'UTC',
+  // Only a warning reports that a wait for a standby was cancelled.
+  client_min_messages: 'warning',
+  // With a stricter level a statement that waited for a lock would not see what others changed
+  // meanwhile, such as a new trigger.
+  default_transaction_isolation: 'read committed',
+  // A policy must end a statement with an error: it would hide rows from `export` and `verify`.
+  row_security: 'off',
+  // Our timeouts are those of statements and operations.
+  lock_timeout: '0',
+  idle_session_timeout: '0',
+  idle_in_transaction_session_timeout: '0',
+  transaction_timeout: '0',
+};
+
+const SET_SESSION = `SELECT set_config(ours.name, ours.value, false) FROM pg_settings
+  JOIN (VALUES ${Object.entries(SESSION_SETTINGS)
+    .map(([name, value]) => `('${name}', '${value}')`)
+    .join(', ')}) AS ours (name, value) ON lower(ours.name) = lower(pg_settings.name)`;
+
+/**
+ * Whether a warning may say that a commit has not reached a standby. Its text depends on the
+ * language of the server, but the name of its C function does not. Citus repeats each warning of a
+ * worker with its own function. A warning without a function may mean anything.
+ */
+export function mayConcernCommit(routine: string | undefined): boolean {
+  return routine === undefined || ['SyncRepWaitForLSN', 'DefaultCitusNoticeReceiver'].includes(routine);
+}
+
+/** A connection to a host that accepts writes. It runs one statement at a time. */
+export class Connection {
+  readonly host: HostAddress;
+  /** The database has the extension Citus, which distributes tables over several servers. */
+  isCitus = false;
+  /** All statements end by this time of the monotonic clock. */
+  deadline = Number.POSITIVE_INFINITY;
+  readonly #client: pg.Client;
+  readonly #socket: Socket;
+  #statementTimeoutMs = STATEMENT_TIMEOUT_MS;
+  #broken: Error | undefined;
+  #warning: string | undefined;
+  #isInFlight = false;
+
+  private constructor(host: HostAddress, client: pg.Client, socket: Socket) {
+    this.host = host;
+    this.#client = client;
+    this.#socket = socket;
+    client.on('error', error => {
+      this.#broken ??= connectionError(error);
+    });
+    client.on('notice', ({ code, message, routine }) => {
+      if (code !== SUCCESSFUL_COMPLETION && mayConcernCommit(routine)) this.#warning = message;
+    });
+  }
+
+  /** @throws {HostIsReadOnly} @throws {StoreRejected} when the database cannot store plants */
+  static async open(
+    address: PostgresAddress,
+    host: HostAddress,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<Connection> {
+    const tls = tlsOptions(address, host);
+    try {
+      return await Connection.#openWith(address, host, tls, timeoutMs, signal);
+    } catch (error) {
+      if (tls === false || address.tlsMode !== 'prefer' || !isAboutTls(error)) throw error;
+      return await Connection.#openWith(address, host, false, timeoutMs, signal);
+    }
+  }
+
+  get isBroken(): boolean {
+    return this.#broken !== undefined;
+  }
+
+  async run(statement: Statement, timeoutMs = this.#statementTimeoutMs): Promise<TextRow[]> {
+    if (this.#broken !== undefined) throw this.#broken;
+    const limitMs = Math.ceil(Math.max(1, Math.min(timeoutMs, this.deadline - performance.now())));
+    // pg accepts `query_timeout` for one query, but its types lack it.
+    const options = { rowMode: 'array' as const, types: AS_TEXT, query_timeout: limitMs };
+    this.#isInFlight = true;
+    try {
+      const { rows } = await this.#client.query<TextRow>({ ...statement, ...options });
+      this.#isInFlight = false;
+      return rows;
+    } catch (error) {
+      this.#isInFlight = sqlStateOf(error) === undefined;
+      if ((error as Error).message === READ_TIMEOUT)
+        throw new NoResponse(limitMs, limitMs < timeoutMs, { cause: error });
+      // When a connection is lost, pg says so before its statement fails.
+      throw this.#isInFlight ? (this.#broken ?? error) : error;
+    }
+  }
+
+  /**
+   * Runs COMMIT, or one statement outside a transaction, which commits by itself.
+   *
+   * @throws also when the server warns that the wait for a synchronous standby was cancelled
+   *   (https://www.postgresql.org/docs/current/warm-standby.html, section 26.2.8.3)
+   */
+  async commit(statement: Statement): Promise<TextRow[]> {
+    this.#warning = undefined;
+    const rows = await this.run(statement);
+    if (this.#warning !== undefined)
+      throw new ConnectionLost(`the commit is not confirmed: ${this.#warning}`);
+    return rows;
+  }
+
+  async transaction(work: () => Promise<void>): Promise<void> {
+    try {
+      await this.run({ text: 'BEGIN' });
+      await work();
+      await this.commit({ text: 'COMMIT' });
+    } catch (error) {
+      if (kindOf(error) !== 'connectionLost') await this.run({ text: 'ROLLBACK' });
+      throw error;
+    }
+  }
+
+  /** @param timeoutMs by default that of commands */
+  async setStatementTimeout(timeoutMs = COMMAND_STATEMENT_TIMEOUT_MS): Promise<void> {
+    await this.run({ text: `SET statement_timeout = ${timeoutMs - STATEMENT_CANCEL_MARGIN_MS}` });
+    this.#statementTimeoutMs = timeoutMs;
+  }
+
+  /** Closes the connection at once and cancels the statement in flight. */
+  destroy(): void {
+    this.#broken ??= new ConnectionLost('the connection was aborted');
+    // A destroyed socket has no remote address, so the cancel request comes first.
+    if (this.#isInFlight) this.#cancel();
+    this.#isInFlight = false;
+    this.#socket.destroy();
+  }
+
+  /** Closes the connection with a goodbye message, if the server still responds. */
+  async close(): Promise<void> {
+    const timer = setTimeout(() => this.destroy(), CLOSE_TIMEOUT_MS);
+    if (this.#broken === undefined) await this.#client.end();
+    clearTimeout(timer);
+    this.destroy();
+  }
+
+  /**
+   * Asks the server to cancel the statement, for which the protocol requires another connection. A
+   * commit that waits for a standby ignores both `statement_timeout` and the end of its connection.
+   * Each such commit would occupy one of `max_connections`.
+   */
+  #cancel(): void {
+    const { processID, secretKey } = this.#key;
+    if (processID === null || secretKey === null) return;
+    const { host, port } = this.host;
+    // The same IP address as this connection: the host name may now resolve to another machine.
+    const socket = host.startsWith('/')
+      ? connect(`${host}/.s.PGSQL.${port}`)
+      : connect(port, this.#socket.remoteAddress ?? host);
+    socket.on('error', () => {}).setTimeout(CONNECT_TIMEOUT_MS, () => socket.destroy());
+    const request = Buffer.alloc(16);
+    for (const [index, word] of [request.length, CANCEL_REQUEST, processID, secretKey].entries()) {
+      request.writeInt32BE(word, index * 4);
+    }
+    socket.unref().end(request);
+  }
+
+  /** Null when the server, or a proxy before it, sent no key for cancel requests. */
+  get #key() {
+    return this.#client as unknown as Record<'processID' | 'secretKey', number | null>;
+  }
+
+  /** What the server sends, by the names of pg. */
+  get #messages() {
+    return (this.#client as unknown as { connection: EventEmitter }).connection;
+  }
+
+  static async #openWith(
+    address: PostgresAddress,
+    host: HostAddress,
+    ssl: ConnectionOptions | false,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<Connection> {
+    signal.throwIfAborted();
+    const socket = new Socket();
+    const client = new pg.Client({
+      ...host,
+      stream: () => socket,
+      ssl,
+      database: address.database,
+      user: address.user,
+      password: address.password ?? (() => passwordFromFile(address, host)),
+      enableChannelBinding: address.channelBinding !== 'disable',
+      application_name: address.applicationName,
+      options: address.options,
+      connectionTimeoutMillis: timeoutMs,
+      // Detects that the host of an idle connection has vanished without closing it.
+      keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
+    });
+    const connection = new Connection(host, client, socket);
+    const checkBinding =
+      address.channelBinding === 'require'
+        ? requireChannelBinding(connection.#messages, socket, ssl !== false)
+        : undefined;
+    // Until `#setUp` ends: a server that accepts the connection late may also respond late.
+    connection.#statementTimeoutMs = Math.max(timeoutMs, STATEMENT_TIMEOUT_MS);
+    const abort = (): void => connection.destroy();
+    signal.addEventListener('abort', abort);
+    try {
+      await client.connect().catch(error => {
+        throw connectionError(error);
+      });
+      checkBinding?.();
+      await connection.#setUp();
+      return connection;
+    } catch (error) {
+      connection.destroy();
+      throw ssl === false ? error : tlsFailure(error);
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  async #setUp(): Promise<void> {
+    const [row] = await this.run({
+      text: `SELECT current_setting('transaction_read_only'), current_setting('server_encoding'),
+        current_setting('synchronous_commit', true), EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus'),
+        pg_backend_pid()`,
+    });
+    const [readOnly, encoding, synchronousCommit, isCitus, processID] = row!;
+    // The key for cancel requests names the process of the server. A pooler makes its own keys. It
+    // may give each transaction another process, so that settings such as those below are lost.
+    if (processID !== String(this.#key.processID)) {
+      throw new StoreRejected(
+        'a pooler, such as PgBouncer, is between this program and PostgreSQL, so confirmed plants could be lost; name the server itself',
+      );
+    }
+    if (readOnly === 'on') {
+      const { host, port } = this.host;
+      throw new HostIsReadOnly(
+        `${host}:${port} is read-only (a standby, or default_transaction_read_only is on)`,
+      );
+    }
+    if (encoding !== 'UTF8') {
+      throw new StoreRejected(
+        `the database has the encoding ${encoding}, which cannot store every name; create one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
+      );
+    }
+    await this.run({ text: SET_SESSION });
+    await this.setStatementTimeout(STATEMENT_TIMEOUT_MS);
+    if (synchronousCommit !== null) {
+      // A 200 requires a flushed commit, whatever the default of the server is or becomes later.
+      const value = synchronousCommit === 'off' ? 'on' : synchronousCommit;
+      await this.run({ text: `SET synchronous_commit = ${value}` });
+    }
+    this.isCitus = isCitus === 't';
+  }
+}
+
+/**
+ * Reads PGPASSFILE or ~/.pgpass. pgpass writes to stderr why it ignores a file.
+ * @throws {StoreRejected} if there is no password
+ */
+async function passwordFromFile(
+  { database, user }: PostgresAddress,
+  { host, port }: HostAddress,
+): Promise<string> {
+  const password = await new Promise<string | undefined>(found => {
+    pgpass({ host, port, database, user }, found);
+  });
+  if (password === undefined) {
+    throw new StoreRejected(
+      'the server asks for a password; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE',
+    );
+  }
+  return password;
+}

@@ -1,0 +1,185 @@
+import {
+  StoreDamaged,
+  StoreInternalError,
+  StoreMissing,
+  StoreRejected,
+  StoreUnavailable,
+} from '../../core/commit/plant-store.ts';
+import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
+
+/** The connection cannot be used again, or was not made. The server may have executed a statement. */
+export class ConnectionLost extends Error {
+  override readonly name: string = 'ConnectionLost';
+  /** A code of Node, such as ECONNREFUSED. */
+  readonly code: string | undefined;
+
+  constructor(message: string, options: ErrorOptions = {}) {
+    super(message, options);
+    this.code = (options.cause as NodeJS.ErrnoException | undefined)?.code;
+  }
+}
+
+/** @param error what pg reports of a connection: an error of the server or of the network, or ours */
+export function connectionError(error: Error): Error {
+  if (error instanceof StoreRejected || sqlStateOf(error) !== undefined) return error;
+  return new ConnectionLost(error.message, { cause: error });
+}
+
+/** A statement timed out. It is unknown whether the server executed it. */
+export class NoResponse extends ConnectionLost {
+  override readonly name = 'NoResponse';
+  /** The operation was near its deadline, so the timeout was shorter than usual. */
+  readonly cutShort: boolean;
+
+  constructor(timeoutMs: number, cutShort: boolean, options: ErrorOptions) {
+    const time = cutShort ? 'in the remaining time' : `within ${(timeoutMs / 1000).toFixed(1)} s`;
+    super(
+      `PostgreSQL did not respond ${time}; check whether it hangs or a table is locked, its disk, its synchronous standbys and the network`,
+      options,
+    );
+    this.cutShort = cutShort;
+  }
+}
+
+export class HostIsReadOnly extends ConnectionLost {
+  override readonly name = 'HostIsReadOnly';
+}
+
+export class TlsFailed extends StoreRejected {
+  constructor(message: string, options: ErrorOptions) {
+    super(`${message}; check sslmode, sslrootcert, sslcert and sslkey`, options);
+  }
+}
+
+/** https://www.postgresql.org/docs/current/errcodes-appendix.html; undefined: no server error. */
+export function sqlStateOf(error: unknown): string | undefined {
+  const { code, severity } = error as { code?: unknown; severity?: unknown };
+  return typeof code === 'string' && severity !== undefined ? code : undefined;
+}
+
+export const TOO_MANY_CONNECTIONS = '53300';
+const DISK_FULL = '53100';
+export const INSUFFICIENT_PRIVILEGE = '42501';
+
+export const GRANTS = 'grant it with the statements in docs/postgresql-grants.sql';
+
+type FailureKind =
+  /** The connection cannot be used again. The server may have executed the statement. */
+  | 'connectionLost'
+  /** Another server of Citus failed, and may have executed the statement. Keep the connection. */
+  | 'workerLost'
+  /** Nothing was changed. The statement may be retried at once. */
+  | 'retry'
+  /** Nothing was changed. A retry fails until an operator fixes the cause. */
+  | 'final'
+  /** Our own code failed, at any time. A retry would probably fail in the same way. */
+  | 'internal';
+
+/**
+ * These codes say that the server shuts down (57P), has no connection left or became read-only,
+ * that the connection failed (08), or that a prepared statement is lost or has other columns now.
+ */
+const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
+/** With these codes a server of Citus reports its own shutdown, or the loss of another server. */
+const WORKER_LOST = /^(?:57P0[1-5]|08...)$/;
+/** The data or an index is corrupted. Stored bytes that are not UTF-8 are, too. */
+const DAMAGED = /^(?:XX00[12]|22021)$/;
+/** A conflict, deadlock or timeout ended the statement, or its change number was taken. */
+const RETRY = /^(?:40001|40P01|57014|55P03|23505)$/;
+
+/** @param isCitus whether the server belongs to Citus, and repeats the errors of other servers */
+export function kindOf(error: unknown, isCitus = false): FailureKind {
+  if (error instanceof StoreRejected || error instanceof StoreUnavailable) return 'final';
+  if (error instanceof ConnectionLost) return 'connectionLost';
+  const sqlState = sqlStateOf(error);
+  if (isCitus && sqlState !== undefined && WORKER_LOST.test(sqlState)) return 'workerLost';
+  if (sqlState === undefined) return 'internal';
+  if (CONNECTION_LOST.test(sqlState)) return 'connectionLost';
+  return RETRY.test(sqlState) ? 'retry' : 'final';
+}
+
+/** Whether an operator must fix the cause of a failed connection. Otherwise it is an outage. */
+export function isRejection(error: unknown): boolean {
+  return error instanceof StoreRejected || explanationOf(error) !== undefined;
+}
+
+/** @returns an internal error as it is */
+export function openFailure(cause: unknown, address: PostgresAddress): unknown {
+  if (kindOf(cause) === 'internal') return cause;
+  const Rejection = cause instanceof StoreMissing ? StoreMissing : StoreRejected;
+  const store = `the store at ${shownPostgresAddress(address)}`;
+  return new Rejection(`${store} cannot be opened: ${reasonOf(cause)}`, { cause });
+}
+
+/** Explains in one line why a server cannot be used, and what to do. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof StoreRejected) return error.message;
+  if (kindOf(error) === 'internal') return new StoreInternalError(error).message;
+  return explanationOf(error) ?? outageOf(error);
+}
+
+/** The store cannot be used now. The cause goes into the log. Neither contains a password. */
+export function unavailable(error: unknown): StoreUnavailable | StoreInternalError {
+  if (error instanceof StoreUnavailable || error instanceof StoreInternalError) return error;
+  if (kindOf(error) === 'internal') return new StoreInternalError(error);
+  const Failure = DAMAGED.test(sqlStateOf(error) ?? '') ? StoreDamaged : StoreUnavailable;
+  return new Failure(reasonOf(error), { cause: error });
+}
+
+/** For commands, which show a rejection as it is. */
+export function commandFailure(error: unknown): Error {
+  return error instanceof StoreRejected ? error : unavailable(error);
+}
+
+export function orUnavailable<T>(work: Promise<T>): Promise<T> {
+  return work.catch(error => {
+    throw commandFailure(error);
+  });
+}
+
+function explanationOf(error: unknown): string | undefined {
+  const message = messageOf(error);
+  switch (sqlStateOf(error)) {
+    case '28P01':
+      return 'the server rejects the password; check the password and the user';
+    case '28000':
+      return `the server rejects this user (${message}); check the user and sslmode, and pg_hba.conf on the server`;
+    case '3D000':
+      return 'the database does not exist; create it with CREATE DATABASE, or name another';
+    case INSUFFICIENT_PRIVILEGE:
+      return `the user lacks a right (${message}); ${GRANTS}`;
+    case '42704':
+    case '22023':
+      return `the server rejects a setting (${message}); check the parameter options`;
+  }
+  return undefined;
+}
+
+function outageOf(error: unknown): string {
+  const message = messageOf(error);
+  if (error instanceof NoResponse) return message;
+  if (error instanceof HostIsReadOnly) return `${message}; name the host that accepts writes`;
+  const sqlState = sqlStateOf(error);
+  if (sqlState === TOO_MANY_CONNECTIONS) {
+    return `the server has no connection left (${message}); raise max_connections there, or lower --connections`;
+  }
+  if (sqlState === DISK_FULL) return 'the disk of the database server is full; free space there';
+  if (sqlState !== undefined) return `the server reports: ${message} (SQLSTATE ${sqlState})`;
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'ECONNREFUSED' || code === 'ENOENT') {
+    return 'no server is listening there; start PostgreSQL, or correct the address';
+  }
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'the host name is unknown; check it';
+  const reason = message === 'timeout expired' ? 'PostgreSQL accepted no connection in time' : message;
+  return `${reason}; check whether PostgreSQL runs or hangs, the network and the address`;
+}
+
+/**
+ * If all addresses of a host fail, the error of Node has a code but no message. A text of the server
+ * may quote text of clients. A semicolon begins our advice.
+ */
+function messageOf(error: unknown): string {
+  const { message, code } = error as NodeJS.ErrnoException;
+  const text = message || code || 'failed without a message';
+  return text.replaceAll(';', ',').replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ');
+}

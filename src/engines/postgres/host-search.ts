@@ -1,0 +1,146 @@
+import { type Clock, SYSTEM_CLOCK, sleep } from '../../core/clock.ts';
+import { StoreUnavailable } from '../../core/commit/plant-store.ts';
+import { Connection } from './connection.ts';
+import { HostIsReadOnly, isRejection, openFailure } from './failure.ts';
+import {
+  CONNECT_TIMEOUT_MS,
+  type HostAddress,
+  type PostgresAddress,
+  shownPostgresAddress,
+} from './postgres-url.ts';
+
+export const SEARCH_INTERVAL_MS = 100;
+
+export interface FirstConnection {
+  /** Unless the address has another timeout. */
+  timeoutMs: number;
+  /** Called with a log message if the connection takes longer than 1.5 s. */
+  onWait?: (message: string) => void;
+}
+
+/**
+ * Finds the host that accepts writes, like libpq with `target_session_attrs=read-write`. It tries
+ * hosts in parallel, so a silent host does not delay a failover to another one.
+ *
+ * The host that accepted writes last has a head start. After its connection failed, all other hosts
+ * have it: a primary without its standby accepts connections, but confirms no commit.
+ */
+export class HostSearch {
+  readonly #address: PostgresAddress;
+  readonly #prepare: (connection: Connection) => Promise<void>;
+  readonly #clock: Clock;
+  readonly #openConnection: typeof Connection.open;
+  #preferred: readonly HostAddress[];
+  readonly #closing = new AbortController();
+
+  /** @param prepare checks every new connection; its error is a failure of the host */
+  constructor(
+    address: PostgresAddress,
+    prepare: (connection: Connection) => Promise<void>,
+    clock: Clock = SYSTEM_CLOCK,
+    openConnection = Connection.open,
+  ) {
+    this.#address = address;
+    this.#preferred = address.hosts;
+    this.#prepare = prepare;
+    this.#clock = clock;
+    this.#openConnection = openConnection;
+  }
+
+  /**
+   * Connects for the first time.
+   *
+   * @param prepare may create the store
+   * @throws {StoreRejected}
+   */
+  async open(
+    prepare: (connection: Connection) => Promise<void>,
+    { timeoutMs, onWait }: FirstConnection = { timeoutMs: CONNECT_TIMEOUT_MS },
+  ): Promise<Connection> {
+    const { connectTimeoutMs = timeoutMs } = this.#address;
+    const waiting = this.#clock.setTimer(() => {
+      const [store, seconds] = [shownPostgresAddress(this.#address), Math.round(connectTimeoutMs / 1_000)];
+      onWait?.(`waiting up to ${seconds} s for ${store}, which has not accepted the connection yet`);
+    }, CONNECT_TIMEOUT_MS);
+    let connection: Connection | undefined;
+    try {
+      connection = await this.connect(connectTimeoutMs).finally(() => waiting[Symbol.dispose]());
+      await prepare(connection);
+      return connection;
+    } catch (error) {
+      connection?.destroy();
+      throw openFailure(error, this.#address);
+    }
+  }
+
+  /**
+   * Connects to the host that accepts writes.
+   *
+   * | result of an attempt        | what follows                                                |
+   * | --------------------------- | ----------------------------------------------------------- |
+   * | the host accepts writes     | return its connection, abort the attempts at other hosts    |
+   * | it rejects the client       | stop for this host: wrong passwords may lock the account    |
+   * | it fails in another way, or | retry it every `SEARCH_INTERVAL_MS`, since a standby may    |
+   * | is read-only                | take over; stop when every host has failed at least once    |
+   *
+   * The head start ends after `CONNECT_TIMEOUT_MS`, or when every host that has it failed once.
+   *
+   * @throws the most helpful failure: a rejection, else a read-only host, else the first failure
+   */
+  async connect(timeoutMs = this.#address.connectTimeoutMs ?? CONNECT_TIMEOUT_MS): Promise<Connection> {
+    const { hosts } = this.#address;
+    const preferred = this.#preferred;
+    const found = new AbortController();
+    const preferredFailed = new AbortController();
+    const allFailed = new AbortController();
+    const search = AbortSignal.any([found.signal, this.#closing.signal]);
+    const headStart = AbortSignal.any([search, preferredFailed.signal]);
+    const retries = AbortSignal.any([search, allFailed.signal]);
+    const failureOf = new Map<HostAddress, unknown>();
+    const attempts = hosts.map(async host => {
+      if (!preferred.includes(host)) {
+        await sleep(this.#clock, CONNECT_TIMEOUT_MS, headStart);
+      }
+      for (;;) {
+        let opened: Connection | undefined;
+        try {
+          opened = await this.#openConnection(this.#address, host, timeoutMs, search);
+          await this.#prepare(opened);
+          search.throwIfAborted();
+          // Ends the attempts at other hosts at once, so no second one succeeds.
+          found.abort();
+          return opened;
+        } catch (error) {
+          opened?.destroy();
+          search.throwIfAborted();
+          failureOf.set(host, error);
+          if (preferred.every(each => failureOf.has(each))) preferredFailed.abort();
+          if (failureOf.size === hosts.length) allFailed.abort();
+          if (isRejection(error)) throw error;
+        }
+        await sleep(this.#clock, SEARCH_INTERVAL_MS, retries);
+        retries.throwIfAborted();
+      }
+    });
+    const connection = await Promise.any(attempts).catch(() => undefined);
+    this.#preferred = connection ? [connection.host] : hosts;
+    if (connection) return connection;
+    const failures = [...failureOf.values()];
+    throw (
+      failures.find(isRejection) ??
+      failures.find(failure => failure instanceof HostIsReadOnly) ??
+      failures[0] ??
+      new StoreUnavailable('the store is closed')
+    );
+  }
+
+  /** Gives the other hosts the head start, after a connection to this host failed. */
+  suspect(host: HostAddress): void {
+    const others = this.#address.hosts.filter(each => each !== host);
+    if (others.length > 0 && this.#preferred.includes(host)) this.#preferred = others;
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+}

@@ -1,0 +1,145 @@
+import { TOKEN_GROUP_SIZE } from '../../core/contract/limits.ts';
+import { GroupCommit } from '../../core/commit/group-commit.ts';
+import { OperatorTables } from '../operator-tables.ts';
+import {
+  type EngineStatistics,
+  type PlantCommits,
+  type PlantQueue,
+  type PlantWrite,
+  type RepeatedIdRule,
+  type SchemaSteps,
+  StoreRejected,
+  type WriteResult,
+} from '../../core/commit/plant-store.ts';
+import { numberOf, type Row, textOf } from '../revision-rows.ts';
+import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
+import { CitusWorkers, prepareCoordinator, prepareServer } from './citus/citus-workers.ts';
+import { STATEMENT_TIMEOUT_MS } from './connection.ts';
+import { ConnectionPool } from './connection-pool.ts';
+import { durabilityWarnings } from './durability-warnings.ts';
+import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
+import { type FirstConnection, HostSearch } from './host-search.ts';
+import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
+import { applySchemaSteps, checkRights, SERVICE_RIGHTS, schemaFaults, tableCheck } from './schema.ts';
+import { workerQueues } from './citus/worker-queues.ts';
+
+interface PostgresSettings {
+  address: PostgresAddress;
+  repeatedIdRule: RepeatedIdRule;
+  /** Maximum number of concurrent batches, each with its own connection. */
+  connections: number;
+}
+
+/** A store in PostgreSQL or in an engine with its protocol. Any number of services may share it. */
+export class PostgresEngine extends OperatorTables implements PlantCommits {
+  /** Of all columns that decide whether a token is valid. */
+  protected override readonly tokenDigest = `md5(string_agg(
+      hash || ' ' || id::text || ' ' || change_number::text || ' ' ||
+        coalesce(expires_at::text, '') || ' ' || coalesce(revoked_at::text, ''),
+      ' ' ORDER BY id
+    ))`;
+  /** `open` sets it. */
+  schemaSteps!: SchemaSteps;
+  readonly #settings: PostgresSettings;
+  readonly #pool: ConnectionPool;
+  readonly #workers: CitusWorkers;
+
+  private constructor(settings: PostgresSettings, search: HostSearch) {
+    super();
+    this.#settings = settings;
+    // Tokens have one more, and so does `check`. So none of them waits for plants, or plants for
+    // them. They share the pool: after a failover, tokens must come from the host of the plants.
+    this.#pool = new ConnectionPool(search, settings.connections + 2);
+    this.#workers = new CitusWorkers(this.#pool, worker => {
+      const address = { ...settings.address, hosts: [worker] };
+      return new ConnectionPool(new HostSearch(address, prepareServer), settings.connections + 1);
+    });
+  }
+
+  /**
+   * Opens the store. Creates it when needed, and updates its schema.
+   *
+   * @param first undefined: as for later connections
+   * @throws {StoreRejected}
+   */
+  static async open(settings: PostgresSettings, first?: FirstConnection): Promise<PostgresEngine> {
+    const search = new HostSearch(settings.address, prepareCoordinator);
+    const engine = new PostgresEngine(settings, search);
+    const connection = await search.open(async opened => {
+      await opened.setStatementTimeout();
+      engine.schemaSteps = await applySchemaSteps(opened);
+      await checkRights(opened, SERVICE_RIGHTS);
+      await engine.#workers.refresh(opened);
+      await opened.setStatementTimeout(STATEMENT_TIMEOUT_MS);
+    }, first);
+    engine.#pool.add(connection);
+    return engine;
+  }
+
+  openQueue(commit: PlantCommits['commit']): PlantQueue {
+    const open = (commitsInFlightMax: number) =>
+      new GroupCommit({ commit, commitsInFlightMax, isSequential: false });
+    if (!this.#workers.areUsed) return open(this.#settings.connections);
+    // One batch at a time is larger, so its plants cost the worker less.
+    return workerQueues(
+      id => this.#workers.workerOf(id),
+      () => open(1),
+    );
+  }
+
+  async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
+    const [first] = writes;
+    if (first === undefined) return [];
+    const batch = new BatchCommit(writes, this.#settings.repeatedIdRule);
+    return await this.#workers.use(first.plant.id, connection => batch.run(connection));
+  }
+
+  async probe(): Promise<void> {
+    await this.#pool.use(async connection => {
+      // Needs the locks and rights of an insert. On Citus it would need all workers, but the
+      // service is ready while one of them can be used.
+      const text = `INSERT INTO plant_revision SELECT * FROM plant_revision WHERE NOT ${tableCheck(false)}`;
+      if (!connection.isCitus) await connection.run({ text });
+      await confirmEverythingBefore(connection);
+    });
+    await this.#workers.check();
+  }
+
+  async check(): Promise<readonly string[]> {
+    const warnings = await this.#pool.use(async connection => {
+      await this.#workers.refresh(connection);
+      // A primary without its synchronous standby runs queries, but confirms no commit.
+      await confirmEverythingBefore(connection);
+      const faults = await schemaFaults(connection);
+      return faults.concat(await durabilityWarnings(connection));
+    });
+    return [...warnings, ...(await this.#workers.check())];
+  }
+
+  async statistics(): Promise<EngineStatistics> {
+    return { connections: this.#pool.connections + this.#workers.connections };
+  }
+
+  async tokenFingerprints(): Promise<ReadonlyMap<number, string>> {
+    const text = `SELECT id / ${TOKEN_GROUP_SIZE}, ${this.tokenDigest} FROM token GROUP BY 1`;
+    const rows = await this.#pool.use(connection => connection.run({ name: 'token_fingerprints', text }));
+    return new Map(rows.map(([group, digest]) => [numberOf(group!), textOf(digest!)]));
+  }
+
+  protected override async query(text: string, values: unknown[]): Promise<Row[]> {
+    try {
+      return await this.#pool.use(connection => connection.commit({ text, values }));
+    } catch (error) {
+      const { cause, message } = error as Error;
+      if (sqlStateOf(cause ?? error) !== INSUFFICIENT_PRIVILEGE) throw error;
+      throw new StoreRejected(
+        `the store at ${shownPostgresAddress(this.#settings.address)}: ${message}; only the owner may create and revoke tokens, so name its role in --database of such a command`,
+        { cause },
+      );
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#pool.close(), this.#workers.close()]);
+  }
+}

@@ -1,0 +1,149 @@
+import { ID_MIN } from '../../core/contract/limits.ts';
+import { countThatFits, TEXT_BYTES } from '../../core/commit/batch-size.ts';
+import { lastRuns } from '../operator-tables.ts';
+import { type PlantReader, type PlantRevision, StoreDamaged } from '../../core/commit/plant-store.ts';
+import { countRows, newestTime, type Query, REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
+import { allTokens } from '../token-rows.ts';
+import { rejectWorker } from './citus/citus-workers.ts';
+import type { Connection, TextRow } from './connection.ts';
+import { commandFailure, INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf } from './failure.ts';
+import { HostSearch } from './host-search.ts';
+import type { PostgresAddress } from './postgres-url.ts';
+import { checkSchema, schemaFaults } from './schema.ts';
+
+export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
+  const search = new HostSearch(address, rejectWorker);
+  const connection = await search.open(async opened => {
+    await opened.setStatementTimeout();
+    await checkSchema(opened);
+  });
+  const query: Query = (text, values) => orUnavailable(connection.run({ text, values }));
+  return {
+    revisions: from => revisionsFrom(search, from, SNAPSHOT),
+    revisionsInSlices: from => revisionsFrom(search, from),
+    size: async () => ({ ...(await countRows(query)), bytes: await bytes(connection) }),
+    tokens: () => allTokens(query),
+    lastRuns: () => lastRuns(query),
+    newestTime: until => newestTime(query, until),
+    structureFaults: () => structureFaults(connection),
+    identity: () => identity(connection),
+    [Symbol.asyncDispose]: () => connection.close(),
+  };
+}
+
+/** https://www.postgresql.org/docs/current/transaction-iso.html, section 13.2.2 */
+const SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
+
+/** Rows of one page. It has fewer if their text is long. */
+const PAGE_ROWS = 10_000;
+/** Timeout of the check of the structure, which reads whole tables. */
+const STRUCTURE_TIMEOUT_MS = 86_400_000;
+
+/** The server has no extension amcheck, or the user may not use it. */
+const NOT_CHECKED = ['42883', INSUFFICIENT_PRIVILEGE];
+
+/** The keys that follow the key in $1 and $2, and the bytes of text of each row. */
+const KEYS = `
+  SELECT id, revision, ${TEXT_BYTES} FROM plant_revision
+  WHERE (id, revision) > ($1, $2) ORDER BY id, revision LIMIT ${PAGE_ROWS}`;
+const PAGE = `
+  SELECT ${REVISION_COLUMNS} FROM plant_revision
+  WHERE (id, revision) > ($1, $2) AND (id, revision) <= ($3, $4) ORDER BY id, revision`;
+
+/**
+ * Reads the page that follows a key, in the order of the primary key. Thousands of names, each as
+ * large as a request, do not fit into memory. So it reads the keys first. One statement for both
+ * would make each worker of Citus send the text of a full page.
+ */
+async function pageAfter(connection: Connection, key: TextRow): Promise<TextRow[]> {
+  const keys = await connection.run({ name: 'keys', text: KEYS, values: key });
+  const last = keys[countThatFits(keys) - 1];
+  if (last === undefined) return [];
+  const page = await connection.run({ name: 'page', text: PAGE, values: [...key, ...last.slice(0, 2)] });
+  // The index has the right keys. In a damaged row, the key may be smaller than in the index.
+  if (page.length === 0 || !isBehind(page.at(-1)!, key)) throw new StoreDamaged(`wrong keys behind ${key}`);
+  return page;
+}
+
+function isBehind([id, revision]: TextRow, [lastId, lastRevision]: TextRow): boolean {
+  return BigInt(id!) > BigInt(lastId!) || (id === lastId && Number(revision) > Number(lastRevision));
+}
+
+/** Reads pages, one ahead of the caller. @param begin begins a transaction for all of them */
+async function* revisionsFrom(
+  search: HostSearch,
+  from = ID_MIN,
+  begin?: string,
+): AsyncIterable<PlantRevision> {
+  const connection = await orUnavailable(search.connect());
+  try {
+    await connection.setStatementTimeout();
+    if (begin !== undefined) await connection.run({ text: begin });
+    // In the order of the index: the key of a damaged row may be wrong.
+    await connection.run({
+      text: 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexscan = on',
+    });
+    let next = pageAfter(connection, [String(from), '0']);
+    for (;;) {
+      const page = await next;
+      const last = page.at(-1);
+      if (last === undefined) return;
+      next = pageAfter(connection, last.slice(0, 2));
+      // The caller may stop before this page is awaited.
+      next.catch(() => {});
+      for (const row of page) yield revisionOf(row);
+    }
+  } catch (error) {
+    throw commandFailure(error);
+  } finally {
+    // The end of the connection ends the transaction, also when the caller stops early.
+    await connection.close();
+  }
+}
+
+export async function bytes(connection: Connection): Promise<number | undefined> {
+  const text = `SELECT ${connection.isCitus ? 'citus' : 'pg'}_total_relation_size('plant_revision')`;
+  const [row] = await connection.run({ text }).catch(() => []);
+  return row && Number(row[0]);
+}
+
+/**
+ * https://www.postgresql.org/docs/current/amcheck.html, where `true` also finds rows that an index
+ * lacks. The check of the schema names all other missing indexes, since those are unique.
+ */
+const STRUCTURE = [
+  `SELECT 'the index token_copy is missing' WHERE to_regclass('token_copy') IS NULL`,
+  `SELECT bt_index_check(indexrelid, true)::text FROM pg_index
+    WHERE indrelid IN ('plant_revision'::regclass, 'token'::regclass)`,
+  ...['plant_revision', 'token'].map(
+    table => `SELECT format('${table}, block %s: %s', blkno, msg) FROM verify_heapam('${table}') LIMIT 100`,
+  ),
+];
+
+async function structureFaults(connection: Connection): Promise<string[] | undefined> {
+  const faults = await orUnavailable(schemaFaults(connection));
+  if (faults.length > 0) return faults;
+  // The coordinator of Citus has none of the rows.
+  if (connection.isCitus) return undefined;
+  await orUnavailable(connection.setStatementTimeout(STRUCTURE_TIMEOUT_MS));
+  for (const text of STRUCTURE) {
+    try {
+      const rows = await connection.run({ text });
+      // The check of an index returns an empty text.
+      faults.push(...rows.flatMap(([fault]) => fault || []));
+    } catch (error) {
+      if (NOT_CHECKED.includes(sqlStateOf(error) ?? '')) return undefined;
+      const failure = commandFailure(error);
+      if (!(failure instanceof StoreDamaged)) throw failure;
+      faults.push(failure.message);
+    }
+  }
+  return faults;
+}
+
+/** Identifies a table of one run of a server. Undefined for engines that lack these functions. */
+async function identity(connection: Connection): Promise<string | undefined> {
+  const text = `SELECT pg_postmaster_start_time()::text, current_database()::text, 'plant_revision'::regclass::oid::text`;
+  const [row] = await connection.run({ text }).catch(() => []);
+  return row && `table ${row.join(' ')}`;
+}

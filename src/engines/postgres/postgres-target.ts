@@ -1,0 +1,31 @@
+import { type CopyTarget, concurrentChange } from '../../core/commit/plant-store.ts';
+import { PUT_TOKEN, putValues } from '../token-rows.ts';
+import { prepareCoordinator } from './citus/citus-workers.ts';
+import { orUnavailable } from './failure.ts';
+import { HostSearch } from './host-search.ts';
+import type { PostgresAddress } from './postgres-url.ts';
+import { revisionInsert } from './revision-table.ts';
+import { applySchemaSteps, COPY_RIGHTS, checkRights } from './schema.ts';
+
+/** Opens the target of a copy on one connection. After its loss the copy must be repeated. */
+export async function openPostgresTarget(address: PostgresAddress): Promise<CopyTarget> {
+  const search = new HostSearch(address, prepareCoordinator);
+  const connection = await search.open(async opened => {
+    await applySchemaSteps(opened);
+    await checkRights(opened, COPY_RIGHTS);
+    await opened.setStatementTimeout();
+  });
+  const inTransaction = (work: () => Promise<void>) => orUnavailable(connection.transaction(work));
+  return {
+    insertRevisions: revisions =>
+      inTransaction(async () => {
+        const inserted = await connection.run(revisionInsert(revisions, connection.isCitus));
+        if (inserted.length < revisions.length) throw concurrentChange('a revision');
+      }),
+    putTokens: tokens =>
+      inTransaction(async () => {
+        for (const token of tokens) await connection.run({ text: PUT_TOKEN, values: putValues(token) });
+      }),
+    [Symbol.asyncDispose]: () => connection.close(),
+  };
+}

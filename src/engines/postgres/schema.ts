@@ -1,0 +1,195 @@
+import { type SchemaSteps, StoreRejected } from '../../core/commit/plant-store.ts';
+import { REVISION_COLUMNS } from '../revision-rows.ts';
+import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
+import type { Connection } from './connection.ts';
+import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
+import { SCHEMA_STEPS } from './schema-steps.ts';
+
+/** Timeout of one schema step, which may change a large table. */
+const SCHEMA_STEP_TIMEOUT_MS = 3_600_000;
+/** The key of a lock on the database while steps are applied: the four bytes "PLST". */
+const SCHEMA_LOCK = 0x504c5354;
+
+const NEWEST_STEP = SCHEMA_STEPS.length;
+/** Citus splits a batch into one statement for each shard, so a worker gets only two by default. */
+const DISTRIBUTE = `SELECT create_distributed_table('plant_revision', 'id', shard_count := (
+    SELECT CASE source WHEN 'default' THEN greatest(4, 2 * (SELECT count(*) FROM citus_get_active_worker_nodes()))
+      ELSE setting::bigint END FROM pg_settings WHERE name = 'citus.shard_count')::integer)`;
+const UNDEFINED_TABLE = '42P01';
+/** A column is missing or has another type, so the table is not ours. */
+const OTHER_COLUMNS = /^(?:42703|42804|42883)$/;
+/** Another table or type has this name. */
+const NAME_TAKEN = /^(?:42P07|42710)$/;
+/** The user lacks the right, or may use no schema of the search path. */
+const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
+
+/**
+ * Moves of shards by logical replication, the default of Citus, lost plants. Without a replica
+ * identity they end with an error, and `block_writes` still works. Only the owner may change this.
+ */
+const FORBID_LOGICAL_MOVES = `DO $$ BEGIN
+  IF EXISTS (SELECT 1 FROM pg_class WHERE oid = 'plant_revision'::regclass AND relreplident <> 'n'
+    AND pg_has_role(relowner, 'USAGE')) THEN
+    ALTER TABLE plant_revision REPLICA IDENTITY NOTHING;
+  END IF;
+END $$`;
+
+/**
+ * Applies all missing schema steps in one transaction. Of several instances that start at the same
+ * time, one creates the tables, and the others find them. @throws {StoreRejected}
+ */
+export async function applySchemaSteps(connection: Connection): Promise<SchemaSteps> {
+  let before = await schemaStep(connection);
+  try {
+    if (before < NEWEST_STEP) {
+      await connection.transaction(async () => {
+        const run = (text: string) => connection.run({ text }, SCHEMA_STEP_TIMEOUT_MS);
+        await run(`SET LOCAL statement_timeout = ${SCHEMA_STEP_TIMEOUT_MS}`);
+        await run(`SELECT pg_advisory_xact_lock(${SCHEMA_LOCK})`);
+        await run('CREATE TABLE IF NOT EXISTS plant_schema_step (step integer NOT NULL PRIMARY KEY)');
+        before = await schemaStep(connection);
+        for (const [index, sql] of SCHEMA_STEPS.entries()) {
+          if (index < before) continue;
+          await run(sql);
+          await run(`INSERT INTO plant_schema_step VALUES (${index + 1})`);
+        }
+        if (before === 0 && connection.isCitus) await run(DISTRIBUTE);
+      });
+    }
+  } catch (error) {
+    const sqlState = sqlStateOf(error) ?? '';
+    if (MAY_NOT_CREATE.includes(sqlState)) throw mayNotCreate(before, error);
+    throw NAME_TAKEN.test(sqlState) ? nameTaken(error) : error;
+  }
+  rejectSchema(await schemaFaults(connection));
+  if (connection.isCitus) await connection.run({ text: FORBID_LOGICAL_MOVES }, SCHEMA_STEP_TIMEOUT_MS);
+  return { before, now: NEWEST_STEP };
+}
+
+/** @throws {StoreRejected} when a reader finds no store, another schema, or lacks a right */
+export async function checkSchema(connection: Connection): Promise<void> {
+  const step = await schemaStep(connection);
+  if (step === 0) throw noStore('in this database');
+  if (step < NEWEST_STEP) throw otherStep('it', step, NEWEST_STEP);
+  await checkRights(connection, READER_RIGHTS);
+}
+
+/** @returns the definitions of the columns and keys. Only lines of a table are indented. */
+function itemsOf(steps: readonly string[]): Map<string, string> {
+  const tables = steps.join('\n').matchAll(/^CREATE TABLE (\w+) \(\n(.*?)^\);/gms);
+  const items = tables.flatMap(([, table, lines]) => {
+    const columns = lines!.matchAll(/^ {2}(CONSTRAINT )?(\w+) (.*?)(?: CHECK .*?)?,?(?: *--.*)?$/gm);
+    return columns.map(([, constraint, name, definition]): [string, string] => [
+      `${constraint ? 'index' : 'column'} ${name} of ${table}`,
+      definition!,
+    ]);
+  });
+  return new Map(items);
+}
+
+/** The definition of each item of our tables, by its name. */
+export const SCHEMA_ITEMS = itemsOf(SCHEMA_STEPS);
+
+/** Triggers that may change or delete rows. Citus itself has one for TRUNCATE, which is bit 32. */
+const TRIGGERS = `FROM pg_trigger WHERE tgtype & 28 <> 0 AND tgenabled <> 'D' AND NOT tgisinternal`;
+/** Other tables, indexes that are not unique, and rights do no harm. A CHECK only rejects rows. */
+const FOUND = `SELECT item || ' of ' || relname, definition FROM pg_class AS ours CROSS JOIN LATERAL (
+    SELECT 'column ' || attname, concat_ws(' ', format_type(atttypid, atttypmod),
+        CASE WHEN attnotnull THEN 'NOT NULL' END, CASE WHEN attcollation <> typcollation THEN 'COLLATE' END,
+        CASE WHEN atthasdef OR attidentity <> '' THEN 'DEFAULT' END)
+      FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+      WHERE attrelid = ours.oid AND attnum > 0 AND NOT attisdropped
+    UNION ALL SELECT 'index ' || indexrelid::regclass, CASE WHEN indisprimary THEN 'PRIMARY KEY ' ELSE 'UNIQUE ' END
+        || substring(pg_get_indexdef(indexrelid) FROM '\\(.*') FROM pg_index WHERE indrelid = ours.oid AND indisunique
+    UNION ALL SELECT 'foreign key ' || conname, '' FROM pg_constraint WHERE conrelid = ours.oid AND contype = 'f'
+    UNION ALL SELECT 'trigger ' || tgname, '' ${TRIGGERS} AND tgrelid = ours.oid
+    UNION ALL SELECT 'rule ' || rulename, '' FROM pg_rewrite WHERE ev_class = ours.oid
+    UNION ALL SELECT 'inheritance by ' || inhrelid::regclass, '' FROM pg_inherits WHERE ours.oid IN (inhparent, inhrelid)
+    UNION ALL SELECT 'kind ' || relkind::text, '' WHERE relkind <> 'r'
+    UNION ALL SELECT 'property UNLOGGED', '' WHERE relpersistence <> 'p'
+    UNION ALL SELECT 'row-level security', '' WHERE relrowsecurity
+  ) AS found (item, definition) WHERE ours.oid IN
+    (to_regclass('plant_revision'), to_regclass('token'), to_regclass('console_code'), to_regclass('last_run'))`;
+
+/** @returns one text for each difference between the tables and those of the schema steps */
+export async function schemaFaults(connection: Connection): Promise<string[]> {
+  const rows = await connection.run({ text: FOUND });
+  return schemaFaultsOf(SCHEMA_ITEMS, new Map(rows as [string, string][]));
+}
+
+/**
+ * An SQL condition that ends its statement with an error when the table may lose or change rows.
+ * The schema may change at any time. So it is in every statement whose rows decide a response. Only
+ * a trigger or a column of another type changes content. The join has the types, and reads no row.
+ */
+const TABLE_CHECK = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence = 'p' FROM pg_class WHERE oid = 'plant_revision'::regclass)
+    AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = 'plant_revision'::regclass)
+    AND ARRAY[${REVISION_COLUMNS.replace(/\w+/g, 'pg_typeof($&)')}]
+      = '{bigint,integer,text,text,bigint,bigint,bigint}'::regtype[]
+  -- current_database() keeps the planner from evaluating the cast.
+  THEN true ELSE ('plant_revision was changed; \`npx plant-store verify\` names it in ' || current_database())::boolean END
+  FROM (SELECT) AS one LEFT JOIN plant_revision ON false)`;
+
+/** Citus rejects such conditions. See `CitusWorkers.refresh`. */
+export const tableCheck = (isCitus: boolean): string => (isCitus ? 'true' : TABLE_CHECK);
+
+const READER_RIGHTS = ['SELECT on plant_revision', 'SELECT on token'];
+const PLANT_RIGHTS = [...READER_RIGHTS, 'INSERT on plant_revision'];
+export const SERVICE_RIGHTS = [
+  ...PLANT_RIGHTS,
+  'UPDATE (last_used_day) on token',
+  ...['SELECT', 'INSERT', 'DELETE', 'UPDATE (expires_at)'].map(right => `${right} on console_code`),
+  ...['SELECT', 'INSERT', 'UPDATE'].map(right => `${right} on last_run`),
+];
+export const COPY_RIGHTS = [...PLANT_RIGHTS, 'INSERT on token', 'UPDATE on token'];
+
+/** @throws {StoreRejected} when a right is missing, which would appear as an outage later */
+export async function checkRights(connection: Connection, rights: string[]): Promise<void> {
+  const conditions = rights.map(right => {
+    const [, privilege, column, table] = /^(\w+)(?: \((\w+)\))? on (\w+)$/.exec(right)!;
+    return column === undefined
+      ? `has_table_privilege('${table}', '${privilege}')`
+      : `has_column_privilege('${table}', '${column}', '${privilege}')`;
+  });
+  const [replies] = await connection.run({ text: `SELECT ${conditions.join(', ')}` });
+  const missing = rights.filter((_, index) => replies![index] !== 't');
+  if (missing.length > 0) {
+    throw new StoreRejected(`the user lacks a right (${missing.join(', ')}); ${GRANTS}`);
+  }
+}
+
+/** The number of the last step that was applied; 0 when there is no plant store. */
+async function schemaStep(connection: Connection): Promise<number> {
+  let step = 0;
+  try {
+    const [row] = await connection.run({ text: 'SELECT coalesce(max(step), 0) FROM plant_schema_step' });
+    step = Number(row![0]);
+  } catch (error) {
+    const sqlState = sqlStateOf(error) ?? '';
+    if (OTHER_COLUMNS.test(sqlState)) throw nameTaken(error);
+    if (sqlState !== UNDEFINED_TABLE) throw error;
+  }
+  if (step > NEWEST_STEP) throw otherStep('it', step, NEWEST_STEP);
+  return step;
+}
+
+function mayNotCreate(step: number, cause: unknown): StoreRejected {
+  const [state, move] =
+    step === 0
+      ? [
+          'there is no plant store yet, and this user may not create one',
+          '`npx plant-store copy` to move a store here, or ',
+        ]
+      : [`it has schema step ${step}, and this user may not update it to ${NEWEST_STEP}`, ''];
+  return new StoreRejected(
+    `${state} (${(cause as Error).message}); as the role that owns the database, run ${move}\`npx plant-store token create LABEL\`; see docs/postgresql-roles.sql`,
+    { cause },
+  );
+}
+
+function nameTaken(cause: unknown): StoreRejected {
+  return new StoreRejected(
+    `another object in this database has a name that the plant store needs (${(cause as Error).message}); use a separate database, or set a separate search_path with the parameter options`,
+    { cause },
+  );
+}

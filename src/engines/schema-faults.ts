@@ -1,0 +1,32 @@
+import { StoreMissing, StoreRejected } from '../core/commit/plant-store.ts';
+
+/**
+ * Compares the schema that the schema steps make with the one found: the definition of each item by
+ * its name. A trigger, for example, could delete or change each new plant.
+ */
+export function schemaFaultsOf(ours: Map<string, string>, found: Map<string, string>): string[] {
+  return [...new Set([...ours.keys(), ...found.keys()])].flatMap(item => {
+    if (!found.has(item)) return [`the ${item} is missing`];
+    if (!ours.has(item)) return [`the ${item} is not part of the schema`];
+    return ours.get(item) === found.get(item) ? [] : [`the ${item} was changed`];
+  });
+}
+
+export function rejectSchema(faults: string[]): void {
+  const advice = 'undo this, or move the plants into a new store with `npx plant-store copy`';
+  if (faults.length > 0) throw new StoreRejected(`${faults.join(', ')}; ${advice}`);
+}
+
+export function noStore(place: string): StoreMissing {
+  return new StoreMissing(
+    `there is no plant store ${place}; name an existing one with --database; only \`serve\`, \`token create\` and \`copy --to\` create one`,
+  );
+}
+
+export function otherStep(store: string, step: number, newest: number): StoreRejected {
+  return new StoreRejected(
+    step > newest
+      ? `${store} was written by a newer plant-store (schema step ${step}, this program knows ${newest}); use that one`
+      : `${store} has schema step ${step} and this program expects ${newest}; start the service once to update it`,
+  );
+}

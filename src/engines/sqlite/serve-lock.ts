@@ -1,0 +1,158 @@
+import { chownSync, existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { StoreRejected } from '../../core/commit/plant-store.ts';
+import { explainFailure, identityOf, isBusy, isInternal, makeFile, prepareFile } from './database.ts';
+
+/** How long a reader that opens the store at this moment may take to create its write-ahead log. */
+const READER_OPENS_MS = 100;
+
+/** The file that is locked, and its device and inode. */
+export interface LockFile {
+  path: string;
+  identity: string | undefined;
+}
+
+export interface ServeLock extends Disposable {
+  file: LockFile;
+  /** Whether the process that had the lock before was killed: a service, or a `copy` into the store. */
+  isAfterCrash: boolean;
+}
+
+/**
+ * Locks a store, so that only one service at a time uses it. Two would each take the other's
+ * commits for their own.
+ *
+ * The lock is an exclusive transaction on a separate file beside the database, so readers and the
+ * command line can still open the database. Only who may write to the folder can take it. Its name
+ * comes from the real path of the database, so a link leads to the same lock. POSIX locks belong to
+ * the inode, so they also hold between mounts and containers on one machine. The system releases
+ * them when the process ends, whatever ends it (https://sqlite.org/lockingv3.html).
+ * @throws {StoreRejected}
+ */
+export function takeServeLock(path: string): ServeLock {
+  return explainFailure(path, () => {
+    const real = prepareFile(path);
+    using parts = new DisposableStack();
+    const { file, isAfterCrash } = parts.use(takeLockFile(real));
+    rejectOtherName(real);
+    const taken = parts.move();
+    return { file, isAfterCrash, [Symbol.dispose]: () => taken.dispose() };
+  });
+}
+
+/**
+ * Takes the lock, also again after somebody has deleted its file.
+ * @param path the real path of the database
+ * @throws {StoreRejected} if a service has it, or the file cannot be used; else the error as it is
+ */
+export function takeLockFile(path: string): ServeLock {
+  const file = lockFileOf(path);
+  try {
+    makeLockFile(file, path);
+    using parts = new DisposableStack();
+    // SQLite makes it in a transaction: https://sqlite.org/tempfiles.html#rollback_journals
+    const isAfterCrash = existsSync(`${file}-journal`);
+    const lock = parts.use(new DatabaseSync(file, { timeout: 0 }));
+    lock.exec('BEGIN EXCLUSIVE');
+    const taken = parts.move();
+    return {
+      file: { path: file, identity: identityOf(file) },
+      isAfterCrash,
+      [Symbol.dispose]: () => taken.dispose(),
+    };
+  } catch (error) {
+    if (isBusy(error)) throw isServed(path, file, error);
+    if (isInternal(error) || !existsSync(file)) throw error;
+    const { message } = error as Error;
+    throw new StoreRejected(
+      `the lock file ${file} cannot be used (${message}); make the user of the service its owner, or delete it while no service runs`,
+      { cause: error },
+    );
+  }
+}
+
+function lockFileOf(path: string): string {
+  return `${path}-serve-lock`;
+}
+
+function makeLockFile(file: string, path: string): void {
+  const isNew = !existsSync(file);
+  // Only the owner may read it: a reader could take a shared lock and block the service.
+  makeFile(file);
+  if (!isNew || process.geteuid?.() !== 0) return;
+  // As SQLite does with its own files. A command that root runs once must not block the service.
+  const { uid, gid } = statSync(path);
+  chownSync(file, uid, gid);
+}
+
+/**
+ * Rejects a database file that a service opened under an earlier name. That service uses the
+ * write-ahead log of the earlier name, and two logs corrupt a file
+ * (https://sqlite.org/howtocorrupt.html, section 2.5).
+ *
+ * Each connection has a shared lock on the database file. A connection by this name also has its
+ * write-ahead log beside this name. So if there is no log here, but an exclusive lock is impossible,
+ * the file is open by another name. SQLite takes the exclusive lock at the first read in exclusive
+ * locking mode (https://sqlite.org/wal.html#noshm).
+ */
+function rejectOtherName(path: string): void {
+  const isOpenedHere = () => existsSync(`${path}-wal`) || existsSync(`${path}-shm`);
+  if (isOpenedHere()) return;
+  using database = new DatabaseSync(path, { timeout: READER_OPENS_MS });
+  try {
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA user_version');
+  } catch (error) {
+    // The engine meets any other failure, too, and has the better message.
+    if (isBusy(error) && !isOpenedHere()) throw isServed(path, path, error);
+  }
+}
+
+function isServed(path: string, lockedFile: string, cause: unknown): StoreRejected {
+  const advice = 'stop it first, or name another file with --database';
+  const message = `another plant-store service is running on ${path}${lockHolder(lockedFile)}; ${advice}`;
+  return new StoreRejected(message, { cause });
+}
+
+/**
+ * Names the process that locks a file, if Linux shows it. It does not show processes of other
+ * containers (https://man7.org/linux/man-pages/man5/proc_locks.5.html).
+ */
+function lockHolder(file: string): string {
+  try {
+    const { dev, ino } = statSync(file, { bigint: true });
+    // The encoding of makedev(3), which also has bits above the 16 of most devices.
+    const [major, minor] = [(dev >> 8n) & 0xfffn, (dev & 0xffn) | ((dev >> 12n) & 0xfff00n)];
+    const device = [major, minor].map(each => each.toString(16).padStart(2, '0')).join(':');
+    const locks = readFileSync('/proc/locks', 'latin1').matchAll(/ (\d+) (\S+:\d+) \d+ \d+$/gm);
+    const holder = locks.find(
+      ([, pid, locked]) => locked === `${device}:${ino}` && Number(pid) !== process.pid,
+    );
+    return holder === undefined ? '' : ` (process ${holder[1]})`;
+  } catch {
+    // Another system, or Node's permission model.
+    return '';
+  }
+}
+
+/**
+ * Names the service that uses the store at this path. It only reads the lock file: a lock would hold
+ * up a service that starts, and delete the journal of one that crashed.
+ *
+ * @returns such as `a plant-store service (process 7)`; undefined: none, or this user may not know
+ */
+export function runningService(path: string): string | undefined {
+  if (!wasServed(path)) return undefined;
+  const file = lockFileOf(realpathSync(path));
+  try {
+    using database = new DatabaseSync(file, { readOnly: true, timeout: 0 });
+    database.exec('PRAGMA user_version');
+  } catch (error) {
+    if (isBusy(error)) return `a plant-store service${lockHolder(file)}`;
+  }
+  return undefined;
+}
+
+/** Whether a service has ever used the store at this path. */
+export function wasServed(path: string): boolean {
+  return existsSync(path) && existsSync(lockFileOf(realpathSync(path)));
+}

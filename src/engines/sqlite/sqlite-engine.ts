@@ -1,0 +1,168 @@
+import { stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
+import { GroupCommit } from '../../core/commit/group-commit.ts';
+import { lastRuns, OperatorTables } from '../operator-tables.ts';
+import type {
+  CommandRun,
+  EngineStatistics,
+  PlantCommits,
+  PlantQueue,
+  PlantWrite,
+  SchemaSteps,
+  WriteResult,
+} from '../../core/commit/plant-store.ts';
+import type { Row } from '../revision-rows.ts';
+import { CalledThread, type StartWorker } from './called-thread.ts';
+import { Checkpoints } from './checkpoints.ts';
+import { explainFailure, prepareFile, StoreFileReplaced } from './database.ts';
+import { type BatchResults, packWrites, unpackResults } from './packed-batch.ts';
+import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
+
+/** If the last flush was faster, the event loop blocks for a commit of the only sender, this long at most. */
+const COMMIT_AWAITED_MS = 1;
+/** After this time, the last known sizes are used until a hanging file system responds. */
+const MEASURE_TIMEOUT_MS = 500;
+
+/**
+ * The SQLite engine. Every operation runs on a writer thread, so a slow flush does not block the
+ * event loop. When the writer thread dies, its operations fail. The next operation starts another thread.
+ */
+export class SqliteEngine extends OperatorTables implements PlantCommits {
+  /** `open` sets it. */
+  schemaSteps!: SchemaSteps;
+  readonly #settings: SqliteSettings;
+  readonly #writer: CalledThread<WriterCall, unknown>;
+  readonly #checkpoints: Checkpoints;
+  readonly #clock: Clock;
+  readonly #flushes = { count: 0, totalMs: 0 };
+  #lastFlushMs = 0;
+  #lastMeasured = { walBytes: 0, diskFreeBytes: 0, diskBytes: 0 };
+  #measuring: Promise<void> | undefined;
+  #reopening: Promise<void> | undefined;
+
+  private constructor(settings: SqliteSettings, clock: Clock, startWorker?: StartWorker) {
+    super();
+    this.#settings = settings;
+    this.#clock = clock;
+    const program = new URL('./writer-thread.ts', import.meta.url);
+    this.#writer = new CalledThread('writer', program, settings, startWorker);
+    const finish = (): Promise<unknown> => this.query('PRAGMA wal_checkpoint(PASSIVE)', []);
+    this.#checkpoints = new Checkpoints(settings.path, finish, clock, startWorker);
+  }
+
+  /**
+   * Opens the store. Creates it when needed, and updates its schema.
+   *
+   * @param settings with a path that may be a symbolic link
+   * @param clock and `startWorker` are those of a simulation
+   * @throws {StoreRejected}
+   */
+  static async open(
+    settings: SqliteSettings,
+    clock: Clock = SYSTEM_CLOCK,
+    startWorker?: StartWorker,
+  ): Promise<SqliteEngine> {
+    const path = explainFailure(settings.path, () => prepareFile(settings.path));
+    const engine = new SqliteEngine({ ...settings, path }, clock, startWorker);
+    try {
+      engine.schemaSteps = await engine.#call(['schemaSteps']);
+      return engine;
+    } catch (error) {
+      await engine.#writer.end();
+      throw error;
+    }
+  }
+
+  openQueue(commit: PlantCommits['commit']): PlantQueue {
+    // While the writer flushes one batch, the next one is already in its queue.
+    return new GroupCommit({ commit, commitsInFlightMax: 2, isSequential: true }, this.#clock);
+  }
+
+  async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
+    const blocks = writes[0]?.isOnlySender && this.#lastFlushMs < COMMIT_AWAITED_MS;
+    const reply = this.#call(['commit', ...packWrites(writes)], blocks ? COMMIT_AWAITED_MS : 0);
+    const results: BatchResults = JSON.parse(await reply);
+    this.#checkpoints.committed();
+    this.#lastFlushMs = results.flushMs;
+    this.#flushes.count++;
+    this.#flushes.totalMs += results.flushMs;
+    return unpackResults(results);
+  }
+
+  async probe(): Promise<void> {
+    await this.#call(['probe']);
+    this.#checkpoints.committed();
+  }
+
+  async statistics(): Promise<EngineStatistics> {
+    // A file system that hangs blocks a thread of Node's small pool, so only one call is in flight.
+    this.#measuring ??= this.#measure().finally(() => (this.#measuring = undefined));
+    await Promise.race([this.#measuring, delay(MEASURE_TIMEOUT_MS, undefined, { ref: false })]);
+    const isCheckpointFailing = this.#checkpoints.failure !== undefined;
+    return { flushes: this.#flushes, isCheckpointFailing, ...this.#lastMeasured };
+  }
+
+  async #measure(): Promise<void> {
+    const { path } = this.#settings;
+    // 0 when unknown: a new or closed store has no log, and a deleted folder has no free space.
+    const wal = await stat(`${path}-wal`).catch(() => undefined);
+    const disk = await statfs(dirname(path)).catch(() => undefined);
+    this.#lastMeasured = {
+      walBytes: wal?.size ?? 0,
+      diskFreeBytes: disk === undefined ? 0 : disk.bavail * disk.bsize,
+      diskBytes: disk === undefined ? 0 : disk.blocks * disk.bsize,
+    };
+  }
+
+  async check(): Promise<readonly string[]> {
+    await this.#call(['check']);
+    const { failure } = this.#checkpoints;
+    if (failure === undefined) return [];
+    return [`the write-ahead log cannot be copied into the database file, so it grows: ${failure}`];
+  }
+
+  tokenFingerprints(): Promise<ReadonlyMap<number, string>> {
+    return this.#call(['tokenFingerprints']);
+  }
+
+  override lastRuns(): Promise<CommandRun[]> {
+    return lastRuns(text => this.#call(['read', text]));
+  }
+
+  protected override query(text: string, values: unknown[]): Promise<Row[]> {
+    return this.#call(['query', text, values]);
+  }
+
+  async close(): Promise<void> {
+    await this.#reopening;
+    // This comes first: SQLite deletes the log only when the last connection, the writer's, closes.
+    await this.#checkpoints.close();
+    await this.#writer.close(['close']);
+  }
+
+  async #call<Operation extends keyof StoreWriter>(
+    call: [operation: Operation, ...args: Parameters<StoreWriter[Operation]>],
+    blockMs = 0,
+  ): Promise<ReturnType<StoreWriter[Operation]>> {
+    try {
+      return (await this.#writer.call(call, blockMs)) as ReturnType<StoreWriter[Operation]>;
+    } catch (error) {
+      if (error instanceof StoreFileReplaced) this.#reopening ??= this.#reopen();
+      throw error;
+    }
+  }
+
+  /** The checkpoint thread closes the old files before the writer opens the new ones. */
+  async #reopen(): Promise<void> {
+    try {
+      await this.#checkpoints.release();
+      await this.#call(['reopen']);
+    } catch {
+      // If the writer died, the next writer opens the current files anyway.
+    } finally {
+      this.#reopening = undefined;
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import { statSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import { lastRuns } from '../operator-tables.ts';
+import { type PlantReader, type PlantRevision, StoreDamaged } from '../../core/commit/plant-store.ts';
+import { countRows, newestTime, type Query } from '../revision-rows.ts';
+import { allTokens } from '../token-rows.ts';
+import {
+  openForReading,
+  orUnavailable,
+  type ReadingDatabase,
+  schemaFaults,
+  unavailable,
+} from './database.ts';
+import { queryRows, revisionsIn, revisionsInSlices } from './queries.ts';
+
+export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
+
+export function openSqliteReader(path: string): PlantReader {
+  const database = openForReading(path);
+  const read = <T>(work: () => T): T =>
+    orUnavailable(() => {
+      try {
+        return work();
+      } finally {
+        database.rejectChange();
+      }
+    });
+  const query: Query = async (text, values) => read(() => queryRows(database, text, values));
+  return {
+    revisions: from => readEach(database, revisionsIn(database, from)),
+    revisionsInSlices: from => readEach(database, revisionsInSlices(database, from)),
+    size: async () => ({ ...(await countRows(query)), bytes: Number((await query(BYTES, []))[0]![0]) }),
+    tokens: () => allTokens(query),
+    lastRuns: () => lastRuns(query),
+    newestTime: until => newestTime(query, until),
+    structureFaults: async () => read(() => [...schemaFaults(database), ...structureFaults(database)]),
+    identity: async () => {
+      const { dev, ino } = statSync(path, { bigint: true });
+      return `file ${dev}:${ino}`;
+    },
+    [Symbol.asyncDispose]: async () => database[Symbol.dispose](),
+  };
+}
+
+/** https://sqlite.org/pragma.html#pragma_integrity_check, which reports the first 100 faults */
+export function structureFaults(database: DatabaseSync): string[] {
+  const faults: string[] = [];
+  try {
+    for (const row of database.prepare('PRAGMA integrity_check').iterate()) {
+      faults.push(...String(row.integrity_check).split('\n'));
+    }
+  } catch (error) {
+    // The check itself ends at some faults.
+    const failure = unavailable(error);
+    if (!(failure instanceof StoreDamaged)) throw failure;
+    faults.push(failure.message);
+  }
+  return faults.filter(fault => fault !== 'ok' && fault !== '*** in database main ***');
+}
+
+async function* readEach(
+  database: ReadingDatabase,
+  revisions: Iterable<PlantRevision>,
+): AsyncIterable<PlantRevision> {
+  try {
+    for (const revision of revisions) yield revision;
+  } catch (error) {
+    throw unavailable(error);
+  } finally {
+    database.rejectChange();
+  }
+}

@@ -1,0 +1,32 @@
+import { type CopyTarget, concurrentChange } from '../../core/commit/plant-store.ts';
+import { PUT_TOKEN, putValues } from '../token-rows.ts';
+import { inTransaction, openForWriting, orUnavailable } from './database.ts';
+import { queryRows } from './queries.ts';
+import { takeServeLock } from './serve-lock.ts';
+
+/** Opens the target of a copy and locks it for services. Writes block this thread. */
+export async function openSqliteTarget(path: string): Promise<CopyTarget> {
+  using parts = new DisposableStack();
+  parts.use(takeServeLock(path));
+  const database = parts.use(openForWriting(path));
+  const insert = database.prepare(
+    'INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+  );
+  const write = async (work: () => void) => orUnavailable(() => inTransaction(database, work));
+  const opened = parts.move();
+  return {
+    insertRevisions: revisions =>
+      write(() => {
+        for (const { plant, revision, recordedAt, recordedBy, checksum } of revisions) {
+          const { id, name, tag = null } = plant;
+          const { changes } = insert.run(id, revision, name, tag, recordedAt, recordedBy, checksum);
+          if (changes === 0) throw concurrentChange(`revision ${revision} of plant ${id}`);
+        }
+      }),
+    putTokens: tokens =>
+      write(() => {
+        for (const token of tokens) queryRows(database, PUT_TOKEN, putValues(token));
+      }),
+    [Symbol.asyncDispose]: async () => opened.dispose(),
+  };
+}

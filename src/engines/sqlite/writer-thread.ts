@@ -1,0 +1,243 @@
+import { existsSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import { threadId } from 'node:worker_threads';
+import { TOKEN_GROUP_SIZE } from '../../core/contract/limits.ts';
+import type { RepeatedIdRule, SchemaSteps } from '../../core/commit/plant-store.ts';
+import type { Row } from '../revision-rows.ts';
+import { replyToCalls, threadData } from './called-thread.ts';
+import { APPLICATION_ID, identityOf, openForWriting, StoreFileReplaced } from './database.ts';
+import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './limits.ts';
+import { type Batch, unpackWrites } from './packed-batch.ts';
+import { type PlantTable, plantTable } from './plant-table.ts';
+import { queryRows } from './queries.ts';
+import { type LockFile, type ServeLock, takeLockFile } from './serve-lock.ts';
+import { DatabaseFolder, openLockHolder, openWal, type UsedFile, usedIndex } from './used-files.ts';
+import { rewriteWal } from './wal-flush.ts';
+
+/** Size of a test commit: that of a full batch. A disk too full for it may have room for less. */
+const PROBE_BYTES = 8 * 1024 * 1024;
+
+export interface SqliteSettings {
+  /** Path of the database file. */
+  path: string;
+  repeatedIdRule: RepeatedIdRule;
+  /** The locked file of a service; undefined: a command, which needs no lock. */
+  lockFile: LockFile | undefined;
+}
+
+/** An operation of the writer, and its arguments. */
+export type WriterCall = [operation: keyof StoreWriter, ...args: unknown[]];
+
+interface OpenStore {
+  database: ReturnType<typeof openForWriting>;
+  plants: PlantTable;
+  /** Unique name of this connection in the process. */
+  connection: string;
+  folder: DatabaseFolder;
+  /** The index of the write-ahead log. */
+  index: UsedFile;
+  /** The write-ahead log from the first change on. It stays during a connection. */
+  wal: ReturnType<typeof openWal> | undefined;
+}
+
+function fileReplaced(path: string): StoreFileReplaced {
+  const advice = 'restore the file, or stop the service and start it again';
+  return new StoreFileReplaced(`${path} or its -wal or -shm file was deleted, moved or replaced; ${advice}`);
+}
+
+/**
+ * Writes an SQLite store: one connection, one operation at a time.
+ *
+ * After any failure the connection is closed, and the next operation opens the file again. After a
+ * failed write or flush, the memory of SQLite or of the kernel may differ from the disk.
+ *
+ * A failed commit is not in the index of the write-ahead log, so the next commit overwrites it. If
+ * the index was lost, too, SQLite may find the commit in the log. Then {@link rewriteWal} rewrites
+ * the whole log before any result depends on it.
+ */
+export class StoreWriter {
+  readonly #settings = threadData as SqliteSettings;
+  #open: OpenStore | undefined;
+  /** Identity of the database file that was opened first. No other file may replace it. */
+  #file: string | undefined;
+  #isFileReplaced = false;
+  /** Open from the loss of the index until no connection of the process uses it. */
+  #lockHolder: DatabaseSync | undefined;
+  #lockFile = this.#settings.lockFile;
+  /** The lock that replaced that of the service. Without this reference it would be collected. */
+  #newLock: ServeLock | undefined;
+  /** Number of connections that were opened. */
+  #connections = 0;
+
+  schemaSteps(): SchemaSteps {
+    return this.#run(({ database }) => database.schemaSteps);
+  }
+
+  check(): void {
+    this.#run(({ plants }) => plants.checkSchema());
+  }
+
+  /** @returns {@link BatchResults} as JSON */
+  commit(...batch: Batch): string {
+    return this.#run(open => {
+      this.#prepareWrite(open);
+      const results = open.plants.commit(unpackWrites(batch));
+      this.#checkFiles(open);
+      return JSON.stringify(results);
+    });
+  }
+
+  /** Tests whether the log can be written and flushed, and closes the connection of the test. */
+  probe(): void {
+    // With this cache, SQLite writes pages to the log before a commit. The last PRAGMA is a commit.
+    const sql = `PRAGMA busy_timeout = 0; PRAGMA cache_size = 1; BEGIN IMMEDIATE;
+      CREATE TABLE probe AS SELECT zeroblob(${PROBE_BYTES}); ROLLBACK; PRAGMA application_id = ${APPLICATION_ID}`;
+    this.#run(open => {
+      this.#checkIndex(open);
+      open.database.exec(sql);
+    });
+    this.#closeConnection();
+  }
+
+  query(text: string, values: unknown[]): Row[] {
+    return this.#run(open => {
+      // A read needs no lock: a service can start while another process writes.
+      if (text.startsWith('SELECT')) this.#checkIndex(open);
+      else this.#prepareWrite(open);
+      const rows = queryRows(open.database, text, values);
+      if (open.wal !== undefined) this.#checkFiles(open);
+      return rows;
+    });
+  }
+
+  /** Unlike commits and reads of tokens, does not notice a replaced file. */
+  read(text: string): Row[] {
+    return this.#run(({ database }) => queryRows(database, text));
+  }
+
+  /** All of them change after each commit of another connection. */
+  tokenFingerprints(): Map<number, string> {
+    return this.#run(open => {
+      const { database, connection, wal } = open;
+      this.#checkIndex(open);
+      // A deleted log shows no further commits.
+      if (wal !== undefined) this.#checkFiles(open);
+      // Comparable only on one connection: https://sqlite.org/pragma.html#pragma_data_version
+      const { data_version: version } = database.prepare('PRAGMA data_version').get()!;
+      const groups = queryRows(database, `SELECT DISTINCT id / ${TOKEN_GROUP_SIZE} FROM token`);
+      return new Map(groups.map(([group]) => [Number(group), `${connection} ${version}`]));
+    });
+  }
+
+  /**
+   * Lets the next operation open the store after a file was replaced. The connections of a process
+   * share the state of the log, so until then one of them may use the old log.
+   */
+  reopen(): void {
+    this.#isFileReplaced = false;
+    this.#endLockHolder();
+  }
+
+  /** The other connections of the process are closed. */
+  close(): void {
+    this.#closeConnection();
+    this.#endLockHolder();
+  }
+
+  #endLockHolder(): void {
+    this.#lockHolder?.close();
+    this.#lockHolder = undefined;
+  }
+
+  #closeConnection(): void {
+    const open = this.#open;
+    this.#open = undefined;
+    if (open && !open.index.isInPlace() && this.#hasOnlyLostIndex(open))
+      this.#lockHolder ??= openLockHolder(this.#settings.path);
+    open?.wal?.close();
+    open?.database.close();
+  }
+
+  #run<Result>(operation: (open: OpenStore) => Result): Result {
+    try {
+      if (this.#isFileReplaced) throw fileReplaced(this.#settings.path);
+      this.#open ??= this.#openStore();
+      return operation(this.#open);
+    } catch (error) {
+      this.#isFileReplaced = error instanceof StoreFileReplaced;
+      this.#closeConnection();
+      throw error;
+    }
+  }
+
+  #openStore(): OpenStore {
+    const { path, repeatedIdRule } = this.#settings;
+    if (this.#file !== undefined && this.#file !== identityOf(path)) throw fileReplaced(path);
+    const database = openForWriting(path);
+    // A checkpoint by SQLite blocks a commit. It is the fallback when checkpoints.ts fails.
+    database.exec(`PRAGMA wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
+    // https://sqlite.org/pragma.html#pragma_journal_size_limit
+    database.exec(`PRAGMA journal_size_limit = ${WAL_FILE_BYTES_MAX}`);
+    this.#file ??= identityOf(path);
+    const plants = plantTable(database, repeatedIdRule);
+    const connection = `${threadId} ${++this.#connections}`;
+    const folder = new DatabaseFolder(path);
+    return { database, plants, connection, folder, index: usedIndex(path), wal: undefined };
+  }
+
+  /** Checks the files before a write: with another index it could overwrite the commit of a command. */
+  #prepareWrite(open: OpenStore): void {
+    const isFirst = open.wal === undefined;
+    this.#checkFiles(open);
+    // The first commit of a connection relies on what the log contains.
+    if (isFirst) rewriteWal(open.database, this.#settings.path);
+  }
+
+  /** With another index, this connection would miss commits of commands, or overwrite them. */
+  #checkIndex({ index }: OpenStore): void {
+    if (!index.isInPlace()) throw fileReplaced(this.#settings.path);
+  }
+
+  /**
+   * Checks that the files are still at their paths. A database or log that was deleted, moved or
+   * replaced can still be written and flushed, but that data is lost when the process ends. With
+   * another index, another process may have overwritten it.
+   */
+  #checkFiles(open: OpenStore): void {
+    open.folder.checkIfChanged(() => this.#checkEachFile(open));
+  }
+
+  #checkEachFile(open: OpenStore): void {
+    const { path } = this.#settings;
+    try {
+      open.wal ??= openWal(`${path}-wal`);
+    } catch (error) {
+      throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? fileReplaced(path) : error;
+    }
+    const isInPlace = open.wal.isInPlace() && open.index.isInPlace() && identityOf(path) === this.#file;
+    if (!isInPlace) throw fileReplaced(path);
+    if (this.#lockFile !== undefined && this.#lockFile.identity !== identityOf(this.#lockFile.path))
+      this.#lockAgain();
+  }
+
+  /** If the log is lost, too, the commits that only it has must be copied into the database. */
+  #hasOnlyLostIndex({ wal }: OpenStore): boolean {
+    const { path } = this.#settings;
+    const hasWal = wal === undefined ? existsSync(`${path}-wal`) : wal.isInPlace();
+    return hasWal && identityOf(path) === this.#file;
+  }
+
+  /** Somebody deleted the lock file. Another service may have taken a new one. */
+  #lockAgain(): void {
+    this.#newLock?.[Symbol.dispose]();
+    this.#newLock = takeLockFile(this.#settings.path);
+    this.#lockFile = this.#newLock.file;
+  }
+}
+
+const writer = new StoreWriter();
+
+replyToCalls(([operation, ...args]: WriterCall) => {
+  const run = writer[operation] as (...args: unknown[]) => unknown;
+  return run.apply(writer, args);
+});

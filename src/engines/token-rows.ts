@@ -1,0 +1,72 @@
+import { TOKEN_EXPIRY_MS_MAX, TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../core/contract/limits.ts';
+import type { StoredToken, TokenGroup } from '../core/tokens/stored-token.ts';
+import { numberOf, type Query, type Row, textOf } from './revision-rows.ts';
+
+/** The columns of `token` for {@link tokenOf}. An expiry beyond the times of a Date never comes. */
+export const TOKEN_COLUMNS = `id, hash, label, created_at,
+  CASE WHEN expires_at <= ${TOKEN_EXPIRY_MS_MAX} THEN expires_at END, revoked_at, last_used_day, change_number`;
+
+/** Numbers are unique. In PostgreSQL, one of two concurrent changes fails, and is retried. */
+export const NEXT_CHANGE_NUMBER = '(SELECT coalesce(max(change_number), 0) + 1 FROM token)';
+
+/**
+ * Gives a token the state that it has in the source of a copy. It changes nothing when the hash or
+ * the label differs (another token), or when it would undo a revocation. `last_used_day` alone gets
+ * no change number, because services need not see it.
+ */
+export const PUT_TOKEN = `
+  INSERT INTO token (id, hash, label, created_at, expires_at, revoked_at, last_used_day, change_number)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, ${NEXT_CHANGE_NUMBER})
+  ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at, revoked_at = excluded.revoked_at,
+    last_used_day = excluded.last_used_day,
+    change_number = CASE WHEN token.expires_at IS DISTINCT FROM excluded.expires_at
+      OR token.revoked_at IS DISTINCT FROM excluded.revoked_at THEN excluded.change_number ELSE token.change_number END
+  WHERE token.hash = excluded.hash AND token.label = excluded.label
+    AND (token.revoked_at IS NULL OR excluded.revoked_at IS NOT NULL)`;
+
+export function putValues(token: StoredToken): unknown[] {
+  const { id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay } = token;
+  return [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay];
+}
+
+export function tokenOf(row: Readonly<Row>): StoredToken {
+  const [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay, changeNumber] = row;
+  return {
+    id: numberOf(id),
+    hash: textOf(hash),
+    label: textOf(label),
+    createdAt: numberOf(createdAt),
+    expiresAt: expiresAt === null ? null : numberOf(expiresAt),
+    revokedAt: revokedAt === null ? null : numberOf(revokedAt),
+    lastUsedDay: lastUsedDay === null ? null : textOf(lastUsedDay),
+    changeNumber: numberOf(changeNumber),
+  };
+}
+
+/**
+ * The tokens of a group, as `tokenGroupOf` numbers them.
+ *
+ * @param digest SQL of the fingerprint of the tokens of `FROM token WHERE ...`, if they have their own
+ */
+export async function tokensOfGroup(query: Query, group: number, digest?: string): Promise<TokenGroup> {
+  const first = group * TOKEN_GROUP_SIZE;
+  const where = 'FROM token WHERE id BETWEEN $1 AND $2';
+  // One statement sees one state of the table.
+  const fingerprint = digest === undefined ? '' : `, (SELECT ${digest} ${where})`;
+  const text = `SELECT ${TOKEN_COLUMNS}${fingerprint} ${where}`;
+  const rows = await query(text, [first, first + TOKEN_GROUP_SIZE - 1]);
+  // A group without tokens has a fingerprint that no other has.
+  const own = digest === undefined ? undefined : textOf(rows[0]?.at(-1) ?? '');
+  return { tokens: rows.map(tokenOf), fingerprint: own };
+}
+
+/** Every token, in the order of ids. Each statement is short: on SQLite it delays plants. */
+export async function allTokens(query: Query): Promise<StoredToken[]> {
+  const tokens: StoredToken[] = [];
+  for (;;) {
+    const text = `SELECT ${TOKEN_COLUMNS} FROM token WHERE id > $1 ORDER BY id LIMIT ${TOKENS_AT_A_TIME_MAX}`;
+    const page = await query(text, [tokens.at(-1)?.id ?? 0]);
+    tokens.push(...page.map(tokenOf));
+    if (page.length < TOKENS_AT_A_TIME_MAX) return tokens;
+  }
+}

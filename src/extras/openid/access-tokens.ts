@@ -1,0 +1,304 @@
+import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose';
+import { withoutTokens } from '../../core/contract/bearer-token.ts';
+import type { Clock } from '../../core/clock.ts';
+import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
+import { SUBJECT_LABEL_LENGTH_MAX, TOKEN_EXPIRY_MS_MAX } from '../../core/contract/limits.ts';
+import { isTokenLabel, type NewStoredToken, type StoredToken } from '../../core/tokens/stored-token.ts';
+import type { TracedRequest } from '../../core/trace-context.ts';
+import { claimsNamed, isFulfilled } from './claim-rule.ts';
+import type { OpenIdSettings } from './open-id-settings.ts';
+import { KeysUnavailable, openProviderKeys, type ProviderKeys } from './provider-keys.ts';
+import { hashToken } from '../../core/tokens/token.ts';
+import type { TokenCache } from '../../core/tokens/token-cache.ts';
+
+/**
+ * RFC 8725 section 3.1. A symmetric algorithm or `none` is never accepted. EdDSA is Ed25519 here; it
+ * has its own name since RFC 9864.
+ */
+const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'];
+/** How far the clocks of the provider and the service may differ. */
+const CLOCK_SKEW_SECONDS = 30;
+const ACCESS_TOKEN_LENGTH_MAX = 8 * 1024;
+/** A verified token is verified again after this time, because the provider may withdraw a key. */
+const VERIFIED_MS_MAX = 60_000;
+const VERIFIED_TOKENS_MAX = 10_000;
+/** A rejected token is not verified again when its handler looks at it. */
+const REJECTED_MS_MAX = 1_000;
+/** With so many valid tokens in the store, new subjects are rejected: every service holds all in memory. */
+const STORED_TOKENS_MAX = 10_000;
+const FULL = `the store has ${STORED_TOKENS_MAX} valid tokens`;
+
+/** How long operators see that a row could not be stored. */
+const UNSTORED_SHOWN_MS = 10_000;
+const UNSTORED =
+  'access tokens of new subjects get 503 responses, because the service cannot store a row for each';
+/** How long operators see that a subject can have no row. Its client does not send again soon. */
+const CONFLICT_SHOWN_MS = 3_600_000;
+const CONFLICT =
+  'an access token gets 401 responses, because a token made with `token create` has the label of its subject';
+
+/** What the check of an access token found. The causes are for the log. */
+type Verification =
+  /** `hash` is that of the row of the subject. */
+  | { kind: 'subject'; hash: string }
+  | { kind: 'rejected'; cause: unknown }
+  /** The token is valid, but its subject can have no row. */
+  | { kind: 'unstorable'; cause: unknown }
+  | { kind: 'unchecked'; cause: unknown };
+
+/** The row of a subject cannot be stored, and a retry does not help. */
+class SubjectUnstorable extends Error {}
+
+interface Store {
+  createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
+}
+
+export type AccessTokens = ReturnType<typeof openAccessTokens>;
+
+/**
+ * JWT access tokens of an OpenID provider (RFC 9068, RFC 8725).
+ *
+ * Each subject has a row in the token table, made at its first use. Its hash is that of its label,
+ * which is no token, so nobody can present it. Revocation, rate limit and last use are those of the
+ * row. So a verified token is only a way to the hash of its row.
+ *
+ * @param store stores rows; `engines/operator-tables.ts` documents it
+ * @param onFailure makes a function that logs the causes of a failure
+ */
+export function openAccessTokens(
+  settings: OpenIdSettings,
+  clock: Clock,
+  tokens: TokenCache,
+  store: Store,
+  onFailure: (message: string) => (cause: unknown, request?: TracedRequest) => void,
+) {
+  const onRejected = onFailure('an access token was not accepted');
+  const onUnchecked = onFailure('an access token could not be checked, or its subject not be stored');
+  const option = settings.jwks === undefined ? 'issuer' : 'jwks';
+  const onUnread = onFailure(`the keys of the OpenID provider cannot be read; check --oidc-${option}`);
+  const keys = openProviderKeys(settings, clock, onUnread);
+  const rows = subjectRows(tokens, store, clock);
+  /** By the SHA-256 of the token. Others are apart, so that guesses push out no verified one. */
+  const [verified, others] = [new Map<string, CachedVerification>(), new Map<string, CachedVerification>()];
+  const pending = new Map<string, Promise<Verification>>();
+  const verifyNow = async (token: string): Promise<CachedVerification> => {
+    const cachedFor = (ageMaxMs: number, verification: Verification): CachedVerification => ({
+      verification,
+      endedAt: { monotonicMs: clock.now(), wallMs: clock.wallNow() },
+      ageMaxMs,
+    });
+    const other = (verification: Verification) => cachedFor(REJECTED_MS_MAX, verification);
+    let subject: { label: string; expiresAt: number };
+    try {
+      subject = await verifiedSubject(token, keys, settings, clock);
+    } catch (failure) {
+      const cause = new Error(shownMessage(failedCheck(failure as Error, token, settings)));
+      return other({ kind: failure instanceof KeysUnavailable ? 'unchecked' : 'rejected', cause });
+    }
+    try {
+      const hash = hashToken(subject.label);
+      await rows.store(hash, subject.label);
+      const ageMaxMs = Math.min(subject.expiresAt - clock.wallNow(), VERIFIED_MS_MAX);
+      return cachedFor(ageMaxMs, { kind: 'subject', hash });
+    } catch (cause) {
+      return other({ kind: cause instanceof SubjectUnstorable ? 'unstorable' : 'unchecked', cause });
+    }
+  };
+  const cached = (tokenHash: string): Verification | undefined => {
+    const found = verified.get(tokenHash) ?? others.get(tokenHash);
+    return found && isRecent(found, clock) ? found.verification : undefined;
+  };
+  /** Verifies an access token and makes the row of its subject. It never throws. */
+  const verify = async (token: string): Promise<Verification> => {
+    const tokenHash = hashToken(token);
+    const known = cached(tokenHash);
+    if (known && (known.kind !== 'subject' || tokens.get(known.hash))) return known;
+    return pending.getOrInsertComputed(tokenHash, async () => {
+      const found = await verifyNow(token);
+      const cache = found.verification.kind === 'subject' ? verified : others;
+      if (cache.size >= VERIFIED_TOKENS_MAX) cache.clear();
+      for (const each of [verified, others]) each.delete(tokenHash);
+      cache.set(tokenHash, found);
+      pending.delete(tokenHash);
+      return found.verification;
+    });
+  };
+  return {
+    verify,
+    /** The hash of the row of its subject, if the token was verified a short time ago. */
+    cachedSubjectHash(tokenHash: string): string | undefined {
+      const verification = cached(tokenHash);
+      return verification?.kind === 'subject' ? verification.hash : undefined;
+    },
+    /** As {@link verify}, for a request that gets its response now: the log gets the failed check. */
+    async verifyFor(token: string, request: TracedRequest): Promise<Verification> {
+      const verification = await verify(token);
+      // Each has its own limit of lines: guesses do not hide why good tokens get errors.
+      if (verification.kind === 'rejected') onRejected(verification.cause, request);
+      else if (verification.kind !== 'subject') onUnchecked(verification.cause, request);
+      return verification;
+    },
+    /** Logs the rejection if the row is that of a subject. */
+    onRevoked(hash: string, request: TracedRequest): void {
+      const { label = '' } = tokens.get(hash) ?? {};
+      if (hashToken(label) === hash) onRejected(new Error(`${label} is revoked`), request);
+    },
+    /** Why valid tokens get errors, for operators; undefined: they do not. Without keys, all do. */
+    fault: (): string | undefined => keys.fault() ?? rows.fault(),
+    [Symbol.dispose]: () => keys[Symbol.dispose](),
+  };
+}
+
+interface CachedVerification {
+  verification: Verification;
+  endedAt: { monotonicMs: number; wallMs: number };
+  ageMaxMs: number;
+}
+
+/** By both clocks, for the reasons of `TokenCache.isCurrent`. */
+function isRecent({ endedAt, ageMaxMs }: CachedVerification, clock: Clock): boolean {
+  return (
+    clock.now() - endedAt.monotonicMs < ageMaxMs && Math.abs(clock.wallNow() - endedAt.wallMs) < ageMaxMs
+  );
+}
+
+/** Stores the rows one at a time: on SQLite, each is a commit between those of plants. */
+function subjectRows(tokens: TokenCache, store: Store, clock: Clock) {
+  let latest: Promise<unknown> = Promise.resolve();
+  /** Of the latest failure; `at` is in ms, on the monotonic clock. */
+  let failed = { cause: undefined as unknown, at: Number.NEGATIVE_INFINITY };
+  /** When another token last had the label of a subject; ms, on the monotonic clock. */
+  let conflictedAt = Number.NEGATIVE_INFINITY;
+  const isFull = (): boolean => tokens.validCount >= STORED_TOKENS_MAX;
+  const storeNow = async (hash: string, label: string, since: number): Promise<void> => {
+    if (tokens.get(hash) || isFull()) return;
+    // Those that waited while the store failed do not each wait for it.
+    if (since < failed.at) throw failed.cause;
+    try {
+      // Another instance may have made the row. Then it is returned as it is, perhaps revoked.
+      const row = await store.createToken({ hash, label, createdAt: clock.wallNow(), expiresAt: null });
+      if (row !== undefined) {
+        tokens.add(row);
+        return;
+      }
+    } catch (cause) {
+      failed = { cause, at: clock.now() };
+      throw cause;
+    }
+    conflictedAt = clock.now();
+    throw new SubjectUnstorable(`a token made with \`token create\` has the label ${label}`);
+  };
+  return {
+    /** @throws {SubjectUnstorable} if it will not be possible later either */
+    async store(hash: string, label: string): Promise<void> {
+      if (tokens.get(hash)) return;
+      const since = clock.now();
+      const stored = latest.then(() => storeNow(hash, label, since));
+      latest = stored.catch(() => {});
+      await stored;
+      if (tokens.get(hash)) return;
+      // The store is full. Another instance may have made the row a moment ago.
+      const found = await tokens.lookUp(hash);
+      if (found === 'storeUnavailable') throw new Error('the token table cannot be read');
+      if (!tokens.get(hash)) throw new SubjectUnstorable(`${label} is new, and ${FULL}`);
+    },
+    /** Why new subjects get errors; undefined: they do not. */
+    fault(): string | undefined {
+      if (clock.now() - failed.at < UNSTORED_SHOWN_MS) return UNSTORED;
+      if (isFull()) return `access tokens of new subjects get 401 responses, because ${FULL}`;
+      return clock.now() - conflictedAt < CONFLICT_SHOWN_MS ? CONFLICT : undefined;
+    },
+  };
+}
+
+/** @throws with the failed check */
+async function verifiedSubject(
+  token: string,
+  keys: ProviderKeys,
+  { issuer, audience, scope, claims: rules, type: typ }: OpenIdSettings,
+  clock: Clock,
+) {
+  if (token.length > ACCESS_TOKEN_LENGTH_MAX) throw new Error('it is too long');
+  // The key of another provider would be unknown, and the log would not say why.
+  const { iss: named } = decodeJwt(token);
+  if (named !== issuer) throw new Error(unexpected('iss', issuer, named));
+  const verify = () =>
+    jwtVerify(token, keys.keyOf, {
+      algorithms: ALGORITHMS,
+      issuer,
+      ...(audience !== undefined && { audience }),
+      ...(typ !== undefined && { typ }),
+      clockTolerance: CLOCK_SKEW_SECONDS,
+      currentDate: new Date(clock.wallNow()),
+      requiredClaims: ['exp', 'sub'],
+    });
+  const { payload, protectedHeader } = await verify().catch(async error => {
+    // The provider may have replaced a key by one with the same id, or none.
+    if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
+    await keys.readAgain().catch(() => {
+      throw error;
+    });
+    return await verify();
+  });
+  const { crit, typ: sentType } = protectedHeader;
+  if (crit !== undefined) throw new Error('"crit" is not supported');
+  for (const part of token.split('.', 2)) rejectRepeatedMembers(Buffer.from(part, 'base64url').toString());
+  const { exp, iss, sub, aud, scope: scopes, scp, roles, permissions } = payload;
+  // An ID token has an audience, a logout token has a type, and access tokens here have neither.
+  if (typ === undefined && sentType !== undefined) throw new Error(unexpected('typ', typ, sentType));
+  // RFC 7519 section 4.1.3: a token for somebody else must be rejected.
+  if (audience === undefined && aud !== undefined) throw new Error(unexpected('aud', audience, aud));
+  const label = `${iss} ${sub}`;
+  // Both, because a blank before the subject is within the label.
+  if (typeof sub !== 'string' || ![sub, label].every(text => isTokenLabel(text, SUBJECT_LABEL_LENGTH_MAX)))
+    throw new Error('"sub" is too long or not readable');
+  if (exp! > TOKEN_EXPIRY_MS_MAX / 1000) throw new Error('"exp" is later than any date');
+  // `scope` is a text (RFC 8693 section 4.2); some providers send a list.
+  const granted = [scopes, scp, roles, permissions].flatMap(each =>
+    typeof each === 'string' ? each.split(' ') : each,
+  );
+  if (scope !== undefined && !granted.includes(scope))
+    throw new Error(`"scope", "scp", "roles" and "permissions" do not contain ${scope}`);
+  for (const rule of rules) {
+    const { name, value, isPrefix } = rule;
+    if (!isFulfilled(rule, payload))
+      throw new Error(unexpected(name, value + (isPrefix ? '*' : ''), ...claimsNamed(name, payload)));
+  }
+  return { label, expiresAt: exp! * 1000 };
+}
+
+/** @param expected undefined: the member should be absent */
+function unexpected(name: string, expected: string | undefined, ...found: unknown[]): string {
+  const came = found.map(each => JSON.stringify(each) ?? 'absent').join(' and ') || 'absent';
+  return `"${name}" is ${came.slice(0, 200)}, but should be ${expected ?? 'absent'}`;
+}
+
+/** Why the check failed. jose does not say what it expected. */
+function failedCheck(failure: Error, token: string, settings: OpenIdSettings): string {
+  if (!(failure instanceof errors.JWTClaimValidationFailed)) return failure.message;
+  const { claim, payload } = failure;
+  if (claim === 'typ') return unexpected(claim, settings.type, decodeProtectedHeader(token).typ);
+  if (claim === 'aud') return unexpected(claim, settings.audience, payload.aud);
+  return failure.message;
+}
+
+/** JSON.parse takes the last of repeated members. @throws if a name is repeated, or it is no JSON */
+function rejectRepeatedMembers(text: string): void {
+  const names = new Set<string>();
+  const reading = readJson(text, name => {
+    if (names.has(name)) throw new Error(`${JSON.stringify(name)} is repeated`);
+    names.add(name);
+  });
+  if (readToEnd(reading) !== undefined) throw new Error('a part is not JSON');
+}
+
+/**
+ * The messages of jose quote the token of anybody. Also a copy, so that the token can be freed: a
+ * slice of a long text would hold it.
+ */
+function shownMessage(message: string): string {
+  const text = Buffer.from(message.slice(0, 500))
+    .toString()
+    .replace(/[^ -~]/g, '?');
+  return withoutTokens(text);
+}

@@ -1,0 +1,183 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { type TraceContext, traceContextOf } from '../../core/trace-context.ts';
+import type { HttpResponse, ReceivedRequest } from '../../server/response.ts';
+import type { PlantCommits, PlantWrite } from '../../core/commit/plant-store.ts';
+import { clientText, loggedRequest } from '../../operate/logged-request.ts';
+import { failureLog, type ServiceLog } from '../../operate/rate-limited-log.ts';
+
+/** `resource` has the attributes of the service. The values of `headers` may be secrets. */
+export interface TraceSettings {
+  url: string;
+  headers: Record<string, string>;
+  /** After this time, a request to the collector is aborted. */
+  timeoutMs: number;
+  resource: Record<string, string>;
+  /** Whether the caller decides for its requests. `ratio` is the sampled share of all others. */
+  isParentBased: boolean;
+  ratio: number;
+}
+
+/** Spans that wait for the next request to the collector. Further spans are dropped. */
+const SPANS_MAX = 2_048;
+/** Shortest interval of these requests. A request that takes longer makes the next one wait. */
+const EXPORT_INTERVAL_MS = 1_000;
+/** At the stop: timeout of the last request, and before it, of one that is in flight. */
+const STOP_TIMEOUT_MS = 1_000;
+/** The methods that are known by the semantic conventions for HTTP. */
+const METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE'.split(' '));
+/** A host and its port, which may be absent or empty. */
+const HOST = /^(?:\[(.+)\]|([^:]+))(?::(\d{0,5}))?$/;
+const FAILURE_LOG_RATE = { burstLines: 1, intervalMs: 60_000 };
+
+export type Tracing = ReturnType<typeof startTracing>;
+
+/** Makes the spans of sampled requests, by the semantic conventions for HTTP, and of their commits. */
+export function startTracing(settings: TraceSettings, log: ServiceLog) {
+  const { isParentBased, ratio } = settings;
+  const { add, ...exporter } = startExporter(settings, log);
+  return {
+    ...exporter,
+    contextOf(traceparent: string | undefined): TraceContext | undefined {
+      const context = traceContextOf(traceparent);
+      if (context === undefined && Math.random() < ratio)
+        return { traceId: randomId(16), parentId: undefined, isSampled: true };
+      // The last 13 digits are random. Services with the same ratio sample the same traces.
+      if (context !== undefined && !isParentBased)
+        context.isSampled = Number(`0x${context.traceId.slice(-13)}`) >= 16 ** 13 * (1 - ratio);
+      return context;
+    },
+    responded(
+      response: Omit<HttpResponse, 'body'>,
+      request: ReceivedRequest | undefined,
+      remoteAddress: string | undefined,
+    ): void {
+      if (!request?.trace?.isSampled) return;
+      const { traceId, parentId, commit } = request.trace;
+      const { method = '', path, status, result, id } = loggedRequest(response, request, remoteAddress);
+      const isKnown = METHODS.has(method);
+      const nameStart = isKnown ? method : 'HTTP';
+      const route = path === '/plants' ? path : undefined;
+      const isError = status >= 500;
+      add(request.arrivedAt, {
+        traceId,
+        spanId: randomId(8),
+        parentSpanId: parentId,
+        links: commit && [commit],
+        name: route ? `${nameStart} ${route}` : nameStart,
+        kind: 2,
+        status: isError ? { code: 2 } : {},
+        attributes: attributesOf({
+          'http.request.method': isKnown ? method : '_OTHER',
+          'http.request.method_original': isKnown ? undefined : method,
+          'http.response.status_code': status,
+          'http.route': route,
+          ...fieldAttributes(request),
+          'url.path': path,
+          'url.scheme': 'http',
+          'client.address': remoteAddress,
+          'error.type': isError ? result : undefined,
+          'plant_store.result': result,
+          'plant_store.plant_id': id,
+        }),
+      });
+    },
+    /** The span of a commit is a trace of its own, to which its requests link. */
+    observed: (commit: PlantCommits['commit']) => (writes: readonly PlantWrite[]) => {
+      const traces = writes.flatMap(({ trace }) => (trace?.isSampled ? [trace] : []));
+      if (traces.length === 0) return commit(writes);
+      const beganAt = performance.now();
+      const ids = { traceId: randomId(16), spanId: randomId(8) };
+      for (const trace of traces) trace.commit = ids;
+      const attributes = attributesOf({ 'plant_store.batch_plants': writes.length });
+      return commit(writes).finally(() => add(beganAt, { ...ids, name: 'commit', kind: 1, attributes }));
+    },
+  };
+}
+
+/** Sends spans by OTLP over HTTP, in JSON. A failed request is not repeated. */
+function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log: ServiceLog) {
+  const { origin, pathname } = new URL(url);
+  // A query may have a secret.
+  const collector = `the trace collector at ${origin}${pathname}`;
+  const exports = failureLog(
+    details => log.warn(details, `${collector} takes no spans; they are dropped until it does`),
+    () => log.info(`${collector} takes spans again`),
+    FAILURE_LOG_RATE,
+  );
+  const service = { attributes: attributesOf(resource) };
+  const waiting: object[] = [];
+  let dropped = 0;
+  const send = async (limitMs: number, signal?: AbortSignal): Promise<void> => {
+    const spans = waiting.splice(0);
+    if (spans.length === 0) return;
+    const timeout = AbortSignal.timeout(limitMs);
+    const scopeSpans = [{ scope: { name: 'plant-store' }, spans }];
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { ...headers, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ resourceSpans: [{ resource: service, scopeSpans }] }),
+        // A redirect would carry the secret header fields elsewhere.
+        redirect: 'error',
+        signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
+      });
+      await response.body?.cancel();
+      if (!response.ok) throw new Error(`the collector responded with status ${response.status}`);
+      exports.recovered();
+    } catch (cause) {
+      dropped += spans.length;
+      // The log would contain all constants of the DOMException.
+      exports.failed(timeout.aborted ? new Error(`no response within ${limitMs} ms`) : cause);
+    }
+  };
+  const [stopping, late] = [new AbortController(), new AbortController()];
+  const { signal } = stopping;
+  const nextInterval = () => wait(EXPORT_INTERVAL_MS, undefined, { signal }).catch(() => {});
+  const sendUntilStop = async (): Promise<void> => {
+    while (!signal.aborted) {
+      await Promise.all([send(timeoutMs, late.signal), nextInterval()]);
+    }
+  };
+  const stopped = sendUntilStop();
+  return {
+    dropped: () => dropped,
+    /** @param beganAt ms on the monotonic clock */
+    add(beganAt: number, span: object): void {
+      const end = Date.now();
+      const start = end - (performance.now() - beganAt);
+      // A double holds microseconds since 1970 exactly, but not nanoseconds.
+      const [startTimeUnixNano, endTimeUnixNano] = [start, end].map(ms => `${Math.round(ms * 1000)}000`);
+      if (waiting.length >= SPANS_MAX) dropped++;
+      else waiting.push({ ...span, startTimeUnixNano, endTimeUnixNano });
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      stopping.abort();
+      const timer = setTimeout(() => late.abort(new Error('the service stops')), STOP_TIMEOUT_MS);
+      await stopped;
+      clearTimeout(timer);
+      await send(Math.min(timeoutMs, STOP_TIMEOUT_MS));
+    },
+  };
+}
+
+/** Attributes from header fields, in which a client may have put anything. */
+function fieldAttributes({ head: { host = '', userAgent } }: ReceivedRequest) {
+  const [, bracketed, name, port] = HOST.exec(host) ?? [];
+  const address = bracketed ?? name;
+  return {
+    'server.address': address && clientText(address),
+    'server.port': port ? Number(port) : undefined,
+    'user_agent.original': userAgent && clientText(userAgent),
+  };
+}
+
+/** Attributes in the JSON form of OTLP, without those that are undefined. ProtoJSON has int64 as text. */
+function attributesOf(values: Record<string, string | number | undefined>): object[] {
+  return Object.entries(values).flatMap(([key, value]) => {
+    if (value === undefined) return [];
+    return [{ key, value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value } }];
+  });
+}
+
+const randomId = (bytes: number): string => randomBytes(bytes).toString('hex');

@@ -1,0 +1,313 @@
+import { pipeline } from 'node:stream/promises';
+import { hashToken, makeToken } from '../../core/tokens/token.ts';
+import { ERRORS } from '../../core/contract/errors.ts';
+import { SUBJECT_LABEL_LENGTH_MAX, TOKEN_EXPIRY_MS_MAX, TOKEN_LABEL_LENGTH_MAX } from '../../core/contract/limits.ts';
+import { isTokenLabel, type StoredToken } from '../../core/tokens/stored-token.ts';
+import { COMMON_FIELDS, type HttpResponse } from '../../server/response.ts';
+import { DAMAGE, type KnownDamage } from '../known-damage.ts';
+import type { OpsPage } from '../ops-server.ts';
+import type { ServiceLog } from '../rate-limited-log.ts';
+import { isIntact } from '../../core/commit/checksum.ts';
+import { bytesText } from '../bytes-text.ts';
+import type { StorageEngine } from '../../engines/open-store.ts';
+import { searchAll } from '../../engines/plant-search.ts';
+import {
+  type CommandRun,
+  type PlantFilter,
+  type PlantRevision,
+  type PlantSearch,
+  StoreDamaged,
+  StoreRejected,
+  StoreUnavailable,
+} from '../../core/commit/plant-store.ts';
+import { REVISION_CSV_HEADER, revisionCsv } from '../revision-csv.ts';
+import type { Activity } from './activity.ts';
+import {
+  type Call,
+  failure,
+  filterOf,
+  type Handler,
+  InvalidCall,
+  isOwnOrigin,
+  json,
+  noContent,
+  readJsonBody,
+  secretOf,
+  sessionCookie,
+} from './calls.ts';
+import { pageFile } from './page-files.ts';
+import type { LabelOf, RejectedRequests } from './rejected-requests.ts';
+import type { Samples } from './samples.ts';
+import { Sessions } from './sessions.ts';
+
+/** Plants of a page, as in browser/plants.js. */
+const PAGE_PLANTS = 50;
+/** The last revisions of one plant. */
+const SHOWN_REVISIONS_MAX = 500;
+/** A page that is not full ends soon after this time, within a second. */
+const SEARCH_TIME_MS = 400;
+/** Shortest measurement of the rate at which the disk fills. */
+const DISK_RATE_MS_MIN = 6 * 3_600_000;
+const DAY_MS = 86_400_000;
+
+/** The name, the value and the source of a setting. */
+export type ShownSetting = readonly [name: string, value: string, source: 'flag' | 'environment' | 'default'];
+
+export interface ConsoleParts {
+  engine: StorageEngine;
+  /** Not the engine's own reads, so that searches delay no creates. */
+  search: PlantSearch;
+  samples: Samples;
+  damage: KnownDamage;
+  rejected: RejectedRequests;
+  activity: Activity;
+  /** The label of a token. It reads no store, which may not respond. */
+  labelOf: (tokenId: number) => string | undefined;
+  /** The address of `/docs`, for a console at this host; undefined if it is not served. */
+  docsUrl: ((consoleHost: string) => string) | undefined;
+  version: string;
+  isFirstStart: boolean;
+  /** The store, without its password. */
+  database: string;
+  settings: readonly ShownSetting[];
+  /** Makes a token that was created or revoked here take effect at once. */
+  onToken: (token: StoredToken) => void;
+  /** Logs why a request failed. */
+  onError: (cause: unknown) => void;
+  /** Receives what operators do. */
+  log: ServiceLog;
+}
+
+/** A label, a text, and a time that the page shows before the text. */
+type FactRow = [label: string, text: string | undefined, at?: number];
+
+/**
+ * The page for operators, below `/console/` of the operations listener. That listener checks the
+ * Host field.
+ *
+ * A one-time code starts a session. Half of its secret is in a cookie, the other half in a header.
+ * All paths of `api/` need a session, except `api/session`, which starts and ends it. A change also
+ * needs the Origin of this listener (RFC 6454), so that no other page can make a browser send it.
+ */
+export class OperatorConsole implements OpsPage {
+  readonly #parts: ConsoleParts;
+  readonly #sessions: Sessions;
+  /** Free bytes of the disk at the start, for the rate at which it fills. */
+  readonly #start = { at: Date.now(), diskFreeBytes: undefined as number | undefined };
+
+  constructor(parts: ConsoleParts) {
+    this.#parts = parts;
+    this.#sessions = new Sessions(parts.engine);
+    void parts.engine.statistics().then(({ diskFreeBytes }) => {
+      this.#start.diskFreeBytes = diskFreeBytes;
+    });
+  }
+
+  async respond(...[path, query, request, response]: Parameters<OpsPage['respond']>) {
+    const { method = '' } = request;
+    if (!path.startsWith('api/')) {
+      const file = ['GET', 'HEAD'].includes(method) ? pageFile(path) : undefined;
+      return file ?? failure(404, 'there is nothing at this path; the console is at /console/');
+    }
+    if (method !== 'GET' && !isOwnOrigin(request))
+      return failure(403, 'only the page of the console may send this');
+    const handler = this.#handlers[`${method} ${path}`];
+    try {
+      if (path !== 'api/session' && !(await this.#sessions.isActive(secretOf(request))))
+        return failure(401, `sign in first: run ${this.#signInCommand()} for a new link`);
+      if (handler === undefined) return failure(404, 'there is nothing at this path');
+      const body = method === 'GET' ? {} : await readJsonBody(request);
+      return await handler({ query: new URLSearchParams(query), body, request, response });
+    } catch (error) {
+      if (error instanceof InvalidCall) return failure(422, error.message);
+      // The message of a rejection tells what to do.
+      if (error instanceof StoreRejected) return failure(409, error.message);
+      // The client closed the connection of a download.
+      if ((error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE') return undefined;
+      this.#parts.onError(error);
+      if (error instanceof StoreDamaged)
+        return failure(503, `the store is damaged, and a part of it cannot be read; ${DAMAGE.advice}`);
+      if (error instanceof StoreUnavailable)
+        return failure(503, 'the store does not respond; the log of the service has the cause');
+      return failure(500, ERRORS.internal.message);
+    }
+  }
+
+  /** By method and path, such as `GET api/now`. */
+  readonly #handlers: Record<string, Handler> = {
+    'POST api/session': async ({ body, request }) => {
+      const secret = await this.#sessions.signIn(typeof body.code === 'string' ? body.code : '');
+      const problem = 'this link was used, has expired or is of another store';
+      if (secret === undefined) return failure(403, `${problem}; run ${this.#signInCommand()} for a new one`);
+      this.#parts.log.info('an operator signed in to the console');
+      const [cookie = '', header] = secret.split(' ');
+      return json({ secret: header }, 200, sessionCookie(request, cookie));
+    },
+    'GET api/session': () => json({ command: this.#signInCommand() }),
+    'DELETE api/session': async ({ request }) => {
+      await this.#sessions.signOut(secretOf(request));
+      return noContent(sessionCookie(request, '', '; Max-Age=0'));
+    },
+    'GET api/now': async ({ query }) => {
+      const { samples, activity, damage } = this.#parts;
+      const present = { runs: damage.lastRuns, busiest: activity.busiest(this.#labelOf) };
+      return json({ ...samples.after(Number(query.get('after'))), ...present, facts: await this.#facts() });
+    },
+    'GET api/plants': async ({ query }) => {
+      const page = await this.#parts.search.page(filterOf(query), PAGE_PLANTS, SEARCH_TIME_MS);
+      return json({
+        plants: page.plants.map(each => ({ id: String(each.plant.id), ...this.#shown(each) })),
+        next: page.next === undefined ? null : String(page.next),
+        searched: page.searched,
+      });
+    },
+    'GET api/plants/count': async () => json({ revisions: (await this.#parts.search.revisions()) ?? null }),
+    'GET api/newest': () => json({ plants: this.#parts.activity.newest(this.#labelOf) }),
+    'GET api/revisions': async ({ query, request }) => {
+      const { id } = filterOf(query);
+      const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id, SHOWN_REVISIONS_MAX);
+      if (revisions.length === 0) return failure(404, 'no plant has this id');
+      const { hostname } = new URL(`http://${request.headers.host}`);
+      return json({
+        revisions: revisions.map(each => this.#shown(each)),
+        docs: this.#parts.docsUrl?.(hostname) ?? null,
+      });
+    },
+    'GET api/plants.csv': call => this.#download(call),
+    'GET api/rejected': () => json(this.#parts.rejected.list(this.#labelOf)),
+    'GET api/rejected/examples': ({ query }) =>
+      json({ examples: this.#parts.rejected.examples(query.get('key') ?? '') }),
+    'POST api/rejected': ({ body: { isOn } }) => {
+      this.#parts.rejected.recordBodies(isOn === true);
+      return noContent();
+    },
+    'GET api/tokens': async () => {
+      const { engine, activity } = this.#parts;
+      const tokens = await engine.tokens();
+      // Without the hash.
+      const shown = tokens.map(({ id, label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
+        const lastUsedAt = activity.lastUses.get(id) ?? null;
+        return { label, createdAt, expiresAt, revokedAt, lastUsedDay, lastUsedAt };
+      });
+      return json({ tokens: shown.sort((a, b) => a.createdAt - b.createdAt) });
+    },
+    'POST api/tokens': ({ body }) => this.#createToken(body),
+    'POST api/tokens/revoke': async ({ body: { label } }) => {
+      const { engine, onToken, log } = this.#parts;
+      const token =
+        typeof label === 'string' &&
+        isTokenLabel(label, SUBJECT_LABEL_LENGTH_MAX) &&
+        (await engine.revokeToken(label, Date.now()));
+      if (!token) throw new InvalidCall('no token has this label');
+      onToken(token);
+      log.info(`an operator revoked the token ${JSON.stringify(token.label)} in the console`);
+      return noContent();
+    },
+    'GET api/store': async () => {
+      const { database, settings, search, engine, onError } = this.#parts;
+      const { walBytes, connections } = await engine.statistics();
+      const bytes = (await search.bytes().catch(onError)) ?? undefined;
+      const rows: FactRow[] = [
+        ['Store', database],
+        ['Size', bytesText(bytes)],
+        ['Write-ahead log', bytesText(walBytes)],
+        ['Connections to PostgreSQL', connections?.toString()],
+      ];
+      return json({ rows: [...rows, ...(await this.#facts())], settings });
+    },
+  };
+
+  /** What an operator asks first. */
+  async #facts(): Promise<FactRow[]> {
+    const { engine, damage, version, isFirstStart } = this.#parts;
+    const { diskFreeBytes, diskBytes, walBytes } = await engine.statistics();
+    const start = isFirstStart ? 'the first start on this store, ' : '';
+    const run = (label: string, command: CommandRun['command'], otherwise?: string): FactRow => {
+      const last = damage.lastRuns.find(each => each.command === command);
+      return last ? [label, `${ageText(last.endedAt)}: ${last.result}`, last.endedAt] : [label, otherwise];
+    };
+    // PostgreSQL has backup programs of its own.
+    const noBackup = walBytes === undefined ? undefined : 'none yet; npx plant-store backup FILE makes one';
+    return [
+      ['Up since', `${start}version ${version}`, this.#start.at],
+      ['Free on the disk', this.#freeText(diskFreeBytes, diskBytes)],
+      run('Last backup', 'backup', noBackup),
+      run('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
+      run('Last damage', 'damage'),
+    ];
+  }
+
+  #shown(stored: PlantRevision) {
+    const { plant, revision, recordedAt, recordedBy } = stored;
+    const { name, tag } = plant;
+    if (isIntact(stored)) return { revision, name, tag, recordedAt, recordedBy: this.#labelOf(recordedBy) };
+    this.#parts.damage.met('a search');
+    return { revision, isDamaged: true };
+  }
+
+  /** The command that prints a link to this console. The database URL may be a secret. */
+  #signInCommand(): string {
+    const [, ops, source] = this.#parts.settings.find(([name]) => name === 'ops') ?? [];
+    return `npx plant-store console${source === undefined || source === 'default' ? '' : ` --ops ${ops}`}`;
+  }
+
+  async #createToken({ label, expiresAt = null }: Call['body']): Promise<HttpResponse> {
+    const { engine, onToken, log } = this.#parts;
+    const createdAt = Date.now();
+    if (typeof label !== 'string' || !isTokenLabel(label))
+      throw new InvalidCall(
+        `the label must have 1 to ${TOKEN_LABEL_LENGTH_MAX} characters, without invisible characters and blanks at the ends`,
+      );
+    const isTime = Number.isSafeInteger(expiresAt) && Number(expiresAt) <= TOKEN_EXPIRY_MS_MAX;
+    if (expiresAt !== null && !(isTime && Number(expiresAt) > createdAt))
+      throw new InvalidCall('the token must expire in the future, and before the year 275760');
+    const token = makeToken();
+    const row = { hash: hashToken(token), label, createdAt, expiresAt: expiresAt as number | null };
+    const stored = await engine.createToken(row);
+    if (stored === undefined) return failure(409, 'another token has this label; choose another one');
+    onToken(stored);
+    log.info(`an operator created the token ${JSON.stringify(label)} in the console`);
+    return json({ token }, 201);
+  }
+
+  async #download({ query, response }: Call): Promise<undefined> {
+    const lines = this.#csvOf(filterOf(query));
+    const name = ['Content-Disposition', 'attachment; filename="plants.csv"'];
+    response.writeHead(200, ['Content-Type', 'text/csv; charset=utf-8', ...name, ...COMMON_FIELDS]);
+    // No faster than the client reads.
+    await pipeline(lines, response);
+  }
+
+  /** Leaves out damaged revisions. Then it fails at the end, so that no download seems complete. */
+  async *#csvOf(filter: PlantFilter): AsyncIterable<string> {
+    yield REVISION_CSV_HEADER;
+    let damaged = 0;
+    for await (const plants of searchAll(this.#parts.search, filter)) {
+      const intact = plants.filter(isIntact);
+      damaged += plants.length - intact.length;
+      yield intact.map(each => revisionCsv(each, this.#labelOf(each.recordedBy))).join('');
+    }
+    if (damaged > 0)
+      throw new StoreDamaged(`${damaged} damaged revisions; npx plant-store export names them`);
+  }
+
+  /** A copied revision may contain the id of a token that this store lacks. */
+  readonly #labelOf: LabelOf = tokenId => this.#parts.labelOf(tokenId) ?? String(tokenId);
+
+  /** With the days until the disk is full, if it fills and enough time has passed. */
+  #freeText(freeBytes: number | undefined, bytes: number | undefined): string | undefined {
+    if (freeBytes === undefined) return undefined;
+    const text = `${bytesText(freeBytes)} of ${bytesText(bytes)}`;
+    const elapsedMs = Date.now() - this.#start.at;
+    const usedBytes = (this.#start.diskFreeBytes ?? 0) - freeBytes;
+    if (elapsedMs < DISK_RATE_MS_MIN || usedBytes <= 0) return text;
+    const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / DAY_MS);
+    return `${text}; full in ${days < 2 ? 'less than 2 days' : `${days} days`} at the rate of all programs since the start`;
+  }
+}
+
+function ageText(at: number): string {
+  const hours = Math.floor((Date.now() - at) / 3_600_000);
+  if (hours < 1) return 'less than an hour ago';
+  return hours < 48 ? `${hours} h ago` : `${Math.floor(hours / 24)} days ago`;
+}

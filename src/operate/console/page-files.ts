@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { contentResponse, type HttpResponse } from '../../server/response.ts';
+
+/** The page may use its own files only, and nothing may frame it. */
+const CONTENT_SECURITY_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const FIELDS = Object.entries({
+  'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  // Every browser that the page supports accepts it.
+  'Content-Encoding': 'gzip',
+}).flat();
+
+/**
+ * Reads each file of the page, by the path after `/console/`. The start of the service reads none.
+ * Packaging includes files that are named in these two forms (`packaging/named-files.ts`).
+ */
+const TEXTS: Record<string, () => string> = {
+  '': () => readFileSync(new URL('../../pages/console/index.html', import.meta.url), 'utf8'),
+  'app.css': () => readFileSync(new URL('../../pages/console/app.css', import.meta.url), 'utf8'),
+  'banner.js': () => readFileSync(new URL('../../pages/console/banner.js', import.meta.url), 'utf8'),
+  'app.js': () => readFileSync(new URL('../../pages/console/app.js', import.meta.url), 'utf8'),
+  'display.js': () => readFileSync(new URL('../../pages/console/display.js', import.meta.url), 'utf8'),
+  'now.js': () => readFileSync(new URL('../../pages/console/now.js', import.meta.url), 'utf8'),
+  'plants.js': () => readFileSync(new URL('../../pages/console/plants.js', import.meta.url), 'utf8'),
+  'plot.js': () => readFileSync(new URL('../../pages/console/plot.js', import.meta.url), 'utf8'),
+  'preact.js': () => readFileSync(new URL(import.meta.resolve('htm/preact/standalone')), 'utf8'),
+  'rejected.js': () => readFileSync(new URL('../../pages/console/rejected.js', import.meta.url), 'utf8'),
+  'requests.js': () => readFileSync(new URL('../../pages/console/requests.js', import.meta.url), 'utf8'),
+  'store.js': () => readFileSync(new URL('../../pages/console/store.js', import.meta.url), 'utf8'),
+  'style.css': () => readFileSync(new URL('../../pages/style.css', import.meta.url), 'utf8'),
+  'tokens.js': () => readFileSync(new URL('../../pages/console/tokens.js', import.meta.url), 'utf8'),
+  'uplot.css': () => readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.min.css')), 'utf8'),
+  // It reads the language, and fails where that is no language tag, as in the locale C.UTF-8.
+  'uplot.js': () => `const navigator = { language: 'en' };
+${readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.iife.min.js')), 'utf8')}
+export { uPlot as default };`,
+};
+const TYPES: Record<string, string> = { '': 'text/html', css: 'text/css', js: 'text/javascript' };
+
+/** Responses that are ready to be sent again. */
+const cache = new Map<string, HttpResponse<Uint8Array>>();
+
+/** @returns undefined if the page has no such file */
+export function pageFile(path: string): HttpResponse<Uint8Array> | undefined {
+  if (!cache.has(path) && Object.hasOwn(TEXTS, path)) {
+    const type = TYPES[path.split('.')[1] ?? ''];
+    const body = gzipSync(TEXTS[path]!(), { level: 9 });
+    cache.set(path, contentResponse(`${type}; charset=utf-8`, body, FIELDS));
+  }
+  return cache.get(path);
+}

@@ -1,0 +1,123 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { makeConsoleSecret } from './console-code.ts';
+import { hashToken } from '../../core/tokens/token.ts';
+import type { OperatorTables } from '../../engines/operator-tables.ts';
+
+/** A session ends after this time without a request. */
+const SESSION_IDLE_MS = 8 * 3_600_000;
+/** The end of a session in the store moves at most this often, so it may end this much earlier. */
+const EXTENSION_INTERVAL_MS = 10 * 60_000;
+/** A session that another instance ends is noticed this long after its last check, on its next use. */
+const RECHECK_INTERVAL_MS = 3_000;
+/** Shortest interval between two lookups of the same kind in the store. */
+const LOOKUP_INTERVAL_MS = 200;
+
+const CODE = /^[A-Za-z0-9_-]{43}$/;
+const SECRET = /^[A-Za-z0-9_-]{43} [A-Za-z0-9_-]{43}$/;
+
+type Lookup = (key: string) => Promise<Map<string, number>>;
+
+/**
+ * The sessions of signed-in operators. The store has the hash of each secret, so that a session
+ * survives a restart. A session that this process knows stays valid while the store fails: that is
+ * when an operator needs the console.
+ */
+export class Sessions {
+  readonly #store: OperatorTables;
+  /** By key: when it ends, ms since 1970, and when the store was last asked, monotonic clock. */
+  readonly #active = new Map<string, { expiresAt: number; checkedAt: number }>();
+  /** Keys of sessions that ended here. No lookup that began earlier may bring them back. */
+  readonly #signedOut = new Set<string>();
+  readonly #takeCodes: Lookup;
+  readonly #readSessions: Lookup;
+
+  constructor(store: OperatorTables) {
+    this.#store = store;
+    this.#takeCodes = inBatches(async hashes => {
+      return new Map((await store.takeConsoleCodes(hashes, Date.now())).map(hash => [hash, 0]));
+    });
+    this.#readSessions = inBatches(keys => store.consoleSessions(keys, Date.now()));
+  }
+
+  /** @returns both halves of a secret, with a blank between them; undefined for a wrong code */
+  async signIn(code: string): Promise<string | undefined> {
+    const hash = hashToken(CODE.test(code) ? code : '');
+    // Of several requests with the same code, the first one gets the session.
+    if (!(await this.#takeCodes(hash)).delete(hash)) return undefined;
+    const secret = `${makeConsoleSecret()} ${makeConsoleSecret()}`;
+    const expiresAt = Date.now() + SESSION_IDLE_MS;
+    await this.#store.createConsoleCode(keyOf(secret), expiresAt);
+    this.#active.set(keyOf(secret), { expiresAt, checkedAt: performance.now() });
+    return secret;
+  }
+
+  /** Whether a session is active. The call counts as a use. */
+  async isActive(secret: string): Promise<boolean> {
+    if (!SECRET.test(secret)) return false;
+    const key = keyOf(secret);
+    const session = this.#active.get(key);
+    if (session === undefined || session.expiresAt <= Date.now()) {
+      await this.#check(key);
+    } else if (performance.now() - session.checkedAt > RECHECK_INTERVAL_MS) {
+      session.checkedAt = performance.now();
+      // Not awaited, as the store may hang.
+      this.#check(key).catch(() => {});
+    }
+    return (this.#active.get(key)?.expiresAt ?? 0) > Date.now();
+  }
+
+  /** @throws {StoreUnavailable} then the session ended here, but may return with a restart */
+  async signOut(secret: string): Promise<void> {
+    const key = keyOf(secret);
+    // Requests without a session do not load the store.
+    if (!this.#signedOut.has(key) && !(await this.isActive(secret))) return;
+    this.#signedOut.add(key);
+    this.#active.delete(key);
+    await this.#store.takeConsoleCodes([key], 0);
+  }
+
+  /** Gives a session the state that it has in the store, and moves its end there. */
+  async #check(key: string): Promise<void> {
+    const end = (await this.#readSessions(key)).get(key);
+    if (end === undefined || this.#signedOut.has(key)) {
+      this.#active.delete(key);
+      return;
+    }
+    const later = Date.now() + SESSION_IDLE_MS;
+    let expiresAt = end;
+    // An update: it cannot bring back a session that ends at the same time.
+    const extend = () => this.#store.extendConsoleSession(key, later).then(() => later);
+    // A full disk must not end the session.
+    if (later - end > EXTENSION_INTERVAL_MS) expiresAt = await extend().catch(() => end);
+    if (!this.#signedOut.has(key)) this.#active.set(key, { expiresAt, checkedAt: performance.now() });
+  }
+}
+
+/**
+ * The row of a session. The row of a code has only a hash as its key, so neither can be used as the
+ * other one.
+ */
+function keyOf(secret: string): string {
+  return `session:${hashToken(secret)}`;
+}
+
+/** One lookup for all keys of an interval: a flood of wrong ones does not load the store. */
+function inBatches(run: (keys: string[]) => ReturnType<Lookup>): Lookup {
+  const keys: string[] = [];
+  let lookup: ReturnType<Lookup> | undefined;
+  /** Settles when the next lookup may begin. */
+  let pause: Promise<unknown> | undefined;
+  const next = async () => {
+    await pause;
+    lookup = undefined;
+    const found = run(keys.splice(0));
+    // The timer does not keep the process running.
+    pause = Promise.allSettled([found, wait(LOOKUP_INTERVAL_MS, undefined, { ref: false })]);
+    return await found;
+  };
+  return key => {
+    keys.push(key);
+    lookup ??= next();
+    return lookup;
+  };
+}

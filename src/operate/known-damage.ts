@@ -1,0 +1,78 @@
+import { type CommandRun, StoreDamaged } from '../core/commit/plant-store.ts';
+import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
+
+/** The part of a store that remembers damage for all instances, also over a restart. */
+interface RunsOfStore {
+  recordRun(run: CommandRun): Promise<void>;
+  lastRuns(): Promise<CommandRun[]>;
+}
+
+export const DAMAGE = {
+  fault:
+    'the store is damaged: a create, a search, verify or backup met content that is not as it was written',
+  advice:
+    'run npx plant-store verify, which names every fault, then repair the store (docs/operate/backup.md, "Damaged stores"); this warning stays until a verify passes',
+};
+export const DAMAGE_WARNING = `${DAMAGE.fault}; ${DAMAGE.advice}`;
+
+/**
+ * Damage of the store that anything has met since the last `verify` that passed.
+ *
+ * The store has it as a row, so each instance knows it after its next `refresh`, and after a
+ * restart. Only `verify` deletes this row, and only if nothing has replaced it since that `verify`
+ * began. No times are compared, so no clock has to be right.
+ */
+export class KnownDamage {
+  readonly #store: RunsOfStore;
+  readonly #onFailure: (cause: unknown) => void;
+  /** What met damage that the store does not have as a row yet. */
+  #unrecorded: { what: string } | undefined;
+  /** The last noted run of each command. */
+  lastRuns: readonly CommandRun[] = [];
+
+  constructor(store: RunsOfStore, log: ServiceLog) {
+    this.#store = store;
+    const message =
+      'what is known of damage, verify and backup cannot be read from the store or written to it';
+    this.#onFailure = rateLimitedLog(details => log.warn(details, message));
+  }
+
+  get isKnown(): boolean {
+    return this.#unrecorded !== undefined || this.lastRuns.some(({ command }) => command === 'damage');
+  }
+
+  /** @param what met damage, such as `a create` */
+  met(what: string): void {
+    const isNew = !this.isKnown;
+    this.#unrecorded = { what };
+    // A process that is killed now must not forget it. Later damage can wait for the next refresh.
+    if (isNew) void this.refresh();
+  }
+
+  /** Wraps a listener for failures, which may be damage. */
+  observed<Cause>(what: string, onFailure: (cause: Cause) => void): (cause: Cause) => void {
+    return cause => {
+      if (cause instanceof StoreDamaged) this.met(what);
+      onFailure(cause);
+    };
+  }
+
+  /** Stores what was met, and reads what others know. Never throws. */
+  async refresh(): Promise<void> {
+    try {
+      const unrecorded = this.#unrecorded;
+      if (unrecorded !== undefined)
+        await this.#store.recordRun({
+          command: 'damage',
+          endedAt: Date.now(),
+          result: `met by ${unrecorded.what}`,
+        });
+      this.lastRuns = await this.#store.lastRuns();
+      // Damage that was met meanwhile is a row of its own: a `verify` may have begun in between.
+      if (this.#unrecorded === unrecorded) this.#unrecorded = undefined;
+    } catch (cause) {
+      if (cause instanceof StoreDamaged) this.#unrecorded ??= { what: 'reading what is known' };
+      this.#onFailure(cause);
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import { withoutTokens } from '../core/contract/bearer-token.ts';
+import { ERRORS } from '../core/contract/errors.ts';
+import { type HttpResponse, isErrorName, type ReceivedRequest } from '../server/response.ts';
+
+/** A longer text of a client is cut. No path with a route is as long. */
+const CLIENT_TEXT_LENGTH_MAX = 200;
+/** Encoded letters, digits and `_`, which mean the same (RFC 3986 section 2.3). */
+const ENCODED = /%(?:3\d|[46][1-9A-F]|[57][\dA]|5F)/gi;
+/** Control and invisible characters: a terminal that shows the log could obey them. */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/**
+ * The log fields of a request and its response: nothing of a token, and only the id of a plant.
+ * `durationMs` begins when the whole request has arrived, or its headers if no body was read.
+ */
+export function loggedRequest(
+  { status, result, headers }: Omit<HttpResponse, 'body'>,
+  request: ReceivedRequest | undefined,
+  remoteAddress: string | undefined,
+) {
+  const idIndex = headers.indexOf('Plant-Id');
+  return {
+    ...(request && { method: withoutTokens(request.head.method), path: clientText(request.head.path) }),
+    status,
+    result,
+    ...(isErrorName(result) && { error: ERRORS[result].number }),
+    ...(idIndex !== -1 && { id: headers[idIndex + 1]! }),
+    // More digits than those of microseconds have no meaning.
+    ...(request && { durationMs: Math.round((performance.now() - request.arrivedAt) * 1000) / 1000 }),
+    bodyBytes: request?.bodyBytes ?? 0,
+    ...(remoteAddress !== undefined && { remoteAddress }),
+    ...(request?.trace && { trace_id: request.trace.traceId }),
+  };
+}
+
+/**
+ * What logs and spans contain of a text that a client sent.
+ *
+ * @param text may have parts that cannot be decoded beside an encoded token
+ */
+export function clientText(text: string): string {
+  const decoded = withoutTokens(text.replace(ENCODED, decodeURIComponent));
+  return decoded.replace(INVISIBLE, encodeURIComponent).slice(0, CLIENT_TEXT_LENGTH_MAX);
+}

@@ -1,0 +1,150 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { ErrorBody, ErrorName } from '../core/contract/errors.ts';
+import type { ReservedAddress } from '../server/listen.ts';
+import {
+  COMMON_FIELDS,
+  contentResponse,
+  errorResponse,
+  type HttpResponse,
+  jsonResponse,
+  responseHead,
+} from '../server/response.ts';
+import { isAllowedHost } from './allowed-host.ts';
+import type { Metrics } from './metrics.ts';
+import { createServer } from './node-http.ts';
+import { errorLog, type ServiceLog } from './rate-limited-log.ts';
+import { readinessOf, type ServiceState } from './readiness.ts';
+
+/** An idle connection stays open for this long: longer than the scrape interval of Prometheus. */
+const OPS_KEEP_ALIVE_MS = 72_000;
+
+const NO_SUCH_PATH = 'there is nothing at this path; try GET /livez, GET /readyz or GET /metrics';
+/** Plants that are sent here would otherwise only hear that the path does not exist. */
+const PLANTS_ELSEWHERE =
+  'this listener is for operators and takes no plants; send POST /plants to the address of --listen';
+const CONSOLE_PATH = '/console/';
+
+/** Errors of Node's HTTP parser, by the codes of Node and of llhttp. */
+const PARSER_ERRORS: Record<string, ErrorName> = {
+  HPE_HEADER_OVERFLOW: 'headersTooLarge',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'headersTooLarge',
+  ERR_HTTP_REQUEST_TIMEOUT: 'tooSlow',
+};
+
+/** @param error of Node's `clientError` event; with an unknown code, the request is not HTTP */
+function parserError({ code }: NodeJS.ErrnoException): HttpResponse {
+  return errorResponse(PARSER_ERRORS[code ?? ''] ?? 'badHttp');
+}
+
+export interface OpsPage {
+  /** @param path what follows `/console/` @returns undefined if it has responded itself */
+  respond(
+    path: string,
+    query: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<HttpResponse<string | Uint8Array> | undefined>;
+}
+
+interface OpsParts {
+  /** Waits for the store for a limited time, and never throws. */
+  readState: () => Promise<ServiceState>;
+  metrics: Metrics;
+  /** The configured names, for {@link isAllowedHost}. */
+  hostNames: readonly string[];
+  /** Undefined if the console is off. */
+  page: OpsPage | undefined;
+  log: ServiceLog;
+}
+
+/** It is not in the error catalogue, which is part of the interface for clients. */
+const MISDIRECTED: ErrorBody = {
+  error: 42101,
+  message:
+    'the name in the Host field is not allowed; use localhost or an IP address, or start the service with --ops-host NAME',
+};
+
+/**
+ * The listener for operators and orchestrators. It is separate, so that clients need not reach it.
+ *
+ * - `GET /livez`: 200 as long as the process responds. It does not use the store.
+ * - `GET /readyz`: 200 with warnings if plants can be stored, else 503; `?verbose` adds all checks.
+ * - `GET /metrics`: metrics for Prometheus.
+ * - `/console/`: the page for operators, if it is on.
+ *
+ * A Host field that {@link isAllowedHost} does not allow gets 421 (RFC 9110 section 15.5.20).
+ */
+export function opsServer(parts: OpsParts) {
+  // Node's own response to a missing Host lacks our header fields, so Host is checked below.
+  const server = createServer({ requireHostHeader: false, keepAliveTimeout: OPS_KEEP_ALIVE_MS });
+  const onInternalError = errorLog(parts.log, 'a request for operators failed: unexpected internal error');
+  for (const event of ['request', 'checkExpectation'])
+    server.on(event, (request, response) => respond(parts, onInternalError, request, response));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const response = parserError(error);
+    if (socket.writable) socket.end(responseHead(response, true, false) + response.body);
+    else socket.destroy();
+  });
+  return {
+    listen: (reserved: ReservedAddress): Promise<AddressInfo> => reserved.handOver(server),
+    async close(): Promise<void> {
+      const closed = new Promise(resolve => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+async function respond(
+  parts: OpsParts,
+  onInternalError: (cause: unknown) => void,
+  request: IncomingMessage,
+  serverResponse: ServerResponse,
+): Promise<void> {
+  const response = await responseTo(parts, request, serverResponse).catch(cause => {
+    onInternalError(cause);
+    return errorResponse('internal');
+  });
+  // A download that fails has responded, and has closed its connection.
+  if (response === undefined || serverResponse.headersSent) return;
+  serverResponse.writeHead(response.status, [...response.headers, ...COMMON_FIELDS]).end(response.body);
+}
+
+async function responseTo(
+  { readState, metrics, hostNames, page }: OpsParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<HttpResponse<string | Uint8Array> | undefined> {
+  const { method = '', url = '', httpVersion } = request;
+  const { host: hosts = [] } = request.headersDistinct;
+  // RFC 9112 section 3.2: exactly one Host field, optional in HTTP/1.0.
+  if (hosts.length > 1 || (httpVersion === '1.1' && hosts.length === 0)) {
+    response.shouldKeepAlive = false;
+    return errorResponse('badHttp');
+  }
+  if (!hosts.every(host => isAllowedHost(host, hostNames)))
+    return jsonResponse(421, JSON.stringify(MISDIRECTED));
+  const [path = '', query = ''] = url.split('?', 2);
+  if (page !== undefined) {
+    if (path.startsWith(CONSOLE_PATH))
+      return await page.respond(path.slice(CONSOLE_PATH.length), query, request, response);
+    if (['/', '/console'].includes(path))
+      return contentResponse('text/plain', '', ['Location', 'console/'], 303);
+  }
+  if (path === '/plants') return errorResponse('noSuchPath', PLANTS_ELSEWHERE);
+  if (!['GET', 'HEAD'].includes(method)) return errorResponse('noSuchPath', NO_SUCH_PATH);
+  switch (path) {
+    case '/livez':
+      return jsonResponse(200, JSON.stringify({ status: 'live' }));
+    case '/readyz': {
+      const { checks, ...readiness } = readinessOf(await readState());
+      const body = new URLSearchParams(query).has('verbose') ? { ...readiness, checks } : readiness;
+      return jsonResponse(readiness.status === 'ready' ? 200 : 503, JSON.stringify(body));
+    }
+    case '/metrics':
+      return contentResponse(metrics.contentType, await metrics.text(await readState()));
+    default:
+      return errorResponse('noSuchPath', NO_SUCH_PATH);
+  }
+}

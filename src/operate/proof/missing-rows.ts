@@ -1,0 +1,104 @@
+import { isSameContent } from '../../core/contract/plant.ts';
+import type { StoredToken } from '../../core/tokens/stored-token.ts';
+import { type PlantRevision, StoreRejected } from '../../core/commit/plant-store.ts';
+import { type CheckedRevision, Damaged, keyOrder, revisionName } from '../../engines/checked-revisions.ts';
+
+/**
+ * Yields the revisions that the target of a copy lacks. Reads both stores to their ends.
+ *
+ * A damaged revision is not copied, and its key may be wrong. An earlier copy may have it intact.
+ * So for each damaged revision between two intact ones, the target may have one more there.
+ *
+ * @throws {StoreRejected} at the first revision that the source lacks, or has with other content
+ */
+export async function* missingRevisions(
+  source: AsyncIterable<CheckedRevision>,
+  target: AsyncIterable<CheckedRevision>,
+): AsyncIterable<PlantRevision> {
+  const existing = intact(target);
+  /** Damaged revisions of the source since the last intact one. */
+  let damaged = 0;
+  const skip = (extra: PlantRevision) => {
+    if (damaged === 0) throw notInSource(revisionName(extra));
+    damaged--;
+    return existing.next();
+  };
+  try {
+    let next = await existing.next();
+    for await (const revision of source) {
+      if (revision instanceof Damaged) {
+        damaged++;
+        continue;
+      }
+      while (!next.done && keyOrder(next.value, revision) < 0) next = await skip(next.value);
+      damaged = 0;
+      if (next.done || keyOrder(revision, next.value) < 0) {
+        yield revision;
+      } else {
+        if (!isSameRevision(revision, next.value)) {
+          throw new StoreRejected(
+            `${revisionName(revision)} has other content in the target than in the source; ${ADVICE}`,
+          );
+        }
+        next = await existing.next();
+      }
+    }
+    while (!next.done) next = await skip(next.value);
+  } finally {
+    await existing.return();
+  }
+}
+
+async function* intact(revisions: AsyncIterable<CheckedRevision>): AsyncGenerator<PlantRevision, void> {
+  for await (const revision of revisions) if (!(revision instanceof Damaged)) yield revision;
+}
+
+function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
+  return (
+    isSameContent(one.plant, two.plant) &&
+    one.recordedAt === two.recordedAt &&
+    one.recordedBy === two.recordedBy
+  );
+}
+
+/**
+ * The tokens that the target of a copy lacks or has in another state, in the order in which the
+ * source changed them. Change numbers are not compared: every store has its own.
+ * @throws {StoreRejected} also for a token that only the target has revoked
+ */
+export function missingTokens(source: readonly StoredToken[], target: readonly StoredToken[]): StoredToken[] {
+  const existing = new Map(target.map(token => [token.id, token]));
+  const missing: StoredToken[] = [];
+  for (const token of source.toSorted((a, b) => a.changeNumber - b.changeNumber)) {
+    const stored = existing.get(token.id);
+    existing.delete(token.id);
+    if (stored === undefined || isChanged(token, stored)) missing.push(token);
+  }
+  for (const { label } of existing.values()) throw notInSource(`the token ${JSON.stringify(label)}`);
+  return missing;
+}
+
+function isChanged(token: StoredToken, stored: StoredToken): boolean {
+  if (token.hash !== stored.hash || token.label !== stored.label || token.createdAt !== stored.createdAt) {
+    throw new StoreRejected(
+      `token ${token.id} of the target, ${JSON.stringify(stored.label)}, differs from token ${token.id} of the source, ${JSON.stringify(token.label)}; ${ADVICE}`,
+    );
+  }
+  if (stored.revokedAt !== null && token.revokedAt === null) {
+    throw new StoreRejected(
+      `the token ${JSON.stringify(token.label)} is revoked in the target, but not in the source; revoke it in the source, too, and copy again`,
+    );
+  }
+  return (
+    token.revokedAt !== stored.revokedAt ||
+    token.expiresAt !== stored.expiresAt ||
+    token.lastUsedDay !== stored.lastUsedDay
+  );
+}
+
+const ADVICE =
+  'the target of a copy must be empty or contain only rows of the source; name a new store with --to';
+
+function notInSource(row: string): StoreRejected {
+  return new StoreRejected(`the target contains ${row}, but the source does not; ${ADVICE}`);
+}

@@ -1,0 +1,84 @@
+import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises';
+import type { PlantReader, PlantRevision } from '../../core/commit/plant-store.ts';
+import { damageOf, orderFault } from '../../engines/checked-revisions.ts';
+import { isIntact } from '../../core/commit/checksum.ts';
+import { differenceOf, type Seal, SealDigest } from './seal.ts';
+
+export interface Verification {
+  /** Undefined if a revision is damaged, missing or in the wrong place. */
+  seal: Seal | undefined;
+  /** One text for each fault, the first {@link FAULTS_SHOWN_MAX}, then their number. */
+  faults: string[];
+  difference: string | undefined;
+  /** The number of revisions whose time was ahead of the clock when they were read. */
+  aheadOfClock: number;
+}
+
+/** Time of one commit with all its attempts, on each engine. */
+export const COMMIT_TIME_MAX_MS = 3_000;
+const FAULTS_SHOWN_MAX = 100;
+/** Rows after which timers and signals can run. SQLite reads synchronously and would block them. */
+export const ITERATION_ROWS = 512;
+
+/**
+ * The time for a seal: that of the newest revision which is not ahead of the clock. Waits until
+ * every commit that began before that time has ended. So no revision of that time appears later.
+ */
+export async function settledTime(reader: Pick<PlantReader, 'newestTime'>): Promise<number> {
+  const newest = await reader.newestTime(Date.now());
+  if (newest > Date.now() - COMMIT_TIME_MAX_MS) await wait(COMMIT_TIME_MAX_MS);
+  return newest;
+}
+
+/** Reads every revision. Checks its checksum, and that each plant has the revisions 1 to n. */
+export async function verifyRevisions(
+  reader: Pick<PlantReader, 'revisions'>,
+  digest: SealDigest,
+  earlier: Seal | undefined,
+  onRead: (revisionsSinceLastCall: number) => void,
+): Promise<Verification> {
+  const faults: string[] = [];
+  let found = 0;
+  const add = (fault: string): void => {
+    if (++found <= FAULTS_SHOWN_MAX) faults.push(fault);
+  };
+  const sinceEarlier = earlier && new SealDigest(earlier);
+  let last: PlantRevision | undefined;
+  let isAfterDamage = false;
+  let aheadOfClock = 0;
+  let count = 0;
+  let now = Date.now();
+  for await (const each of reader.revisions()) {
+    if (isIntact(each)) {
+      const fault = isAfterDamage ? undefined : placeFault(last, each);
+      if (fault !== undefined) add(fault);
+      digest.add(each);
+      sinceEarlier?.add(each);
+      if (each.recordedAt > now) aheadOfClock++;
+      last = each;
+      isAfterDamage = false;
+    } else {
+      add(damageOf(each));
+      // Its key may be wrong, so the place of the next one is not known.
+      isAfterDamage = true;
+    }
+    if (++count % ITERATION_ROWS !== 0) continue;
+    onRead(ITERATION_ROWS);
+    await nextIteration();
+    now = Date.now();
+  }
+  onRead(count % ITERATION_ROWS);
+  const seal = faults.length === 0 ? digest.seal() : undefined;
+  if (found > FAULTS_SHOWN_MAX) faults.push(`${found - FAULTS_SHOWN_MAX} more faults`);
+  const difference = earlier && differenceOf(earlier, sinceEarlier!.seal());
+  return { seal, faults, difference, aheadOfClock };
+}
+
+/** @returns what is wrong: ids are in order, and each plant has the revisions from 1 on */
+function placeFault(last: PlantRevision | undefined, next: PlantRevision): string | undefined {
+  const { plant, revision } = next;
+  const expected = plant.id === last?.plant.id ? last.revision + 1 : 1;
+  const fault = orderFault(last, next);
+  if (fault !== undefined || revision === expected) return fault;
+  return `plant ${plant.id} has a revision ${revision}, but no revision ${expected}`;
+}

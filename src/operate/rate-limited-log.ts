@@ -1,0 +1,82 @@
+import type { TracedRequest } from '../core/trace-context.ts';
+import { StoreInternalError, StoreUnavailable } from '../core/commit/plant-store.ts';
+
+/** Limit for a repeated log line: a burst of `burstLines`, then one line per interval. */
+export const LOG_RATE = { burstLines: 20, intervalMs: 10_000 };
+
+/** A logger, such as a pino logger. Each call writes one line. */
+export interface ServiceLog {
+  info(message: string): void;
+  warn(details: object, message: string): void;
+  error(details: object, message: string): void;
+}
+
+/** A token bucket for log lines. It returns whether one more line may be written now. */
+function lineBucket({ burstLines, intervalMs }: typeof LOG_RATE): () => boolean {
+  let left = burstLines;
+  let countedAt = performance.now();
+  return () => {
+    const now = performance.now();
+    left = Math.min(burstLines, left + (now - countedAt) / intervalMs);
+    countedAt = now;
+    if (left < 1) return false;
+    left--;
+    return true;
+  };
+}
+
+/**
+ * Logs when something begins to fail and when it works again, one line per change. If changes are
+ * frequent, as on a nearly full disk, only a failure that comes after the interval is logged.
+ */
+export function failureLog(
+  logFailure: (details: { err: unknown }) => void,
+  logRecovery: () => void,
+  rate = LOG_RATE,
+) {
+  const takeLine = lineBucket(rate);
+  /** Whether the last line was a failure. */
+  let isFailureLogged = false;
+  return {
+    failed(cause: unknown): void {
+      if (isFailureLogged || !takeLine()) return;
+      isFailureLogged = true;
+      logFailure({ err: rawCause(cause) });
+    },
+    recovered(): void {
+      if (isFailureLogged) logRecovery();
+      isFailureLogged = false;
+    },
+  };
+}
+
+/** Logs an event that may repeat often. `unsaid` counts the events since the last line. */
+export function rateLimitedLog(
+  log: (details: { err: unknown; unsaid: number; trace_id: string | undefined }) => void,
+  rate = LOG_RATE,
+): (cause: unknown, request?: TracedRequest) => void {
+  const takeLine = lineBucket(rate);
+  let unsaid = 0;
+  return (cause, request) => {
+    if (!takeLine()) {
+      unsaid++;
+      return;
+    }
+    log({ err: rawCause(cause), unsaid, trace_id: request?.trace?.traceId });
+    unsaid = 0;
+  };
+}
+
+/** Logs an error that may repeat often, always with the same message. */
+export function errorLog(
+  log: ServiceLog,
+  message: string,
+): (cause: unknown, request?: TracedRequest) => void {
+  return rateLimitedLog(details => log.error(details, message));
+}
+
+/** The log gets the original error, not the one that was reworded for a person. */
+function rawCause(error: unknown): unknown {
+  const isReworded = error instanceof StoreUnavailable || error instanceof StoreInternalError;
+  return isReworded ? (error.cause ?? error) : error;
+}

@@ -1,0 +1,173 @@
+import { ERRORS, type ErrorName } from '../core/contract/errors.ts';
+import type { CommandRun, CommitStatistics, EngineStatistics } from '../core/commit/plant-store.ts';
+import { DAMAGE, DAMAGE_WARNING } from './known-damage.ts';
+import { type StoreState, shownFailure } from './store-warnings.ts';
+
+/** When commits fail for longer than this, the service is not ready. */
+const COMMITS_FAILING_MAX_MS = 5_000;
+/** Below this, the disk is nearly full, as in the alert PlantStoreDiskFilling. */
+const DISK_FREE_BYTES_MIN = 1e9;
+/** Below this, commits that fail do so for lack of space: a test commit needs 8 MiB. */
+const DISK_FULL_BYTES = 64e6;
+
+/** More rejected requests per second are a fault of a client, as in the alert PlantStoreRejects. */
+const REJECTED_PER_SECOND_MAX = 10;
+/** So are these, if they are more than the confirmed plants. */
+const MOSTLY_REJECTED_PER_SECOND = 1;
+/** A slower mean commit is a fault of the disk or of the database server. */
+const COMMIT_SECONDS_MAX = 0.25;
+
+/** The current state of the service, for the operations listener. */
+export interface ServiceState extends CommitStatistics {
+  store: StoreState;
+  engine: EngineStatistics;
+  commits: {
+    /** For how long most plants were not confirmed; 0 if the last second was not bad. */
+    failingMs(): number;
+    /** Why a commit failed a short time ago; undefined: none did. */
+    failure(): unknown;
+  };
+  /** What users of a sandbox must know; undefined: this is none. */
+  notice: string | undefined;
+  isDamaged: boolean;
+  lastRuns: readonly CommandRun[];
+  rates: { rejected: number; confirmed: number; most: ErrorName };
+  /** The mean duration of the last commits; 0 without any. */
+  commitSeconds: number;
+  openConnections: number;
+  isShuttingDown: boolean;
+  spansDropped: number | undefined;
+  /** Why valid access tokens get errors; undefined: they do not. */
+  accessTokensFault: string | undefined;
+  /** `isCurrent`: the token table was read in the last 4 s. If not, no token is accepted. */
+  tokens: { size: number; isCurrent: boolean; failure: unknown };
+  /** Ms since 1970, if the last service or `copy` was killed; null: it was not, or this is unknown. */
+  restartedAt: number | null;
+}
+
+interface Check {
+  name: string;
+  ok: boolean;
+  detail: string;
+  /** Empty if it is ok. */
+  advice: string;
+}
+
+const DISK_ADVICE =
+  'free space on this disk or enlarge its file system; never delete -wal, -shm or -serve-lock, which belong to the store';
+const ACCESS_TOKENS_ADVICE = 'the log of the service has the cause; docs/operate/openid.md says what to do';
+
+/** @returns the body of `/readyz`: one verdict, and every check */
+export function readinessOf(state: ServiceState) {
+  const checks = checksOf(state);
+  const failing = checks.filter(({ ok }) => !ok);
+  const isDecisive = ({ name }: Check): boolean =>
+    name === 'commits' ? state.commits.failingMs() > COMMITS_FAILING_MAX_MS : DECISIVE.includes(name);
+  const decisive = failing.find(isDecisive);
+  const common = { verdict: verdictOf(decisive, failing[0]), restartedAt: state.restartedAt, checks };
+  if (decisive !== undefined) return { status: 'not ready', reason: textOf(decisive), ...common };
+  return { status: 'ready', ...(failing.length > 0 && { warnings: failing.map(textOf) }), ...common };
+}
+
+/** If one of these fails, no plant is stored. `commits` joins them after a while. */
+const DECISIVE = ['shutdown', 'store', 'tokens'];
+
+/** What `/readyz`, the command `health` and the page for operators say first. */
+function verdictOf(decisive: Check | undefined, first: Check | undefined) {
+  const worst = decisive ?? first;
+  if (worst === undefined)
+    return { state: 'well', sentence: 'plants can be stored, and all checks pass', advice: '' };
+  const { name, detail: sentence, advice } = worst;
+  const state = decisive !== undefined ? 'not ready' : name === 'damage' ? 'damaged' : 'warning';
+  return { state, sentence, advice };
+}
+
+/** A warning of the store already says what to do. */
+function textOf({ name, detail, advice }: Check): string {
+  return name === 'warnings' ? detail : `${detail}; ${advice}`;
+}
+
+/** Every check, the gravest first. */
+function checksOf(state: ServiceState): Check[] {
+  const { plantsInFlight, plantsInFlightMax } = state;
+  const { diskFreeBytes: freeBytes = Infinity, diskBytes, walBytes } = state.engine;
+  // 0: the folder is gone.
+  const isDiskFull = diskBytes !== 0 && freeBytes < DISK_FULL_BYTES;
+  const free = `${Math.floor(freeBytes / 1e6)} MB free`;
+  const full = isDiskFull ? `the disk of the store is full (${free}), so ` : '';
+  const part =
+    walBytes === undefined
+      ? 'whether PostgreSQL hangs, has space on its disk, can be reached, and lets this service use its tables'
+      : 'the disk and the files of the store, and whether another program locks them';
+  const checks: Check[] = [];
+  const check = (name: string, fault: string | false, detail: string, advice: string): void => {
+    checks.push({ name, ok: fault === false, detail: fault || detail, advice: fault ? advice : '' });
+  };
+  /** @param failure its cause, and after a semicolon what to do, if that is known */
+  const checkStore = (name: string, isFailing: boolean, fault: string, failure: string, detail: string) => {
+    const [, cause = failure, advice = `check ${part}`] = /^(.*?); (.*)$/s.exec(failure) ?? [];
+    const storeAdvice = isDiskFull ? DISK_ADVICE : `${advice}; the log of the service has the details`;
+    check(name, isFailing && `${full}${fault} and plants get 503 responses: ${cause}`, detail, storeAdvice);
+  };
+  check(
+    'shutdown',
+    state.isShuttingDown && 'the service is shutting down',
+    'the service accepts requests',
+    'start it again if it does not start by itself',
+  );
+  const { failure = '', warnings = [] } = state.store;
+  const failed = state.commits.failure();
+  const commitsFail = failed !== undefined || state.commits.failingMs() > 0;
+  // Other checks may only know that they wait, for example for a lock that made the commits fail.
+  const known = failed === undefined ? undefined : shownFailure(failed);
+  checkStore('store', failure !== '', 'the store cannot be used,', known ?? failure, 'the store can be used');
+  checkStore(
+    'tokens',
+    !state.tokens.isCurrent,
+    'the token table cannot be read, so no token is accepted',
+    known ?? shownFailure(state.tokens.failure),
+    `${state.tokens.size === 1 ? '1 token is' : `${state.tokens.size} tokens are`} cached and current`,
+  );
+  checkStore('commits', commitsFail, 'commits fail,', shownFailure(failed), 'commits succeed');
+  check('damage', state.isDamaged && DAMAGE.fault, 'no damage of the store is known', DAMAGE.advice);
+  // A full disk is already the reason why commits fail.
+  const isNearlyFull = diskBytes !== 0 && freeBytes < DISK_FREE_BYTES_MIN && !(isDiskFull && commitsFail);
+  const diskFault = isNearlyFull && `the disk of the store is nearly full (${free})`;
+  check('disk', diskFault, 'the disk of the store has space, or is not on this machine', DISK_ADVICE);
+  check(
+    'queue',
+    plantsInFlight >= plantsInFlightMax &&
+      'the limit of plants in flight is reached, so further plants get 503 responses',
+    `${plantsInFlight} of at most ${plantsInFlightMax} plants wait for a commit or are in one`,
+    'find the senders of many plants; if commits are slow, check the disk or the database server',
+  );
+  check(
+    'latency',
+    state.commitSeconds > COMMIT_SECONDS_MAX &&
+      `commits are slow, and plants wait for them (${state.commitSeconds.toFixed(1)} s on average)`,
+    'commits are fast',
+    walBytes === undefined
+      ? 'check the database server, its disk, locks on its tables, and the network to it'
+      : 'check the disk, and programs that use it much or lock the store',
+  );
+  check(
+    'requests',
+    rejectionFault(state.rates),
+    'few requests are rejected',
+    'find the senders on the screen Rejected of the console, or with --log-requests on',
+  );
+  if (state.accessTokensFault) check('access tokens', state.accessTokensFault, '', ACCESS_TOKENS_ADVICE);
+  for (const warning of warnings.filter(each => each !== DAMAGE_WARNING))
+    check('warnings', warning, '', 'fix this soon, since plants may be lost later');
+  if (state.notice !== undefined) check('sandbox', state.notice, '', 'use it only to test clients');
+  return checks;
+}
+
+function rejectionFault({ rejected, confirmed, most }: ServiceState['rates']): string | false {
+  const isMost = rejected > MOSTLY_REJECTED_PER_SECOND && rejected > confirmed;
+  if (rejected <= REJECTED_PER_SECOND_MAX && !isMost) return false;
+  const { number, message } = ERRORS[most];
+  const [reason] = message.split(';');
+  const stored = confirmed < rejected / 4 ? ', and few plants are stored' : '';
+  return `about ${Number(rejected.toPrecision(1))} requests per second are rejected, most often with the error ${number} (${reason})${stored}`;
+}

@@ -1,0 +1,10 @@
+import { csvLine } from './csv-line.ts';
+import type { PlantRevision } from '../core/commit/plant-store.ts';
+
+/** The first line of a CSV file whose other lines are from {@link revisionCsv}. */
+export const REVISION_CSV_HEADER = csvLine(['id', 'revision', 'name', 'tag', 'recorded_at', 'recorded_by']);
+
+export function revisionCsv({ plant, revision, recordedAt }: PlantRevision, label: string): string {
+  const time = new Date(recordedAt).toISOString();
+  return csvLine([String(plant.id), String(revision), plant.name, plant.tag, time, label]);
+}

@@ -1,0 +1,24 @@
+import type { Clock } from '../core/clock.ts';
+import type { Exchange } from './exchange.ts';
+import type { PlainCreates } from './plain-creates.ts';
+import type { HttpResponse } from './response.ts';
+import type { ServerContext } from './server-context.ts';
+import type { TickBudget } from '../core/tick-budget.ts';
+
+/** The result of a request: its response, or, once its plant is queued, the promise of it. */
+export type Handled = HttpResponse<string | Uint8Array> | { queued: Promise<HttpResponse> };
+
+/** What all connections of a server share. */
+export interface ConnectionParts {
+  readonly clock: Clock;
+  readonly context: ServerContext;
+  readonly creates: PlainCreates;
+  /**
+   * Handles a request that is no plain create with a known token.
+   *
+   * @returns undefined if nobody waits for the response any more
+   */
+  readonly handle: (exchange: Exchange) => Promise<Handled | undefined>;
+  /** For these requests and their bodies. */
+  readonly exchangeBudget: TickBudget;
+}

@@ -1,0 +1,97 @@
+import type { TraceContext } from '../core/trace-context.ts';
+import { BodyDecoder, type BodyFault } from './body-decoder.ts';
+import { BodyShare, ReceivedBody } from './long-bodies.ts';
+import type { RequestHead } from './request-head.ts';
+import type { ReceivedRequest } from './response.ts';
+
+/** The bytes, why they are rejected, or undefined if nobody waits for the response any more. */
+export type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;
+
+type State =
+  /** Its handler has not asked for the body. What arrives is discarded. */
+  | { kind: 'unread' }
+  | { kind: 'reading'; body: ReceivedBody; settle: (reading: BodyReading) => void }
+  /** The body was read, or rejected. */
+  | { kind: 'read' }
+  /** Its body was invalid or late, or its connection is closed. */
+  | { kind: 'over' };
+
+/**
+ * One request whose handler reads the body when it wants to. The connection gives it the bytes, and
+ * holds the rest back until then.
+ */
+export class Exchange {
+  readonly request: ReceivedRequest;
+  /** Its part of the memory for long bodies, until the client has taken the response. */
+  readonly share = new BodyShare();
+  readonly #decoder: BodyDecoder;
+  readonly #onBodyWanted: () => void;
+  #state: State = { kind: 'unread' };
+
+  /** @param onBodyWanted called when the handler asks for a body that has not arrived whole */
+  constructor(
+    head: RequestHead,
+    trace: TraceContext | undefined,
+    arrivedAt: number,
+    onBodyWanted: () => void,
+  ) {
+    this.request = { head, trace, arrivedAt, bodyBytes: 0, body: undefined, tokenId: undefined };
+    this.#decoder = new BodyDecoder(head.framing);
+    this.#onBodyWanted = onBodyWanted;
+  }
+
+  get head(): RequestHead {
+    return this.request.head;
+  }
+
+  /** Whether the whole request was decoded. */
+  get isComplete(): boolean {
+    return this.#decoder.isComplete;
+  }
+
+  /** Whether the client still waits for the response. */
+  get isAwaited(): boolean {
+    return this.#state.kind !== 'over';
+  }
+
+  /** Reads the body, once. It reserves its memory before the first byte. */
+  readBody(bytesMax: number): Promise<BodyReading> {
+    const { framing } = this.head;
+    if (!this.isAwaited) return Promise.resolve(undefined);
+    const body = new ReceivedBody(this.share, bytesMax);
+    if (framing.kind === 'length' && !body.announce(framing.bytes)) return Promise.resolve('noRoom');
+    return new Promise(settle => {
+      this.#state = { kind: 'reading', body, settle };
+      if (this.isComplete) this.#settle(body.bytes, { kind: 'read' });
+      else this.#onBodyWanted();
+    });
+  }
+
+  /** @returns how many of the bytes belong to this request; what is wrong with them otherwise */
+  decode(bytes: Buffer): number | BodyFault {
+    const end = this.#decoder.decode(bytes, this.#take);
+    if (this.#state.kind === 'reading' && this.isComplete)
+      this.#settle(this.#state.body.bytes, { kind: 'read' });
+    return end;
+  }
+
+  /** Its handler need not go on. */
+  end(): void {
+    this.#settle(undefined, { kind: 'over' });
+  }
+
+  readonly #take = (piece: Buffer): void => {
+    if (this.#state.kind !== 'reading') return;
+    const fault = this.#state.body.add(piece);
+    if (fault === undefined) return;
+    // At once, since other bodies may grow before the handler goes on.
+    this.share[Symbol.dispose]();
+    this.#settle(fault, { kind: 'read' });
+  };
+
+  #settle(reading: BodyReading, next: State): void {
+    const state = this.#state;
+    this.#state = next;
+    if (state.kind === 'reading') state.settle(reading);
+  }
+}

@@ -1,0 +1,98 @@
+import type { Socket } from 'node:net';
+import type { Clock } from '../core/clock.ts';
+
+/** Most bytes in one write, so that a client that reads slowly is seen to take something. */
+const PIECE_BYTES_MAX = 64 * 1024;
+
+/** What waits until the client has taken what was written before. */
+type Held =
+  | { kind: 'piece'; bytes: string | Uint8Array; onTaken: (() => void) | undefined }
+  | { kind: 'end' };
+
+/**
+ * Writes to one client, in order. The client has *taken* bytes when the kernel has accepted them.
+ * While it takes nothing, nothing more is given to the socket.
+ *
+ * | state | event | next state |
+ * |---|---|---|
+ * | open | write, taken at once | open |
+ * | open | write, not taken at once | waiting |
+ * | waiting | write or end | waiting, held back |
+ * | waiting | taken | waiting with the next piece; open if nothing is held back; ended |
+ * | open | end | ended |
+ */
+export class Output {
+  readonly #socket: Socket;
+  readonly #onFree: () => void;
+  readonly #clock: Clock;
+  #state: { kind: 'open' } | { kind: 'waiting'; sinceMs: number } | { kind: 'ended' } = { kind: 'open' };
+  readonly #held: Held[] = [];
+
+  /** @param onFree called when the client has taken everything, unless this was known at the write */
+  constructor(socket: Socket, onFree: () => void, clock: Clock) {
+    this.#socket = socket;
+    this.#onFree = onFree;
+    this.#clock = clock;
+  }
+
+  get isWaiting(): boolean {
+    return this.#state.kind === 'waiting';
+  }
+
+  /** When the client last took something, if it has not taken all; ms, monotonic clock. */
+  get waitingSinceMs(): number | undefined {
+    return this.#state.kind === 'waiting' ? this.#state.sinceMs : undefined;
+  }
+
+  /** @param onTaken is not called if the connection ends before */
+  write(bytes: string | Uint8Array, onTaken?: () => void): void {
+    // Of a text, the length in bytes is at least this.
+    if (this.#state.kind === 'open' && bytes.length <= PIECE_BYTES_MAX) {
+      this.#writePiece(bytes, onTaken);
+      return;
+    }
+    const all = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
+    let start = 0;
+    for (; all.length - start > PIECE_BYTES_MAX; start += PIECE_BYTES_MAX) {
+      const piece = all.subarray(start, start + PIECE_BYTES_MAX);
+      this.#held.push({ kind: 'piece', bytes: piece, onTaken: undefined });
+    }
+    this.#held.push({ kind: 'piece', bytes: all.subarray(start), onTaken });
+    this.#writeHeld();
+  }
+
+  /** Ends our side of the connection when the client has taken everything. */
+  end(): void {
+    this.#held.push({ kind: 'end' });
+    this.#writeHeld();
+  }
+
+  #writePiece(bytes: string | Uint8Array, onTaken: (() => void) | undefined): void {
+    this.#socket.write(bytes);
+    if (this.#socket.writableLength === 0) {
+      onTaken?.();
+      return;
+    }
+    this.#state = { kind: 'waiting', sinceMs: this.#clock.now() };
+    // Called back when all before it is taken. A callback for each write would cost each of them.
+    this.#socket.write('', error => {
+      if (error) return;
+      this.#state = { kind: 'open' };
+      onTaken?.();
+      this.#writeHeld();
+      if (!this.isWaiting) this.#onFree();
+    });
+  }
+
+  #writeHeld(): void {
+    while (this.#state.kind === 'open') {
+      const next = this.#held.shift();
+      if (next === undefined) return;
+      if (next.kind === 'piece') this.#writePiece(next.bytes, next.onTaken);
+      else {
+        this.#state = { kind: 'ended' };
+        this.#socket.end();
+      }
+    }
+  }
+}

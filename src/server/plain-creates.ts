@@ -1,0 +1,94 @@
+import type { Clock } from '../core/clock.ts';
+import { onlyChunkAt } from './body-decoder.ts';
+import type { KnownHead } from './known-heads.ts';
+import { SHORT_BODY_BYTES_MAX } from './limits.ts';
+import type { HttpResponse, ReceivedRequest } from './response.ts';
+import type { ServerContext } from './server-context.ts';
+import { TickBudget } from '../core/tick-budget.ts';
+
+/** Time per tick for those of connections without a pending response. They wait for nobody else. */
+const FIRST_REQUEST_BUDGET_MS = 8;
+/** Time per tick for those of connections with pending responses. */
+const PIPELINED_BUDGET_MS = 0.5;
+/** After this many requests, one at a time, a connection is taken for the only sender. */
+const ONLY_SENDER_REQUESTS = 16;
+
+/** The whole body of a plain create with a valid token. */
+interface PlainBody {
+  tokenId: number;
+  /** With one character for each byte. */
+  content: string;
+  /** Where the request ends. */
+  end: number;
+}
+
+/** The plain creates of all connections. Nothing is awaited before their plants are queued. */
+export class PlainCreates {
+  readonly #context: ServerContext;
+  readonly #bodyBytesMax: number;
+  readonly #firstRequestBudget: TickBudget;
+  readonly #pipelinedBudget: TickBudget;
+  /** The connection of the last request, if that was a plain create. */
+  #lastSender: object | undefined;
+  #requestsInARow = 0;
+
+  constructor(context: ServerContext, clock: Clock) {
+    this.#context = context;
+    this.#firstRequestBudget = new TickBudget(FIRST_REQUEST_BUDGET_MS, clock);
+    this.#pipelinedBudget = new TickBudget(PIPELINED_BUDGET_MS, clock);
+    this.#bodyBytesMax = Math.min(SHORT_BODY_BYTES_MAX, context.createPlant.bodyBytesMax);
+  }
+
+  /**
+   * Reads the body that begins at `start`.
+   *
+   * @param received with one character for each byte
+   * @returns `more`: it is incomplete; undefined: the request needs its handler
+   */
+  bodyAt({ create }: KnownHead, received: string, start: number): PlainBody | 'more' | undefined {
+    const { createPlant, mark } = this.#context;
+    if (create === undefined || mark !== undefined) return undefined;
+    const { tokenHash, framing } = create;
+    if (framing.kind === 'length' && framing.bytes > this.#bodyBytesMax) return undefined;
+    const tokenId = createPlant.cachedTokenId(tokenHash);
+    if (tokenId === undefined) return undefined;
+    if (framing.kind === 'length') {
+      const end = start + framing.bytes;
+      return end > received.length ? 'more' : { tokenId, content: received.slice(start, end), end };
+    }
+    const chunk = onlyChunkAt(received, start);
+    const isShort = chunk !== undefined && chunk.content.length <= this.#bodyBytesMax;
+    return isShort ? { tokenId, content: chunk.content, end: chunk.end } : undefined;
+  }
+
+  budgetOf(pendingResponses: number): TickBudget {
+    return pendingResponses === 0 ? this.#firstRequestBudget : this.#pipelinedBudget;
+  }
+
+  /**
+   * Queues a plant.
+   *
+   * @param sender identifies the connection
+   * @param isAlone whether the connection has no pending response
+   */
+  create(
+    { head, traceparent }: KnownHead,
+    { tokenId, content: body }: PlainBody,
+    arrivedAt: number,
+    sender: object,
+    isAlone: boolean,
+  ): { request: ReceivedRequest; response: Promise<HttpResponse> } {
+    const { createPlant, traceContextOf } = this.#context;
+    const trace = traceContextOf(traceparent);
+    this.#requestsInARow = isAlone && this.#lastSender === sender ? this.#requestsInARow + 1 : 1;
+    this.#lastSender = sender;
+    const isOnlySender = this.#requestsInARow > ONLY_SENDER_REQUESTS;
+    const response = createPlant.createShort(body, { recordedBy: tokenId, trace, isOnlySender });
+    return { request: { head, trace, arrivedAt, bodyBytes: body.length, body, tokenId }, response };
+  }
+
+  /** Another kind of request arrived. */
+  interrupt(): void {
+    this.#lastSender = undefined;
+  }
+}

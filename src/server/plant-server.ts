@@ -1,0 +1,140 @@
+import { type AddressInfo, Server } from 'node:net';
+import { type Clock, repeat, SYSTEM_CLOCK, sleep } from '../core/clock.ts';
+import { SHUTDOWN_MS } from '../core/contract/limits.ts';
+import { Connection } from './connection.ts';
+import type { ConnectionParts, Handled } from './connection-parts.ts';
+import { preflightResponse } from './cross-origin.ts';
+import type { Exchange } from './exchange.ts';
+import type { ReservedAddress } from './listen.ts';
+import { PlainCreates } from './plain-creates.ts';
+import { errorResponse } from './response.ts';
+import { afterNextPoll } from './response-queue.ts';
+import { rejectsPlants, type ServerContext, type ServerPhase } from './server-context.ts';
+import { TickBudget } from '../core/tick-budget.ts';
+
+/** During shutdown, idle connections stay open for this long. */
+export const SHUTDOWN_GRACE_MS = 500;
+/**
+ * After the grace period, requests are still read for this long, and plants get 503. Then each
+ * connection reads once more. A client may send without a pause.
+ */
+export const LAST_READS_MS = 1_000;
+/** All connections are checked this often for what has lasted too long. */
+export const TIME_CHECK_INTERVAL_MS = 500;
+/** Time per tick for all other requests and for bodies; their responses take about as long again. */
+const EXCHANGE_BUDGET_MS = 1;
+
+const TOO_MANY_LONG_BODIES = 'too many long bodies are in memory; send this plant again shortly';
+
+/** The HTTP server for clients (RFC 9110, RFC 9112), on sockets of `node:net`. */
+export class PlantServer {
+  readonly #context: ServerContext;
+  readonly #server: Server;
+  readonly #connections = new Set<Connection>();
+  /** The server and the reserved address, which has the connections that waited. */
+  readonly #listeners: Server[] = [];
+  readonly #clock: Clock;
+  #timeCheck: Disposable | undefined;
+
+  constructor(settings: Omit<ServerContext, 'phase'>, clock: Clock = SYSTEM_CLOCK) {
+    const context: ServerContext = { ...settings, phase: { kind: 'running' } };
+    this.#context = context;
+    this.#clock = clock;
+    const parts: ConnectionParts = {
+      clock,
+      context,
+      creates: new PlainCreates(context, clock),
+      handle: exchange => this.#handle(exchange),
+      exchangeBudget: new TickBudget(EXCHANGE_BUDGET_MS, clock),
+    };
+    // A client may end its side after its last request, and still wait for the response.
+    this.#server = new Server({ allowHalfOpen: true, noDelay: true }, socket => {
+      const connection = new Connection(socket, parts);
+      this.#connections.add(connection);
+      socket.on('close', () => this.#connections.delete(connection));
+    });
+  }
+
+  get openConnections(): number {
+    return this.#connections.size;
+  }
+
+  async listen(reserved: ReservedAddress): Promise<AddressInfo> {
+    this.#listeners.push(reserved, this.#server);
+    const address = await reserved.handOver(this.#server);
+    this.#timeCheck = repeat(this.#clock, () => this.#checkTime(), TIME_CHECK_INTERVAL_MS);
+    return address;
+  }
+
+  /**
+   * Stops accepting connections and responds to all accepted requests, within {@link SHUTDOWN_MS}.
+   * The last response on each connection closes it. Idle connections stay open for
+   * {@link SHUTDOWN_GRACE_MS}, since a request may be in flight. Plants that arrive after that get a 503
+   * response. After {@link LAST_READS_MS} more, each connection reads once more, and ends.
+   */
+  async close(): Promise<void> {
+    this.#context.phase = { kind: 'draining' };
+    const allClosed = Promise.all(
+      this.#listeners.map(listener => new Promise(resolve => listener.close(resolve))),
+    );
+    await sleep(this.#clock, SHUTDOWN_GRACE_MS);
+    // What the kernel has received by now was in time.
+    await new Promise<void>(resolve => afterNextPoll(this.#clock, resolve));
+    this.#enterPhase({ kind: 'rejecting' });
+    const closed = new AbortController();
+    void allClosed.then(() => closed.abort());
+    await sleep(this.#clock, LAST_READS_MS, closed.signal);
+    this.#enterPhase({ kind: 'ending', sinceMs: this.#clock.now() });
+    await sleep(this.#clock, SHUTDOWN_MS - SHUTDOWN_GRACE_MS - LAST_READS_MS, closed.signal);
+    for (const connection of this.#connections) connection.destroy();
+    this.#timeCheck?.[Symbol.dispose]();
+  }
+
+  #checkTime(): void {
+    const now = this.#clock.now();
+    for (const connection of this.#connections) connection.checkTime(now);
+  }
+
+  #enterPhase(phase: ServerPhase): void {
+    this.#context.phase = phase;
+    for (const connection of this.#connections) connection.endIfIdle();
+  }
+
+  /** Selects by path and method. @returns undefined if nobody waits for the response any more */
+  async #handle(exchange: Exchange): Promise<Handled | undefined> {
+    const { path, method, fields } = exchange.head;
+    const { corsOrigins, documentation } = this.#context;
+    if (path === '/plants') {
+      if (method === 'POST') return this.#createPlant(exchange);
+      const preflight = method === 'OPTIONS' ? preflightResponse(corsOrigins, fields) : undefined;
+      return preflight ?? errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
+    }
+    // A target in authority form has no path.
+    if (method === 'CONNECT') return errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
+    const page = documentation?.get(path);
+    if (page === undefined) return errorResponse('noSuchPath');
+    if (method === 'GET' || method === 'HEAD') return page;
+    return errorResponse('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
+  }
+
+  /** The next request of the connection is read when the plant of this one is queued or rejected. */
+  async #createPlant(exchange: Exchange): Promise<Handled | undefined> {
+    if (rejectsPlants(this.#context.phase)) return errorResponse('shuttingDown');
+    const { createPlant } = this.#context;
+    const { head, request } = exchange;
+    const admitted = await createPlant.admit(head, request);
+    if ('status' in admitted) return admitted;
+    const bytes = await exchange.readBody(createPlant.bodyBytesMax);
+    if (bytes === undefined) return undefined;
+    if (bytes === 'tooLarge') return errorResponse('bodyTooLarge', undefined, admitted.fields);
+    if (bytes === 'noRoom') return errorResponse('busy', TOO_MANY_LONG_BODIES, admitted.fields);
+    Object.assign(request, { arrivedAt: this.#clock.now(), bodyBytes: bytes.length, body: bytes });
+    const reading = await createPlant.read(bytes, () => exchange.isAwaited);
+    if (reading === undefined) return undefined;
+    // The token may have been revoked while the body arrived or was read.
+    const currentId = await createPlant.tokenId(admitted.tokenHash, request);
+    if (typeof currentId !== 'number') return currentId;
+    if (!exchange.isAwaited) return undefined;
+    return { queued: createPlant.create({ ...admitted, trace: request.trace }, reading) };
+  }
+}

@@ -1,0 +1,229 @@
+import type { Socket } from 'node:net';
+import type { Clock } from '../core/clock.ts';
+import { crossOriginFields } from './cross-origin.ts';
+import type { HeaderFields } from '../core/header-fields.ts';
+import type { Output } from './output.ts';
+import { errorResponse, type HttpResponse, type ReceivedRequest, responseHead } from './response.ts';
+import type { ResponseMark, ServerContext } from './server-context.ts';
+
+/** A request whose response is not written yet, or an error that answers no whole request. */
+export interface PendingResponse {
+  readonly request: ReceivedRequest | undefined;
+  response: HttpResponse<string | Uint8Array> | undefined;
+  /** Whether it waits until the bytes that the kernel has are read: a request may follow in a stop. */
+  awaitsPoll: boolean;
+  /** Whether the connection ends after it. */
+  isLast: boolean;
+  /** Body bytes of its plant, once that is queued. */
+  bodyBytes: number;
+  /** Whether 100 (Continue) must be sent before the response, when its turn has come. */
+  awaitsContinue: boolean;
+  readonly onTaken: (() => void) | undefined;
+}
+
+function pendingOf(
+  request: ReceivedRequest | undefined,
+  isLast: boolean,
+  onTaken: (() => void) | undefined,
+): PendingResponse {
+  return {
+    request,
+    response: undefined,
+    awaitsPoll: false,
+    isLast,
+    bodyBytes: 0,
+    awaitsContinue: false,
+    onTaken,
+  };
+}
+
+/** With so many pending responses, no further request of a connection is read. */
+const PENDING_MAX = 1_024;
+/** The same for the bytes of their bodies: a client might not read the responses. */
+const PENDING_BYTES_MAX = 256 * 1024;
+
+const NO_FIELDS: HeaderFields = [];
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
+
+/** Writes the responses of one connection in the order of its requests. One commit causes one write. */
+export class ResponseQueue {
+  readonly #socket: Socket;
+  readonly #context: ServerContext;
+  readonly #output: Output;
+  readonly #isInputOver: () => boolean;
+  readonly #onWrite: (isLast: boolean) => void;
+  readonly #clock: Clock;
+  readonly #pending: PendingResponse[] = [];
+  /** Of the plants that are queued. A response is about as long as its request. */
+  #bodyBytes = 0;
+  #isWriteScheduled = false;
+
+  /**
+   * @param isInputOver whether no byte of a further request has arrived, while the service shuts down
+   * @param onWrite called after each write
+   */
+  constructor(
+    socket: Socket,
+    context: ServerContext,
+    output: Output,
+    isInputOver: () => boolean,
+    onWrite: (isLast: boolean) => void,
+    clock: Clock,
+  ) {
+    this.#socket = socket;
+    this.#context = context;
+    this.#output = output;
+    this.#isInputOver = isInputOver;
+    this.#onWrite = onWrite;
+    this.#clock = clock;
+  }
+
+  get length(): number {
+    return this.#pending.length;
+  }
+
+  /** Whether no further request is read until all responses are written and taken. */
+  get isFull(): boolean {
+    return (
+      this.#pending.length >= PENDING_MAX || this.#bodyBytes >= PENDING_BYTES_MAX || this.#output.isWaiting
+    );
+  }
+
+  /**
+   * Adds a request. Its response is written when it and all before it are there.
+   *
+   * @param onTaken called when the client has taken the response; not if the connection ends before
+   */
+  add(request: ReceivedRequest, onTaken?: () => void): PendingResponse {
+    const pending = pendingOf(request, request.head.isLast, onTaken);
+    this.#pending.push(pending);
+    return pending;
+  }
+
+  /** Responds to bytes that are no whole request, after the responses to all requests. */
+  endWith(error: HttpResponse): void {
+    const pending = pendingOf(undefined, true, undefined);
+    this.#pending.push(pending);
+    this.respond(pending, error);
+  }
+
+  /** Makes the response to the last request that was added the last one. */
+  endAfterAll(): void {
+    this.#pending.at(-1)!.isLast = true;
+  }
+
+  /** Sets a response, unless there is one. */
+  respond(pending: PendingResponse, response: HttpResponse<string | Uint8Array>): void {
+    if (pending.response !== undefined) return;
+    pending.response = response;
+    if (this.#context.phase.kind !== 'running') {
+      pending.awaitsPoll = true;
+      afterNextPoll(this.#clock, () => {
+        pending.awaitsPoll = false;
+        this.#write();
+      });
+      return;
+    }
+    if (this.#isWriteScheduled) return;
+    if (this.#pending.length === 1) this.#write();
+    // `nextTick` runs after all promises that one commit settles: one write for all of them.
+    else {
+      this.#isWriteScheduled = true;
+      process.nextTick(() => this.#write());
+    }
+  }
+
+  /** Sets the response to a request whose plant is queued. */
+  respondLater(pending: PendingResponse, response: Promise<HttpResponse>): void {
+    const { bodyBytes } = pending.request!;
+    pending.bodyBytes = bodyBytes;
+    this.#bodyBytes += bodyBytes;
+    response.then(
+      ready => this.respond(pending, ready),
+      cause => {
+        this.#context.onInternalError(cause, pending.request!);
+        this.respond(pending, errorResponse('internal'));
+      },
+    );
+  }
+
+  /** Sends 100 (Continue) when all earlier responses are written. */
+  sendContinue(pending: PendingResponse): void {
+    pending.awaitsContinue = true;
+    if (this.#pending[0] === pending) this.#write();
+  }
+
+  /** Writes the responses that are ready, up to the first one that is not. */
+  #write(): void {
+    this.#isWriteScheduled = false;
+    const taken: (() => void)[] = [];
+    let text = '';
+    let next = this.#pending[0];
+    for (; next?.response !== undefined && !next.awaitsPoll; next = this.#pending[0]) {
+      // An observer, or a response of the sandbox, may have ended the connection.
+      if (this.#socket.destroyed) return;
+      this.#pending.shift();
+      this.#bodyBytes -= next.bodyBytes;
+      const { request, response, onTaken } = next;
+      const { ending } = response;
+      const mayBeLast = this.#pending.length === 0 && (ending === 'after' || this.#isInputOver());
+      const isLast = next.isLast || mayBeLast;
+      this.#context.onResponse(response, request, this.#socket);
+      const mark = this.#context.mark?.(response);
+      text += ending === 'before' ? '' : this.#headOf(response, request, isLast, mark);
+      const body = request?.head.method === 'HEAD' ? '' : response.body;
+      if (ending !== undefined && ending !== 'after') {
+        if (ending === 'within') text += body.slice(0, body.length / 2);
+        this.#output.write(text, () => this.#socket.destroy());
+        return;
+      }
+      if (typeof body === 'string') text += body;
+      else {
+        this.#output.write(text);
+        this.#output.write(body);
+        text = '';
+      }
+      if (onTaken !== undefined) taken.push(onTaken);
+      if (mark !== undefined) taken.push(() => mark.onTaken(!this.#socket.readableEnded));
+      if (isLast) {
+        this.#flush(text, taken);
+        this.#output.end();
+        this.#onWrite(true);
+        return;
+      }
+    }
+    if (next?.awaitsContinue) {
+      next.awaitsContinue = false;
+      text += CONTINUE;
+    }
+    this.#flush(text, taken);
+    this.#onWrite(false);
+  }
+
+  #headOf(
+    response: HttpResponse<string | Uint8Array>,
+    request: ReceivedRequest | undefined,
+    isLast: boolean,
+    mark: ResponseMark | undefined,
+  ): string {
+    const { corsOrigins, documentation } = this.#context;
+    const isCrossOrigin = corsOrigins !== undefined && request !== undefined;
+    const origins = isCrossOrigin ? crossOriginFields(corsOrigins, request.head.fields) : NO_FIELDS;
+    const fields = mark === undefined ? origins : [...origins, ...mark.fields];
+    return responseHead(response, isLast, documentation !== undefined, fields);
+  }
+
+  #flush(text: string, taken: readonly (() => void)[]): void {
+    if (taken.length > 0)
+      this.#output.write(text, () => {
+        for (const each of taken) each();
+      });
+    else if (text !== '') this.#output.write(text);
+  }
+}
+
+/** Calls back when all bytes that the kernel has now were received, if the socket reads. */
+export function afterNextPoll(clock: Clock, callback: () => void): void {
+  // The first one may run in the iteration whose poll is already over.
+  clock.nextIteration(() => clock.nextIteration(callback));
+}

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { ID_MAX, ID_MIN } from '../../src/core/contract/limits.ts';
+import type { NewPlant } from '../../src/core/contract/plant.ts';
+import type { StorageEngine } from '../../src/engines/open-store.ts';
+import { PAGE_PLANTS, searchAll } from '../../src/engines/plant-search.ts';
+import { type PlantFilter, StoreUnavailable } from '../../src/core/commit/plant-store.ts';
+import { openReader, openSearch } from '../harness/open-store.ts';
+import { plantWrite } from '../harness/plant-write.ts';
+import {
+  type EngineUnderTest,
+  enginesUnderTest,
+  numbered,
+  openNewStore,
+} from '../harness/store-under-test.ts';
+
+const LONG_MS = 60_000;
+/** Of the largest slice on PostgreSQL. */
+const SLICE_ROWS = 2_048;
+
+for (const engine of await enginesUnderTest()) {
+  suite(`a search in ${engine.name}`, { concurrency: 2 }, () => testSearch(engine));
+}
+
+async function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<void> {
+  // Many revisions of one plant in one batch take PostgreSQL long on a busy machine.
+  for (let first = 0; first < plants.length; first += 100) {
+    await engine.commit(plants.slice(first, first + 100).map(plant => plantWrite(plant, 1)));
+  }
+}
+
+function testSearch(under: EngineUnderTest): void {
+  test('finds plants by their latest revisions', async () => {
+    await using engine = await openNewStore(under);
+    const plants: NewPlant[] = [
+      { id: ID_MIN, name: 'Ficus lyrata', tag: 'tree' },
+      { id: -(2n ** 53n) - 1n, name: 'Ficus', tag: '' },
+      { id: -(2n ** 53n), name: 'ficus' },
+      { id: 0n, name: '100% a_b\\c\'d"', tag: '%' },
+      { id: 1n, name: '100x a_b\\c', tag: '_' },
+      { id: 2n, name: '🌳 Árbol', tag: '🌳' },
+      { id: 2n ** 53n, name: '', tag: 'tree' },
+      { id: 2n ** 53n + 1n, name: 'Ficus', tag: 'Tree' },
+      { id: ID_MAX, name: 'Ficus elastica', tag: 'tree' },
+    ];
+    for (const tag of ['old', 'older'])
+      await commit(engine, ...plants.map(({ id }) => ({ id, name: 'Old', tag })));
+    await commit(engine, ...plants);
+    const cases: [PlantFilter, found: (plant: NewPlant) => boolean][] = [
+      [{}, () => true],
+      ...plants.flatMap(({ id, name }): typeof cases => [
+        [{ id }, each => each.id === id],
+        [{ from: id }, each => each.id >= id],
+        [{ name }, each => each.name.toLowerCase().includes(name.toLowerCase())],
+      ]),
+      [{ id: 3n }, () => false],
+      [{ id: 1n, from: 2n }, () => false],
+      [{ id: 1n, tag: 'tree' }, () => false],
+      [{ name: 'Old' }, () => false],
+      [{ tag: '' }, ({ tag }) => tag === ''],
+      [{ tag: '%' }, ({ id }) => id === 0n],
+      [{ tag: 'tree' }, ({ tag }) => tag === 'tree'],
+      [{ name: '100%' }, ({ id }) => id === 0n],
+      [{ name: '100_' }, () => false],
+      [{ name: '%' }, ({ id }) => id === 0n],
+      [{ name: '_b\\C%' }, () => false],
+      [{ name: '100x a_b\\' }, ({ id }) => id === 1n],
+      [{ name: '🌳' }, ({ id }) => id === 2n],
+      [{ name: 'ARBO\u0301L' }, ({ id }) => id === 2n],
+      [{ name: 'cus LYR' }, ({ id }) => id === ID_MIN],
+      [{ name: 'LÝ' }, ({ id }) => id === ID_MIN],
+      [{ name: 'Fi\0' }, () => false],
+      [{ tag: '\ud83c' }, () => false],
+      [{ name: 'Ficus', tag: 'tree', from: 0n }, ({ id }) => id === ID_MAX],
+      [{ name: 'Ficus', tag: 'tree', id: ID_MIN, from: ID_MIN }, ({ id }) => id === ID_MIN],
+    ];
+    await using search = await openSearch(engine.database);
+    await using reader = await openReader(engine.database);
+    for (const [filter, found] of cases) {
+      const what = JSON.stringify(filter, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
+      const expected = plants.filter(found);
+      const { plants: all, next } = await search.page(filter, 50, LONG_MS);
+      assert.deepEqual([all.map(({ plant }) => plant), next], [expected, undefined], what);
+      for (const { revision } of all) assert.equal(revision, 3);
+      if (filter.id !== undefined) continue;
+      const pages: NewPlant[] = [];
+      for (let from = filter.from; ; ) {
+        const { plants: one, next } = await search.page({ ...filter, from }, 1, LONG_MS);
+        pages.push(...one.map(({ plant }) => plant));
+        if (next === undefined) break;
+        assert.ok(from === undefined || next > from);
+        from = next;
+      }
+      assert.deepEqual(pages, expected, what);
+    }
+    const revisions = await search.revisionsOf(ID_MAX, 50);
+    const shown = revisions.map(({ revision, plant }) => `${revision} ${plant.tag}`);
+    assert.deepEqual(shown, ['1 old', '2 older', '3 tree']);
+    assert.deepEqual(await search.revisionsOf(ID_MAX, 2), revisions.slice(1));
+    assert.deepEqual(await search.revisionsOf(3n, 2), []);
+    assert.equal(await search.bytes(), (await reader.size()).bytes);
+    await under.sql(engine.database, 'ANALYZE');
+    assert.equal(await search.revisions(), 3 * plants.length);
+  });
+
+  test('ends at its time limit and continues there, also behind a plant with many revisions', async () => {
+    await using engine = await openNewStore(under);
+    const count = 3 * SLICE_ROWS;
+    await commit(engine, ...numbered(count, 'oak'));
+    const many = Array.from({ length: SLICE_ROWS + 2 }, (_, index) => ({
+      id: BigInt(count),
+      name: `revision ${index}`,
+    }));
+    await commit(engine, ...many, { id: BigInt(count + 1), name: 'last' });
+    await using search = await openSearch(engine.database);
+    let pages = 0;
+    for (let from: bigint | undefined = ID_MIN; from !== undefined; pages++) {
+      const page = await search.page({ name: 'none', from }, 50, 0);
+      assert.deepEqual(page.plants, []);
+      assert.ok(page.next === undefined || page.next > from);
+      from = page.next;
+    }
+    assert.ok(pages > count / SLICE_ROWS, `${pages} pages`);
+    const found = await search.page({ name: 're' }, 50, LONG_MS);
+    assert.deepEqual(
+      found.plants.map(({ revision }) => revision),
+      [many.length],
+    );
+    const full = await search.page({ name: 'oak', from: 10n }, 50, LONG_MS);
+    assert.deepEqual([full.plants.length, full.next], [50, 60n]);
+  });
+
+  test('reads a whole store in pages, whose text is limited', async () => {
+    await using engine = await openNewStore(under);
+    // Searching a long name would take seconds on a busy machine.
+    const plants = numbered(2 * PAGE_PLANTS + 7, 'oak').map(({ id, name }) =>
+      id < 30n ? { id, name, tag: 'x'.repeat(500_000) } : { id, name },
+    );
+    for (let first = 0; first < 30; first += 10) await commit(engine, ...plants.slice(first, first + 10));
+    await commit(engine, ...plants.slice(30));
+    await using search = await openSearch(engine.database);
+    const { plants: first, next } = await search.page({}, 50, LONG_MS);
+    assert.deepEqual([first.length, next], [16, 16n]);
+    const all = (await Array.fromAsync(searchAll(search, { from: 5n, name: 'oak' }))).flat();
+    const found = all.map(({ plant }) => plant);
+    assert.deepEqual(found, plants.slice(5));
+    for (let oak = 1; oak <= 19; oak++) await commit(engine, { ...plants[0]!, name: `oak ${oak}` });
+    const last = await search.revisionsOf(0n, 50);
+    assert.deepEqual([last.length, last.at(-1)!.revision], [16, 20]);
+  });
+
+  test('finds plants that were created after it was opened, and closes promptly during a page', async () => {
+    await using engine = await openNewStore(under);
+    const search = await openSearch(engine.database);
+    assert.deepEqual((await search.page({}, 1, LONG_MS)).plants, []);
+    await commit(engine, ...numbered(20_000, 'oak'));
+    assert.equal((await search.page({ id: 19_999n }, 1, LONG_MS)).plants.length, 1);
+    const calls = [search.page({ name: 'none' }, 1, LONG_MS), search.bytes(), search.page({}, 9, 1)];
+    const failed = assert.rejects(Promise.all<unknown>(calls), StoreUnavailable);
+    await search[Symbol.asyncDispose]();
+    await failed;
+    await assert.rejects(search.page({}, 1, LONG_MS), StoreUnavailable);
+  });
+}

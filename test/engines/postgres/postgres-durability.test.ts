@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { StoreUnavailable } from '../../../src/core/commit/plant-store.ts';
+import { freePort } from '../../harness/free-port.ts';
+import { openSearch } from '../../harness/open-store.ts';
+import { PATIENCE, queryOnce } from '../../harness/postgres-server.ts';
+import { assertFailed, runProgram, startServe } from '../../harness/program.ts';
+import { addToken, type RunningService, startTestService } from '../../harness/running-service.ts';
+import { newPlant, send } from '../../harness/store-outage.ts';
+import { databaseName, openTokens, postgresUnderTest } from '../../harness/store-under-test.ts';
+import { testFolder } from '../../harness/test-folder.ts';
+import { until } from '../../harness/until.ts';
+
+const { server } = await postgresUnderTest();
+await server.query(`CREATE ROLE careless LOGIN SUPERUSER PASSWORD 'secret'`);
+// The service must change these settings: its statements depend on them.
+const CARELESS_SETTINGS = [
+  'client_min_messages = error',
+  `default_transaction_isolation = 'serializable'`,
+  'standard_conforming_strings = off',
+  'quote_all_identifiers = on',
+  `DateStyle = 'German'`,
+  `TimeZone = 'Asia/Kathmandu'`,
+  'lock_timeout = 1',
+];
+for (const setting of CARELESS_SETTINGS) await server.query(`ALTER ROLE careless SET ${setting}`);
+
+/** @returns the name of a new database, and its URL with the role `careless` */
+async function newDatabase(): Promise<[name: string, url: string]> {
+  const name = databaseName(await server.createDatabase());
+  return [name, server.url(name, PATIENCE, 'careless', 'secret')];
+}
+
+/** Changes settings of the server. Settles when new connections have them. */
+async function setOnServer(names: string[], value: string): Promise<void> {
+  await server.set(Object.fromEntries(names.map(name => [name, value])));
+  for (const name of names)
+    await until(`${name} is ${value}`, async () => (await server.query(`SHOW ${name}`))[0]![name] === value);
+}
+
+/** Makes the server record the settings at each commit. Only the session itself knows them. */
+async function noteCommits(database: string): Promise<void> {
+  await server.query(
+    `CREATE TABLE noted (settings text);
+     CREATE FUNCTION note() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+       INSERT INTO noted VALUES (NULL);
+       RETURN true; END $$;
+     CREATE FUNCTION note_settings() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+       UPDATE noted SET settings = concat_ws(' ', current_setting('synchronous_commit'),
+        current_setting('client_min_messages'), current_setting('transaction_isolation'))
+       WHERE settings IS NULL;
+       RETURN NULL; END $$;
+     CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON noted DEFERRABLE INITIALLY DEFERRED
+       FOR EACH ROW EXECUTE FUNCTION note_settings();
+     ALTER TABLE plant_revision ADD CHECK (note()) NOT VALID`,
+    database,
+  );
+}
+
+/** Sends plants, if several, on several connections. @returns the settings of their commits */
+async function notedCommits(
+  database: string,
+  service: Pick<RunningService, 'url' | 'token'>,
+  plants = 8,
+): Promise<unknown[]> {
+  const responses = await Promise.all(Array.from({ length: plants }, () => send(service, newPlant(), [])));
+  for (const { status } of responses) assert.equal(status, 200);
+  const rows = await server.query('SELECT DISTINCT settings FROM noted', database);
+  return rows.map(({ settings }) => settings);
+}
+
+const SYNCHRONOUS_COMMIT =
+  /^synchronous_commit is off on the PostgreSQL server, or for this role or database: this service enables it for its own plants, .*; set synchronous_commit = on, and restart the service$/;
+
+test('serve warns of a server that may lose plants until it is fixed, and flushes plants nevertheless', async () => {
+  const [database, url] = await newDatabase();
+  const settings = ['fsync', 'full_page_writes', 'synchronous_commit'];
+  await setOnServer(settings, 'off');
+  await using serve = await startServe(url);
+  await noteCommits(database);
+  const token = await addToken(url, 'sender');
+  assert.deepEqual(await notedCommits(database, { url: serve.url, token }), ['on warning read committed']);
+  await setOnServer(settings, 'on');
+  const ended = 'the store has nothing to warn of any more';
+  await until('the warnings have ended', () => serve.logged().some(line => line.includes(ended)));
+  const { stdout, stderr } = await serve.stop('SIGTERM');
+  // Without a terminal, a store on PostgreSQL gets no first token.
+  assert.match(
+    stderr,
+    /^The store has no token; create one with: npx plant-store token create LABEL --database postgres:\/\/careless@[^ ]+$/m,
+  );
+  assert.doesNotMatch(stdout + stderr, /plant_\w{36}/);
+  for (const warning of [
+    'fsync is off on the PostgreSQL server: plants confirmed with 200 may be lost, .*; set fsync = on',
+    'full_page_writes is off on the PostgreSQL server: a power failure may destroy .*; set full_page_writes = on',
+    SYNCHRONOUS_COMMIT.source.slice(1, -1),
+  ]) {
+    assert.match(stderr, new RegExp(`^WARNING: ${warning}\n[^]*^Accepting plants at `, 'm'));
+    const logged = stdout.match(new RegExp(`^\\{"level":40,.*"the store warns: ${warning}"`, 'gm'));
+    assert.equal(logged?.length, 1, 'once');
+  }
+});
+
+test('synchronous_commit of the database changes while a service runs; only off is changed back', async () => {
+  const [database, url] = await newDatabase();
+  await using running = await startTestService({ database: url });
+  assert.deepEqual(running.warnings, []);
+  await noteCommits(database);
+  const { token } = running;
+  for (const [value, used, warnings] of [
+    ['off', 'on', [SYNCHRONOUS_COMMIT]],
+    ['local', 'local', []],
+    ['remote_apply', 'remote_apply', []],
+  ] as const) {
+    const set = `ALTER DATABASE ${database} SET synchronous_commit = ${value}`;
+    await server.query(`${set}; DELETE FROM noted`, database);
+    // One plant: further connections would be new ones.
+    const kept = await notedCommits(database, running, 1);
+    assert.deepEqual(kept, ['on warning read committed'], 'its connection keeps the value');
+    await using started = await startTestService({ database: url });
+    assert.equal(started.warnings.length, warnings.length);
+    for (const [index, says] of warnings.entries()) assert.match(started.warnings[index]!, says);
+    await server.query('DELETE FROM noted', database);
+    const noted = await notedCommits(database, { url: started.url, token });
+    assert.deepEqual(noted, [`${used} warning read committed`]);
+  }
+});
+
+test('a connection that lost its settings is replaced', async () => {
+  const [database, url] = await newDatabase();
+  await using running = await startTestService({ database: url });
+  await noteCommits(database);
+  // The next insert disables the setting, as another client of a pooler could.
+  await server.query(
+    `CREATE TABLE loss AS SELECT NULL::int AS pid;
+     CREATE FUNCTION lose() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+       UPDATE loss SET pid = pg_backend_pid() WHERE pid IS NULL;
+       IF FOUND THEN PERFORM set_config('synchronous_commit', 'off', false); END IF;
+       RETURN true; END $$;
+     ALTER TABLE plant_revision ADD CHECK (lose()) NOT VALID`,
+    database,
+  );
+  for (let plant = 1; plant <= 2; plant++)
+    assert.deepEqual(await notedCommits(database, running, 1), ['on warning read committed']);
+  const lost = 'SELECT pid FROM pg_stat_activity JOIN loss USING (pid)';
+  await until('the connection has ended', async () => (await server.query(lost, database)).length === 0);
+});
+
+test('settings of a role and policies change no result of a command or a search', async () => {
+  const [database, url] = await newDatabase();
+  await using running = await startTestService({ database: url });
+  for (const name of ['Bříza', 'oak'])
+    assert.equal((await send(running, { ...newPlant(), name }, [])).status, 200);
+  await using search = await openSearch(url);
+  const { plants } = await search.page({ name: 'briza' }, 10, 1_000);
+  assert.deepEqual(
+    plants.map(({ plant }) => plant.name),
+    ['Bříza'],
+  );
+  const verified = await runProgram(['verify', '--database', url]);
+  assert.deepEqual([verified.exitCode, /2 revisions/.test(verified.stdout)], [0, true], verified.stderr);
+  // Both URLs name the same store, with other settings.
+  assertFailed(
+    await runProgram(['copy', '--from', url, '--to', server.url(database)]),
+    /name the same store/,
+  );
+  await server.query(
+    `CREATE ROLE reader LOGIN PASSWORD 'secret';
+     GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader;
+     ALTER TABLE plant_revision ENABLE ROW LEVEL SECURITY;
+     CREATE POLICY few ON plant_revision USING (name <> 'oak')`,
+    database,
+  );
+  const exported = await runProgram(['export', '--database', server.url(database, '', 'reader', 'secret')]);
+  assert.deepEqual([exported.exitCode, /row-level security/.test(exported.stderr)], [1, true]);
+});
+
+test('a user who may not confirm commits is told the grant that helps', async () => {
+  const [name] = await newDatabase();
+  await server.query(`CREATE ROLE strict LOGIN PASSWORD 'secret'; ALTER DATABASE ${name} OWNER TO strict;
+    ALTER ROLE strict SET synchronous_commit = local`);
+  const emit = 'pg_logical_emit_message(boolean, text, text, boolean)';
+  await server.query(`REVOKE EXECUTE ON FUNCTION ${emit} FROM PUBLIC`, name);
+  await using engine = await openTokens(server.url(name, '', 'strict', 'secret'));
+  await setOnServer(['synchronous_standby_names'], 'missing');
+  try {
+    let grant = '';
+    await assert.rejects(engine.check(), ({ message }) => {
+      grant = /run this in the database as a superuser: (GRANT EXECUTE .*)$/.exec(message)?.[1] ?? message;
+      return true;
+    });
+    await server.query(`SET synchronous_commit = local; ${grant}`, name);
+    assert.deepEqual(await engine.check(), []);
+  } finally {
+    await server.set({ synchronous_standby_names: `''` });
+  }
+});
+
+const PGBOUNCER = '/usr/sbin/pgbouncer';
+if (!existsSync(PGBOUNCER)) console.error(`NOT TESTED HERE: a pooler needs ${PGBOUNCER}`);
+else
+  test('a pooler is rejected', async () => {
+    const folder = testFolder();
+    const [database] = await newDatabase();
+    for (const mode of ['transaction', 'session']) {
+      const port = await freePort();
+      const file = join(folder, `${mode}.ini`);
+      writeFileSync(
+        file,
+        `[databases]\n* = host=127.0.0.1 port=${server.port} user=careless password=secret\n[pgbouncer]
+listen_addr = 127.0.0.1\nlisten_port = ${port}\nauth_type = any\nunix_socket_dir =
+pool_mode = ${mode}\n`,
+      );
+      const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];
+      const pooler = spawn(PGBOUNCER, ['-q', ...user, file], { stdio: 'ignore' });
+      try {
+        const url = `postgres://careless@127.0.0.1:${port}/${database}`;
+        await until('the pooler listens', () =>
+          queryOnce(url, 'SELECT 1').then(
+            () => true,
+            () => false,
+          ),
+        );
+        await assert.rejects(openTokens(url), /a pooler, such as PgBouncer, is between .*; name the server/);
+      } finally {
+        pooler.kill();
+        await once(pooler, 'exit');
+      }
+    }
+  });
+
+test('a token that an earlier attempt stored or revoked is shown only when the standby has it', async () => {
+  const [, url] = await newDatabase();
+  await using engine = await openTokens(url);
+  const token = { hash: 'a'.repeat(64), label: 'stored', createdAt: 1, expiresAt: null };
+  const stored = await engine.createToken(token);
+  await engine.createToken({ ...token, hash: 'b'.repeat(64), label: 'revoked' });
+  const revoked = await engine.revokeToken('revoked', 2);
+  const again = () => [engine.createToken(token), engine.revokeToken('revoked', 2)];
+  assert.deepEqual(await Promise.all(again()), [stored, revoked]);
+  await setOnServer(['synchronous_standby_names'], 'missing');
+  try {
+    await Promise.all(again().map(change => assert.rejects(change, StoreUnavailable)));
+  } finally {
+    await server.set({ synchronous_standby_names: `''` });
+  }
+});

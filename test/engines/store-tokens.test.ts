@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { hashToken } from '../../src/core/tokens/token.ts';
+import { TOKENS_AT_A_TIME_MAX } from '../../src/core/contract/limits.ts';
+import type { NewStoredToken } from '../../src/core/tokens/stored-token.ts';
+import { openReader } from '../harness/open-store.ts';
+import { plantWrite } from '../harness/plant-write.ts';
+import {
+  type EngineUnderTest,
+  enginesUnderTest,
+  openNewStore,
+  openStore,
+  openTokens,
+} from '../harness/store-under-test.ts';
+
+function newToken(label: string, rest: Partial<NewStoredToken> = {}): NewStoredToken {
+  return { hash: hashToken(label), label, createdAt: 1, expiresAt: null, ...rest };
+}
+
+for (const engine of await enginesUnderTest()) {
+  suite(`the tokens of a store in ${engine.name}`, { concurrency: 4 }, () => testTokens(engine));
+}
+
+function testTokens(under: EngineUnderTest): void {
+  test('are stored and revoked with all their columns, and each change has a number', async () => {
+    await using engine = await openNewStore(under);
+    assert.deepEqual(await engine.tokens(), []);
+    const first = {
+      ...newToken('first', { createdAt: 2 ** 41, expiresAt: 8.64e15 }),
+      id: 1,
+      revokedAt: null,
+      lastUsedDay: null,
+      changeNumber: 1,
+    };
+    const { id, revokedAt, lastUsedDay, changeNumber, ...asked } = first;
+    assert.deepEqual([await engine.createToken(asked)], [first]);
+    // As after a lost result.
+    assert.deepEqual(await engine.createToken(asked), first);
+    const second = (await engine.createToken(newToken('second, "quoted" \'ä\' \u{1f335}')))!;
+    assert.deepEqual([second.id, second.expiresAt, second.changeNumber], [2, null, 2]);
+    assert.deepEqual(await engine.tokens(), [first, second]);
+
+    const revoked = await engine.revokeToken('first', 2 ** 41 + 1);
+    assert.deepEqual([revoked], [{ ...first, revokedAt: 2 ** 41 + 1, changeNumber: 3 }]);
+    assert.deepEqual(await engine.tokens(), [revoked, second]);
+    assert.deepEqual([await engine.revokeToken('first', 2 ** 42)], [revoked]);
+    assert.equal(await engine.revokeToken('none', 2), undefined);
+    // A label stays in use, also after the revocation.
+    for (const label of ['first', second.label]) {
+      const other = newToken(label, { hash: '1'.repeat(64) });
+      assert.equal(await engine.createToken(other), undefined);
+    }
+    assert.equal((await engine.createToken(newToken('First')))?.id, 3);
+    // The day of the last use gets no change number, and an earlier day changes nothing.
+    for (const [ids, day] of [
+      [[1, 3], '2026-01-30'],
+      [[3], '2026-01-31'],
+      [[3], '2026-01-30'],
+      [[], '2026-02-01'],
+      [[99], '2026-02-01'],
+    ] as const)
+      await engine.recordTokenUse([...ids], day);
+    const tokens = await engine.tokens();
+    const changes = tokens.map(({ lastUsedDay, changeNumber }) => `${lastUsedDay} ${changeNumber}`);
+    assert.deepEqual(changes, ['2026-01-30 3', 'null 2', '2026-01-31 4']);
+    await using reader = await openReader(engine.database);
+    assert.deepEqual(await reader.tokens(), tokens, 'in the order of ids');
+  });
+
+  test('are read in several pages, or in groups, without a gap', async () => {
+    await using engine = await openNewStore(under);
+    const count = 2 * TOKENS_AT_A_TIME_MAX + 1;
+    const rows = Array.from({ length: count }, (_, index) => {
+      const id = index + 1;
+      return `(${id}, '${hashToken(String(id))}', 'token ${id}', 1, ${id})`;
+    });
+    const insert = 'INSERT INTO token (id, hash, label, created_at, change_number) VALUES';
+    await under.sql(engine.database, `${insert} ${rows.join(', ')}`);
+    assert.deepEqual(
+      (await engine.tokens()).map(({ id }) => id),
+      rows.map((_, index) => index + 1),
+    );
+    const fingerprints = [...(await engine.tokenFingerprints())].sort(([one], [other]) => one - other);
+    const read = await Promise.all(fingerprints.map(([group]) => engine.tokensOfGroup(group)));
+    assert.deepEqual(
+      read.flatMap(({ tokens }) => tokens),
+      await engine.tokens(),
+    );
+    const own = under.name === 'PostgreSQL' ? fingerprints.map(([, fingerprint]) => fingerprint) : [];
+    assert.deepEqual(
+      read.flatMap(({ fingerprint }) => fingerprint ?? []),
+      own,
+    );
+  });
+
+  test('have a fingerprint that changes with each change, also when a change number is reused', async () => {
+    await using engine = await openNewStore(under);
+    await using other = await openTokens(engine.database);
+    const seen = new Set<string>();
+    const assertChanged = async (): Promise<void> => {
+      const fingerprint = (await engine.tokenFingerprints()).get(0)!;
+      assert.ok(!seen.has(fingerprint));
+      seen.add(fingerprint);
+      await engine.commit([plantWrite({ id: BigInt(seen.size), name: 'A' }, 1)]);
+      assert.equal((await engine.tokenFingerprints()).get(0), fingerprint);
+    };
+    await assertChanged();
+    for (const label of ['first', 'lost']) await other.createToken(newToken(label));
+    await assertChanged();
+    await under.sql(engine.database, `DELETE FROM token WHERE label = 'lost'`);
+    assert.equal((await other.createToken(newToken('in its place')))?.changeNumber, 2);
+    await assertChanged();
+    await under.sql(engine.database, `DELETE FROM token WHERE label = 'in its place'`);
+    assert.equal((await other.revokeToken('first', 2))?.changeNumber, 2);
+    await assertChanged();
+  });
+
+  test('have unique ids and change numbers when created and revoked concurrently', async () => {
+    const database = await under.newDatabase();
+    await using one = await openStore(database);
+    await using other = await openTokens(database);
+    await Promise.all(
+      Array.from({ length: 20 }, async (_, index) => {
+        const engine = index % 2 === 0 ? one : other;
+        const label = String(index);
+        const token = await engine.createToken(newToken(label));
+        assert.equal(token?.label, label);
+        if (index % 4 === 0) assert.equal((await other.revokeToken(label, 9))?.revokedAt, 9);
+      }),
+    );
+    const all = await one.tokens();
+    assert.equal(new Set(all.map(({ id }) => id)).size, 20);
+    assert.equal(new Set(all.map(({ changeNumber }) => changeNumber)).size, 20);
+    assert.equal(all.filter(({ revokedAt }) => revokedAt !== null).length, 5);
+  });
+
+  test('codes of the console are valid once, until they expire, and expired ones are deleted', async () => {
+    const hashesIn = async (database: string): Promise<unknown[]> =>
+      (await under.sql(database, 'SELECT hash FROM console_code ORDER BY hash')).map(({ hash }) => hash);
+    await using service = await openNewStore(under);
+    await using command = await openTokens(service.database);
+    const soon = Date.now() + 60_000;
+    const cases: [hash: string, expiresAt: number, now: number, isValid: boolean][] = [
+      ['later', 2 ** 53 - 1, soon, true],
+      ['in the last millisecond', soon, soon - 1, true],
+      ['at its end', soon, soon, false],
+      ['expired', soon, 2 ** 53 - 1, false],
+    ];
+    for (const [hash, expiresAt, now, isValid] of cases) {
+      await command.createConsoleCode(hash, expiresAt);
+      assert.deepEqual(await hashesIn(service.database), [hash]);
+      assert.deepEqual(await service.takeConsoleCodes(['another'], now), []);
+      assert.deepEqual(await service.takeConsoleCodes(['another', hash], now), isValid ? [hash] : [], hash);
+      assert.deepEqual(await hashesIn(service.database), []);
+      assert.deepEqual(await command.takeConsoleCodes([hash], now), []);
+    }
+    for (const expiresAt of [1, soon, Date.now() - 1, soon + 1])
+      await command.createConsoleCode(`until ${expiresAt}`, expiresAt);
+    assert.deepEqual(await hashesIn(service.database), [`until ${soon}`, `until ${soon + 1}`]);
+  });
+}

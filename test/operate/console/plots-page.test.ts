@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { startBrowser } from '../../harness/browser.ts';
+import { sendText } from '../../harness/console-session.ts';
+import { startTestService } from '../../harness/running-service.ts';
+import { openTokens } from '../../harness/store-under-test.ts';
+import { until } from '../../harness/until.ts';
+
+// This locale is no language tag, which uPlot would need.
+const browser = await startBrowser({ LC_ALL: 'C.UTF-8' });
+after(() => browser[Symbol.asyncDispose]());
+
+test('plots have values for the keyboard, hide lines, zoom, and keep what they have', async () => {
+  await using service = await startTestService({ console: { database: 'sqlite:plants.db', settings: [] } });
+  const { page, requests, complaints } = await browser.openPage({ viewport: { width: 1280, height: 900 } });
+  await page.goto(`${service.opsUrl}/console/#${await service.makeConsoleCode!()}`);
+  const plants = page.getByRole('slider', { name: 'Time of Plants per second' });
+  const errors = page.getByRole('slider', { name: 'Time of Errors per second' });
+  const textOf = async (plot: typeof plants) => (await plot.getAttribute('aria-valuetext')) ?? '';
+  let id = 1;
+  await until('creates are shown', async () => {
+    assert.equal(await sendText(service, `{"id":${id++},"name":"oak"}`), 200);
+    return /: created [1-9]/.test(await textOf(plants));
+  });
+  await until('errors are shown', async () => {
+    assert.equal(await sendText(service, '[]'), 400);
+    return /40002 notNewPlant [1-9]/.test(await textOf(errors));
+  });
+  assert.ok((await page.locator('canvas').count()) >= 5);
+
+  // The values at the cursor stay while the time passes.
+  await plants.focus();
+  await page.keyboard.press('PageUp');
+  const indexOf = async () => Number(await plants.getAttribute('aria-valuenow'));
+  await until('the key moves the cursor', async () => (await indexOf()) <= 890);
+  const [held, index] = [await textOf(plants), await indexOf()];
+  await until('the time passes', async () => (await indexOf()) < index - 1);
+  assert.equal(await textOf(plants), held);
+  await page.keyboard.press('Home');
+  await until('nothing was measured then', async () => /: created –, /.test(await textOf(plants)));
+
+  const legend = page.getByRole('button', { name: 'created' });
+  await legend.click();
+  assert.equal(await legend.getAttribute('aria-pressed'), 'false');
+  assert.match(await textOf(plants), /: revised .*, unchanged [^,]*$/);
+
+  const range = page.getByRole('button', { name: '15 min' });
+  const isWhole = async () => (await range.getAttribute('aria-pressed')) === 'true';
+  const box = (await plants.boundingBox())!;
+  const middle = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+  await page.mouse.move(middle.x, middle.y);
+  await page.mouse.down();
+  await page.mouse.move(middle.x + 200, middle.y, { steps: 4 });
+  await page.mouse.up();
+  await until('a part is shown', async () => !(await isWhole()));
+  const shown = Number(await plants.getAttribute('aria-valuemax'));
+  assert.ok(shown > 30 && shown < 600, `samples of the part: ${shown}`);
+  await page.mouse.dblclick(middle.x, middle.y);
+  await until('all is shown again', isWhole);
+  await page.getByRole('button', { name: '24 h' }).click();
+  await until('24 hours are shown', async () => (await plants.getAttribute('aria-valuemax')) === '8640');
+
+  await using command = await openTokens(service.database);
+  await command.recordRun({ command: 'backup', endedAt: Date.now(), result: 'complete' });
+  await page.getByText(/Mark: start at .*Mark: backup at/).waitFor();
+  const loaded = requests.length;
+  await page.context().setOffline(true);
+  await page.getByText('The service does not respond').waitFor();
+  await page.context().setOffline(false);
+  await page.getByRole('link', { name: 'Tokens' }).click();
+  await page.getByRole('link', { name: 'Now' }).click();
+  await page.getByText('The service does not respond').waitFor({ state: 'detached' });
+  assert.match(await textOf(errors), /40002 notNewPlant/);
+  assert.equal(await legend.getAttribute('aria-pressed'), 'false');
+  const again = requests.slice(loaded).filter(each => each.endsWith('now?after=0'));
+  assert.deepEqual(again, [], 'it loads nothing twice');
+  assert.deepEqual(
+    complaints.filter(each => !each.includes('ERR_INTERNET_DISCONNECTED')),
+    [],
+  );
+});

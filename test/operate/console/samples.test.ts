@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, mock, suite, test } from 'node:test';
+import { type Samples, startSamples } from '../../../src/operate/console/samples.ts';
+import { Metrics } from '../../../src/operate/metrics.ts';
+import type { PlantQueue } from '../../../src/core/commit/plant-store.ts';
+
+const START = 1_800_000_003;
+const DAY_SECONDS = 24 * 60 * 60;
+
+suite('samples of the console', () => {
+  let metrics: Metrics;
+  let samples: Samples;
+  /** The clock. The timers are apart from it, as in Node. */
+  let now: number;
+
+  /** Simulates seconds, in each of which the same happens. */
+  function pass(seconds: number, happens: () => void = () => {}): void {
+    for (let second = 0; second < seconds; second++) {
+      happens();
+      now++;
+      mock.timers.tick(1_000);
+    }
+  }
+
+  function read(second: number) {
+    const { rings, ...rest } = JSON.parse(JSON.stringify(samples.after(second)));
+    return { short: rings[0], long: rings[1], ...rest };
+  }
+
+  beforeEach(() => {
+    now = START;
+    mock.timers.enable({ apis: ['setTimeout'] });
+    mock.method(Date, 'now', () => now * 1_000);
+    metrics = new Metrics('1.0.0', 'sqlite');
+    const queue = { statistics: { plantsInFlight: 7 } } as PlantQueue;
+    samples = startSamples(metrics, queue);
+  });
+
+  afterEach(() => {
+    samples[Symbol.dispose]();
+    mock.reset();
+  });
+
+  test('are rates of a second and of ten seconds, with errors by number and name', () => {
+    pass(27, () => {
+      metrics.countResponse('created', 2);
+      metrics.countResponse('notJson');
+      metrics.countResponse('notJson');
+    });
+    const { newest, short, long, startedAt } = read(0);
+    assert.deepEqual([newest, startedAt], [START + 27, START * 1_000]);
+    assert.deepEqual([short.interval, short.from, short.count], [1, START + 1, 27]);
+    // The first interval began before the service.
+    assert.deepEqual([long.interval, long.from, long.count], [10, START + 7, 3]);
+    for (const { columns } of [short, long]) {
+      const names = ['40001 notJson', 'created', 'in flight', 'mean batch', 'mean commit', 'p50', 'p99'];
+      assert.deepEqual(Object.keys(columns).sort(), names);
+      const values = names.map(name => columns[name].at(-1));
+      assert.deepEqual(values.slice(0, 5), [2, 1, 7, null, null]);
+      assert.ok(Math.abs(values[5] - 2) < 0.01);
+    }
+    const later = read(newest - 3);
+    assert.deepEqual([later.short.from, later.short.count, later.long.count], [newest - 2, 3, 1]);
+  });
+
+  test('have percentiles of all durations of ten seconds, which are no means of percentiles', () => {
+    for (let second = 0; second < 7; second++)
+      pass(1, () => {
+        for (let count = 0; count < 100; count++) metrics.countResponse('created', second === 3 ? 500 : 1);
+      });
+    const { p50, p99 } = read(0).long.columns;
+    assert.deepEqual([Math.round(p50[0]), Math.round(p99[0] / 10)], [1, 50]);
+  });
+
+  test('show seconds without a sample as such, and reach back 24 hours', () => {
+    pass(5, () => metrics.countResponse('created', 1));
+    now = START + 9;
+    for (let count = 0; count < 10; count++) metrics.countResponse('created', 1);
+    pass(1);
+    assert.deepEqual(read(0).short.columns.created, [1, 1, 1, 1, 1, null, null, null, null, 2]);
+    now = START + 2 * DAY_SECONDS;
+    pass(1);
+    const { newest, short, long } = read(0);
+    assert.deepEqual([newest - short.from, short.count], [899, 900]);
+    assert.deepEqual([newest - long.from - (newest % 10), long.count], [DAY_SECONDS - 10, 8_640]);
+    assert.ok(short.columns.p50.every((value: unknown) => value === null));
+  });
+
+  test('forget what is after a time to which the clock was set back', () => {
+    pass(30, () => metrics.countResponse('created', 1));
+    now = START + 10;
+    pass(2, () => metrics.countResponse('revised', 1));
+    const { newest, short } = read(START + 30);
+    assert.deepEqual([newest, short.count, short.columns.revised.slice(-2)], [START + 12, 12, [1, 1]]);
+  });
+});
