@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
+import { StoreRejected, StoreUnavailable } from '../src/core/commit/store-errors.ts';
 import type { NewPlant } from '../src/core/contract/plant.ts';
-import { StoreRejected, StoreUnavailable } from '../src/core/commit/plant-store.ts';
 import { runCommandLines } from '../test/harness/command-lines.ts';
 import { LoggingClient } from '../test/harness/logging-client.ts';
 import { openSearch } from '../test/harness/open-store.ts';

@@ -21,7 +21,7 @@ execFileSync(process.execPath, [COMPILER, '-p', join(ROOT, 'tsconfig.build.json'
 for (const file of globSync('**/*.js', { cwd: BUILT })) copyNamedFiles(file);
 
 rmSync(join(CLIENT, 'dist'), { recursive: true, force: true });
-for (const folder of ['client', 'contract'])
+for (const folder of ['client', 'core/contract'])
   cpSync(join(BUILT, folder), join(CLIENT, 'dist', folder), { recursive: true });
 // npm adds the file LICENSE of a package folder to the package.
 cpSync(join(ROOT, 'LICENSE'), join(CLIENT, 'LICENSE'));

@@ -1,21 +1,22 @@
 import type { AddressInfo } from 'node:net';
-import { makeConsoleCode } from './operate/console/console-code.ts';
-import type { OpenIdSettings } from './extras/openid/open-id-settings.ts';
+import { type Clock, SYSTEM_CLOCK } from './core/clock.ts';
+import type { PlantCommits, PlantQueue } from './core/commit/plant-commits.ts';
+import { StoreRejected } from './core/commit/store-errors.ts';
+import { CreatePlant, type Credentials } from './core/create-plant.ts';
 import { RateLimit, type RateLimitPolicy } from './core/tokens/rate-limit.ts';
 import { hashToken, makeToken } from './core/tokens/token.ts';
 import { TokenCache } from './core/tokens/token-cache.ts';
+import { traceContextOf } from './core/trace-context.ts';
+import { openSearch, openServedStore, type ServedStore, type StoreSettings } from './engines/open-store.ts';
+import { type StorageEngine, schemaUpdateOf } from './engines/storage-engine.ts';
+import type { OpenIdSettings } from './extras/openid/open-id-settings.ts';
+import type { Sandbox } from './extras/sandbox/sandbox.ts';
+import type { TraceSettings, Tracing } from './extras/traces/tracing.ts';
 import { Activity } from './operate/console/activity.ts';
+import { makeConsoleCode } from './operate/console/console-code.ts';
 import { type ConsoleParts, OperatorConsole, type ShownSetting } from './operate/console/operator-console.ts';
 import { RejectedRequests } from './operate/console/rejected-requests.ts';
 import { startSamples } from './operate/console/samples.ts';
-import { type Clock, SYSTEM_CLOCK } from './core/clock.ts';
-import { traceContextOf } from './core/trace-context.ts';
-import { documentationOf } from './pages/docs/docs-page.ts';
-import { clientAddress, trustedProxiesOf } from './server/client-address.ts';
-import { CreatePlant, type Credentials } from './core/create-plant.ts';
-import type { AllowedOrigins } from './server/cross-origin.ts';
-import { type ListenAddress, ListenFailed, ReservedAddress } from './server/listen.ts';
-import { PlantServer } from './server/plant-server.ts';
 import { KnownDamage } from './operate/known-damage.ts';
 import { loggedRequest } from './operate/logged-request.ts';
 import { Metrics } from './operate/metrics.ts';
@@ -24,16 +25,11 @@ import { opsServer } from './operate/ops-server.ts';
 import { errorLog, rateLimitedLog, type ServiceLog } from './operate/rate-limited-log.ts';
 import type { ServiceState } from './operate/readiness.ts';
 import { storeWarningsOf } from './operate/store-warnings.ts';
-import type { TraceSettings, Tracing } from './extras/traces/tracing.ts';
-import type { Sandbox } from './extras/sandbox/sandbox.ts';
-import {
-  openSearch,
-  openServedStore,
-  type ServedStore,
-  type StorageEngine,
-  type StoreSettings,
-} from './engines/open-store.ts';
-import { type PlantCommits, type PlantQueue, StoreRejected, schemaUpdateOf } from './core/commit/plant-store.ts';
+import { documentationOf } from './pages/docs/docs-page.ts';
+import { clientAddress, trustedProxiesOf } from './server/client-address.ts';
+import type { AllowedOrigins } from './server/cross-origin.ts';
+import { type ListenAddress, ListenFailed, ReservedAddress } from './server/listen.ts';
+import { PlantServer } from './server/plant-server.ts';
 import { VERSION } from './version.ts';
 
 /** Interval of the store checks that log warnings, so that the log does not depend on `/readyz`. */

@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import * as tokens from '../src/core/tokens/token-cache.ts';
 import { IN_FLIGHT_MAX } from '../src/cli/import/import.ts';
 import { CHUNK_BYTES } from '../src/cli/import/plant-file.ts';
 import { BODY_LIMIT_MAX } from '../src/cli/options/serve-options.ts';
 import { CONCURRENCY_MAX, IN_FLIGHT_TEXT_LENGTH_MAX } from '../src/client/bulk-create.ts';
 import { RETRY_AFTER_MAX_MS, TIMER_MS_MAX } from '../src/client/retrying-request.ts';
-import * as contract from '../src/core/contract/limits.ts';
-import { HEADERS_TIMEOUT_MS } from '../src/server/limits.ts';
-import { LONG_BODIES_BYTES_MAX } from '../src/server/long-bodies.ts';
-import { TIME_CHECK_INTERVAL_MS } from '../src/server/plant-server.ts';
-import * as verification from '../src/operate/proof/verification.ts';
 import * as batches from '../src/core/commit/batch-size.ts';
 import { FAILING_QUEUE_TIMEOUT_MS } from '../src/core/commit/group-commit.ts';
+import * as contract from '../src/core/contract/limits.ts';
+import * as tokens from '../src/core/tokens/token-cache.ts';
 import { STATEMENT_TIMEOUT_MS } from '../src/engines/postgres/connection.ts';
 import { OPERATION_TIMEOUT_MS } from '../src/engines/postgres/connection-pool.ts';
 import * as sqlite from '../src/engines/sqlite/limits.ts';
+import * as verification from '../src/operate/proof/verification.ts';
+import { HEADERS_TIMEOUT_MS } from '../src/server/limits.ts';
+import { LONG_BODIES_BYTES_MAX } from '../src/server/long-bodies.ts';
+import { TIME_CHECK_INTERVAL_MS } from '../src/server/plant-server.ts';
 
 const REFRESH_MS_MAX = tokens.TOKEN_REFRESH_INTERVAL_MS + tokens.TOKEN_REFRESH_INTERVAL_MIN_MS;
 const SLOW_REQUEST_MS_MAX = contract.REQUEST_TIMEOUT_MS + TIME_CHECK_INTERVAL_MS;

@@ -10,7 +10,7 @@ const CHECK = /return stored\.checksum === .*;/;
 registerHooks({
   load(url, context, nextLoad) {
     const loaded = nextLoad(url, context);
-    if (!url.endsWith('/src/store/audit/checksum.ts')) return loaded;
+    if (!url.endsWith('/src/core/commit/checksum.ts')) return loaded;
     const source = String(loaded.source);
     assert.match(source, CHECK);
     return { ...loaded, source: source.replace(CHECK, 'return true;') };

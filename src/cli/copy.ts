@@ -1,5 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { StoreDamaged, StoreMissing, StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';
 import type { Damaged } from '../engines/checked-revisions.ts';
+import type { DatabaseAddress } from '../engines/database-url.ts';
+import { openCopyTarget, openReader, serviceOf } from '../engines/open-store.ts';
+import type { PlantReader } from '../engines/plant-reader.ts';
 import { sealLine } from '../operate/proof/seal.ts';
 import {
   type CopyCount,
@@ -11,15 +15,6 @@ import {
   type SourcePass,
   type StoreSummary,
 } from '../operate/proof/store-copy.ts';
-import type { DatabaseAddress } from '../engines/database-url.ts';
-import { openCopyTarget, openReader, serviceOf } from '../engines/open-store.ts';
-import {
-  type PlantReader,
-  StoreDamaged,
-  StoreMissing,
-  StoreRejected,
-  StoreUnavailable,
-} from '../core/commit/plant-store.ts';
 import { readTypedId } from './import/id-text.ts';
 import { quoted } from './import/plant-row.ts';
 import { stoppable } from './interruption.ts';

@@ -1,5 +1,10 @@
 import { Command, CommanderError } from 'commander';
-import { StoreDamaged, StoreInternalError, StoreRejected, StoreUnavailable } from '../core/commit/plant-store.ts';
+import {
+  StoreDamaged,
+  StoreInternalError,
+  StoreRejected,
+  StoreUnavailable,
+} from '../core/commit/store-errors.ts';
 import { VERSION } from '../version.ts';
 import { BACKUP_PROCESS } from './backup/own-program.ts';
 import { Interruption } from './interruption.ts';

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
+import { StoreDamaged } from '../core/commit/store-errors.ts';
+import { type CommandRun, FAULTS_FOUND } from '../engines/command-runs.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { inExistingStore } from '../engines/open-store.ts';
-import { type CommandRun, FAULTS_FOUND, StoreDamaged } from '../core/commit/plant-store.ts';
 import { wasOpenedForWriting } from '../engines/sqlite/database.ts';
 import { wasServed } from '../engines/sqlite/serve-lock.ts';
 

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
+import { DEFAULT_SANDBOX_PATH } from '../engines/sqlite/default-paths.ts';
 import { preferencesOf } from '../extras/sandbox/preferences.ts';
 import { reportOf } from '../extras/sandbox/report.ts';
 import { sandboxOf } from '../extras/sandbox/sandbox.ts';
 import { type SandboxFiles, sandboxFilesOf } from '../extras/sandbox/sandbox-files.ts';
-import { DEFAULT_SANDBOX_PATH } from '../core/commit/plant-store.ts';
 import { databaseOption, readDatabase } from './options/database-option.ts';
 import { addServeOptions, type ServeOptions } from './options/serve-options.ts';
 import { setting } from './options/setting.ts';

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { bytesText } from '../operate/bytes-text.ts';
 import { openReader } from '../engines/open-store.ts';
+import { bytesText } from '../operate/bytes-text.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { amount } from './output/progress-display.ts';
 

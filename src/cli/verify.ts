@@ -1,11 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { Command } from 'commander';
-import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../operate/proof/seal.ts';
-import { settledTime, type Verification, verifyRevisions } from '../operate/proof/verification.ts';
+import { StoreDamaged, StoreRejected } from '../core/commit/store-errors.ts';
+import { type CommandRun, FAULTS_FOUND } from '../engines/command-runs.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { openReader } from '../engines/open-store.ts';
-import { type CommandRun, FAULTS_FOUND, StoreDamaged, StoreRejected } from '../core/commit/plant-store.ts';
+import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../operate/proof/seal.ts';
+import { settledTime, type Verification, verifyRevisions } from '../operate/proof/verification.ts';
 import { noteRun } from './note-run.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { reportFaults } from './output/damage.ts';

@@ -4,7 +4,6 @@
  */
 export { ERRORS, type ErrorBody, type ErrorName } from '../core/contract/errors.ts';
 export { BODY_BYTES_MAX, HEADER_BYTES_MAX, ID_MAX, ID_MIN } from '../core/contract/limits.ts';
-export { openApiJson, type SchemaName, schemaJson } from './openapi.ts';
 export {
   type NewPlant,
   type NewPlantReading,
@@ -16,3 +15,4 @@ export {
   readNewPlant,
   readNewPlantText,
 } from '../core/contract/plant.ts';
+export { openApiJson, type SchemaName, schemaJson } from './openapi.ts';

@@ -1,5 +1,10 @@
 import { ERROR_NAMES, ERRORS, errorBody, helpLink, ID_RULE } from '../core/contract/errors.ts';
-import { BODY_BYTES_MAX, HEADER_BYTES_MAX, REQUEST_TIMEOUT_MS, RETRY_AFTER_SECONDS } from '../core/contract/limits.ts';
+import {
+  BODY_BYTES_MAX,
+  HEADER_BYTES_MAX,
+  REQUEST_TIMEOUT_MS,
+  RETRY_AFTER_SECONDS,
+} from '../core/contract/limits.ts';
 import { OUTCOMES, readNewPlantText } from '../core/contract/plant.ts';
 
 /** The OpenAPI 3.1 description, as JSON. @param serverUrl may be relative to the description */

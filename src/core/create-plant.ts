@@ -1,9 +1,8 @@
 import type { AccessTokens } from '../extras/openid/access-tokens.ts';
-import type { RateLimit } from './tokens/rate-limit.ts';
-import { bearerToken, hashToken, isWellFormed } from './tokens/token.ts';
-import type { TokenCache } from './tokens/token-cache.ts';
 import { type Clock, SYSTEM_CLOCK } from './clock.ts';
+import type { NewPlantWrite, NotConfirmed, PlantQueue, WriteResult } from './commit/plant-commits.ts';
 import type { ErrorName } from './contract/errors.ts';
+import { SHORT_BODY_BYTES_MAX } from './contract/limits.ts';
 import {
   type NewPlant,
   type NewPlantReading,
@@ -12,13 +11,14 @@ import {
   readNewPlantInSlices,
   readNewPlantText,
 } from './contract/plant.ts';
-import type { TraceContext, TracedRequest } from './trace-context.ts';
-import type { NewPlantWrite, NotConfirmed, PlantQueue, WriteResult } from './commit/plant-store.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
-import { SHORT_BODY_BYTES_MAX } from '../server/limits.ts';
-import type { BodyFraming, RequestHead } from '../server/request-head.ts';
-import { errorResponse, type HttpResponse, jsonResponse, type ReceivedRequest } from '../server/response.ts';
+import type { BodyFraming, ReceivedRequest, RequestHead } from './request.ts';
+import { errorResponse, type HttpResponse, jsonResponse } from './response.ts';
 import { TickBudget } from './tick-budget.ts';
+import type { RateLimit } from './tokens/rate-limit.ts';
+import { bearerToken, hashToken, isWellFormed } from './tokens/token.ts';
+import type { TokenCache } from './tokens/token-cache.ts';
+import type { TraceContext, TracedRequest } from './trace-context.ts';
 
 /** Time per tick for the reading of bodies longer than {@link SHORT_BODY_BYTES_MAX}. */
 const LONG_BODY_BUDGET_MS = 2;

@@ -1,5 +1,6 @@
-import { type PlantRevision, StoreDamaged } from '../core/commit/plant-store.ts';
 import { isIntact } from '../core/commit/checksum.ts';
+import type { PlantRevision } from '../core/commit/plant-revision.ts';
+import { StoreDamaged } from '../core/commit/store-errors.ts';
 
 /** A revision that is not the one that was written. Its key may be wrong, too. */
 export class Damaged {

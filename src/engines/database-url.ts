@@ -1,4 +1,4 @@
-import { StoreRejected } from '../core/commit/plant-store.ts';
+import { StoreRejected } from '../core/commit/store-errors.ts';
 import {
   POSTGRES_SCHEME,
   type PostgresAddress,

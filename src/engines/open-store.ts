@@ -1,18 +1,14 @@
+import type { RepeatedIdRule } from '../core/commit/plant-commits.ts';
+import { StoreMissing } from '../core/commit/store-errors.ts';
+import type { CopyTarget } from './copy-target.ts';
 import type { DatabaseAddress } from './database-url.ts';
-import type { OperatorTables } from './operator-tables.ts';
-import {
-  type CopyTarget,
-  type PlantCommits,
-  type PlantReader,
-  type PlantSearch,
-  type RepeatedIdRule,
-  type SchemaSteps,
-  StoreMissing,
-} from '../core/commit/plant-store.ts';
+import type { PlantReader } from './plant-reader.ts';
+import type { PlantSearch } from './plant-search.ts';
 import { START_TIMEOUT_MS } from './postgres/postgres-url.ts';
 import { runningService, takeServeLock, wasServed } from './sqlite/serve-lock.ts';
 import { openSqliteReader } from './sqlite/sqlite-reader.ts';
 import { openSqliteSearch } from './sqlite/sqlite-search.ts';
+import type { StorageEngine } from './storage-engine.ts';
 
 // Each engine is imported on use: a service on SQLite starts faster without the PostgreSQL driver.
 
@@ -21,12 +17,6 @@ export interface StoreSettings {
   repeatedIdRule: RepeatedIdRule;
   /** How many connections carry plants into PostgreSQL. */
   connections: number;
-}
-
-/** An open store. Group commit is implemented once, above every engine. */
-export interface StorageEngine extends PlantCommits, OperatorTables {
-  readonly schemaSteps: SchemaSteps;
-  close(): Promise<void>;
 }
 
 export type ServedStore = StorageEngine &

@@ -1,5 +1,5 @@
 import type { NewStoredToken, StoredToken, TokenGroup } from '../core/tokens/stored-token.ts';
-import type { CommandRun } from '../core/commit/plant-store.ts';
+import type { CommandRun } from './command-runs.ts';
 import { numberOf, type Query, type Row } from './revision-rows.ts';
 import { allTokens, NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf, tokensOfGroup } from './token-rows.ts';
 

@@ -1,8 +1,8 @@
 /** The search of plants, the same for both engines. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { ID_MAX, ID_MIN } from '../core/contract/limits.ts';
 import { BATCH_TEXT_LENGTH_MAX, countThatFits, TEXT_BYTES, textLengthOf } from '../core/commit/batch-size.ts';
-import type { PlantFilter, PlantPage, PlantRevision, PlantSearch } from '../core/commit/plant-store.ts';
+import type { PlantRevision } from '../core/commit/plant-revision.ts';
+import { ID_MAX, ID_MIN } from '../core/contract/limits.ts';
 import { type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
 
 /** A slice that takes longer than this is followed by a smaller one. */
@@ -118,4 +118,37 @@ async function matches(
   const rows = countThatFits(lengths);
   const found = rows === 0 ? [] : (await select(REVISION_COLUMNS, rows)).map(revisionOf);
   return { found, isCutShort: found.length > 0 && (rows < lengths.length || rows === limit) };
+}
+
+/** Selects plants by their latest revisions: all that match every given member. */
+export interface PlantFilter {
+  id?: bigint | undefined;
+  /** A part of the name. Case and accents do not matter. */
+  name?: string | undefined;
+  tag?: string | undefined;
+  from?: bigint | undefined;
+}
+
+export interface PlantPage {
+  /** The latest revision of each plant, in the order of ids. */
+  plants: PlantRevision[];
+  /** Where the next page begins; undefined only if everything was searched. */
+  next: bigint | undefined;
+  /** About how many revisions were searched; 0 for a filter with an id. */
+  searched: number;
+}
+
+/** Searches the store of a service in short statements, which hold up no writes and checkpoints. */
+export interface PlantSearch extends AsyncDisposable {
+  /**
+   * Searches from `filter.from` on, until `limit` plants are found or the time is over, but always
+   * makes progress. A page has fewer plants when their text is very long.
+   * @throws {StoreUnavailable}
+   */
+  page(filter: PlantFilter, limit: number, timeLimitMs: number): Promise<PlantPage>;
+  /** The last revisions of one plant, oldest first. They are fewer if their text is long. */
+  revisionsOf(id: bigint, limit: number): Promise<PlantRevision[]>;
+  bytes(): Promise<number | undefined>;
+  /** How many revisions the store has, or about how many; undefined if that would take long. */
+  revisions(): Promise<number | undefined>;
 }

@@ -1,4 +1,4 @@
-import { StoreMissing, StoreRejected } from '../core/commit/plant-store.ts';
+import { StoreMissing, StoreRejected } from '../core/commit/store-errors.ts';
 
 /**
  * Compares the schema that the schema steps make with the one found: the definition of each item by

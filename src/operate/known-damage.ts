@@ -1,4 +1,5 @@
-import { type CommandRun, StoreDamaged } from '../core/commit/plant-store.ts';
+import { StoreDamaged } from '../core/commit/store-errors.ts';
+import type { CommandRun } from '../engines/command-runs.ts';
 import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
 
 /** The part of a store that remembers damage for all instances, also over a restart. */

@@ -1,6 +1,7 @@
 import { withoutTokens } from '../core/contract/bearer-token.ts';
 import { ERRORS } from '../core/contract/errors.ts';
-import { type HttpResponse, isErrorName, type ReceivedRequest } from '../server/response.ts';
+import type { ReceivedRequest } from '../core/request.ts';
+import { type HttpResponse, isErrorName } from '../core/response.ts';
 
 /** A longer text of a client is cut. No path with a route is as long. */
 const CLIENT_TEXT_LENGTH_MAX = 200;

@@ -2,8 +2,8 @@ import type { RecordableHistogram } from 'node:perf_hooks';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { ERROR_NAMES, ERRORS, type ErrorName } from '../core/contract/errors.ts';
 import { OUTCOMES } from '../core/contract/plant.ts';
-import { isErrorName, isOutcome, type Result } from '../server/response.ts';
-import { type CommandRun, FAULTS_FOUND } from '../core/commit/plant-store.ts';
+import { isErrorName, isOutcome, type Result } from '../core/response.ts';
+import { type CommandRun, FAULTS_FOUND } from '../engines/command-runs.ts';
 import type { ServiceState } from './readiness.ts';
 
 /** Upper bounds of both duration histograms. A create waits less than 5 s. */

@@ -1,10 +1,5 @@
-import {
-  type PlantCommits,
-  type PlantWrite,
-  StoreDamaged,
-  type StoreUnavailable,
-  type WriteResult,
-} from '../core/commit/plant-store.ts';
+import type { PlantCommits, PlantWrite, WriteResult } from '../core/commit/plant-commits.ts';
+import { StoreDamaged, type StoreUnavailable } from '../core/commit/store-errors.ts';
 import { DAMAGE_WARNING, type KnownDamage } from './known-damage.ts';
 import type { Metrics } from './metrics.ts';
 import { failureLog, type ServiceLog } from './rate-limited-log.ts';

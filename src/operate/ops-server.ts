@@ -1,15 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ErrorBody, ErrorName } from '../core/contract/errors.ts';
+import { contentResponse, errorResponse, type HttpResponse, jsonResponse } from '../core/response.ts';
 import type { ReservedAddress } from '../server/listen.ts';
-import {
-  COMMON_FIELDS,
-  contentResponse,
-  errorResponse,
-  type HttpResponse,
-  jsonResponse,
-  responseHead,
-} from '../server/response.ts';
+import { COMMON_FIELDS, responseHead } from '../server/response-head.ts';
 import { isAllowedHost } from './allowed-host.ts';
 import type { Metrics } from './metrics.ts';
 import { createServer } from './node-http.ts';

@@ -1,5 +1,7 @@
+import type { CommitStatistics } from '../core/commit/plant-commits.ts';
 import { ERRORS, type ErrorName } from '../core/contract/errors.ts';
-import type { CommandRun, CommitStatistics, EngineStatistics } from '../core/commit/plant-store.ts';
+import type { CommandRun } from '../engines/command-runs.ts';
+import type { EngineStatistics } from '../engines/storage-engine.ts';
 import { DAMAGE, DAMAGE_WARNING } from './known-damage.ts';
 import { type StoreState, shownFailure } from './store-warnings.ts';
 

@@ -1,5 +1,5 @@
+import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { csvLine } from './csv-line.ts';
-import type { PlantRevision } from '../core/commit/plant-store.ts';
 
 /** The first line of a CSV file whose other lines are from {@link revisionCsv}. */
 export const REVISION_CSV_HEADER = csvLine(['id', 'revision', 'name', 'tag', 'recorded_at', 'recorded_by']);

@@ -1,5 +1,5 @@
 import { HEADER_BYTES_MAX } from '../core/contract/limits.ts';
-import type { BodyFraming } from './request-head.ts';
+import type { BodyFraming } from '../core/request.ts';
 
 /** Why the bytes of a body are rejected. */
 export type BodyFault = 'badHttp' | 'headersTooLarge';

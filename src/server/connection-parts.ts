@@ -1,9 +1,9 @@
 import type { Clock } from '../core/clock.ts';
+import type { HttpResponse } from '../core/response.ts';
+import type { TickBudget } from '../core/tick-budget.ts';
 import type { Exchange } from './exchange.ts';
 import type { PlainCreates } from './plain-creates.ts';
-import type { HttpResponse } from './response.ts';
 import type { ServerContext } from './server-context.ts';
-import type { TickBudget } from '../core/tick-budget.ts';
 
 /** The result of a request: its response, or, once its plant is queued, the promise of it. */
 export type Handled = HttpResponse<string | Uint8Array> | { queued: Promise<HttpResponse> };

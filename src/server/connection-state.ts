@@ -1,8 +1,8 @@
 import { REQUEST_TIMEOUT_MS } from '../core/contract/limits.ts';
+import type { HttpResponse } from '../core/response.ts';
 import type { Exchange } from './exchange.ts';
 import type { KnownHead } from './known-heads.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './limits.ts';
-import type { HttpResponse } from './response.ts';
 import type { PendingResponse } from './response-queue.ts';
 
 /**

@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net';
 import type { ErrorName } from '../core/contract/errors.ts';
+import { errorResponse, type HttpResponse } from '../core/response.ts';
+import type { TickBudget } from '../core/tick-budget.ts';
 import type { ConnectionParts, Handled } from './connection-parts.ts';
 import { type Discarding, type Handling, IDLE, type State, TIME_LIMITS_MS } from './connection-state.ts';
 import { Exchange } from './exchange.ts';
@@ -7,11 +9,9 @@ import { HeadReader, type KnownHead } from './known-heads.ts';
 import { UNTAKEN_MS_MAX } from './limits.ts';
 import { Output } from './output.ts';
 import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-head.ts';
-import { errorResponse, type HttpResponse } from './response.ts';
 import { type PendingResponse, ResponseQueue } from './response-queue.ts';
 import { rejectsPlants } from './server-context.ts';
 import { readIntoSharedBuffer } from './shared-read-buffer.ts';
-import type { TickBudget } from '../core/tick-budget.ts';
 
 /** Bytes of a body that are decoded at a time. Chunks of one byte take a thousandth of a second. */
 const DECODED_BYTES_MAX = 8 * 1024;

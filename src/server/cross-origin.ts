@@ -1,5 +1,5 @@
 import { fieldValues, type HeaderFields } from '../core/header-fields.ts';
-import type { HttpResponse } from './response.ts';
+import type { HttpResponse } from '../core/response.ts';
 
 /** A browser may cache the response to a preflight for this long; Chromium's maximum. */
 const PREFLIGHT_MAX_AGE_SECONDS = 7_200;

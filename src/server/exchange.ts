@@ -1,8 +1,7 @@
+import type { ReceivedRequest, RequestHead } from '../core/request.ts';
 import type { TraceContext } from '../core/trace-context.ts';
 import { BodyDecoder, type BodyFault } from './body-decoder.ts';
 import { BodyShare, ReceivedBody } from './long-bodies.ts';
-import type { RequestHead } from './request-head.ts';
-import type { ReceivedRequest } from './response.ts';
 
 /** The bytes, why they are rejected, or undefined if nobody waits for the response any more. */
 export type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;

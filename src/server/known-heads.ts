@@ -1,7 +1,8 @@
 import { type PlainCreate, plainCreateOf } from '../core/create-plant.ts';
 import { fieldValues } from '../core/header-fields.ts';
-import { findHead, type RequestHead, readHead } from './request-head.ts';
+import type { RequestHead } from '../core/request.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
+import { findHead, readHead } from './request-head.ts';
 
 /** Longest head that is remembered. Access tokens take one to two KiB. */
 const HEAD_BYTES_MAX = 3 * 1024;

@@ -1,6 +1,3 @@
-/** A body up to this length always fits and is read at once. */
-export const SHORT_BODY_BYTES_MAX = 16 * 1024;
-
 /** A client must send its header section within this time. */
 export const HEADERS_TIMEOUT_MS = 10_000;
 /** A client for which the kernel accepts nothing of what is written is cut after this time. */

@@ -1,4 +1,4 @@
-import { SHORT_BODY_BYTES_MAX } from './limits.ts';
+import { SHORT_BODY_BYTES_MAX } from '../core/contract/limits.ts';
 
 /** Memory for all long bodies until their responses are taken. The response beyond it is 503. */
 export const LONG_BODIES_BYTES_MAX = 64 * 1024 * 1024;

@@ -1,10 +1,11 @@
 import type { Clock } from '../core/clock.ts';
+import { SHORT_BODY_BYTES_MAX } from '../core/contract/limits.ts';
+import type { ReceivedRequest } from '../core/request.ts';
+import type { HttpResponse } from '../core/response.ts';
+import { TickBudget } from '../core/tick-budget.ts';
 import { onlyChunkAt } from './body-decoder.ts';
 import type { KnownHead } from './known-heads.ts';
-import { SHORT_BODY_BYTES_MAX } from './limits.ts';
-import type { HttpResponse, ReceivedRequest } from './response.ts';
 import type { ServerContext } from './server-context.ts';
-import { TickBudget } from '../core/tick-budget.ts';
 
 /** Time per tick for those of connections without a pending response. They wait for nobody else. */
 const FIRST_REQUEST_BUDGET_MS = 8;

@@ -1,16 +1,16 @@
 import { type AddressInfo, Server } from 'node:net';
 import { type Clock, repeat, SYSTEM_CLOCK, sleep } from '../core/clock.ts';
 import { SHUTDOWN_MS } from '../core/contract/limits.ts';
+import { errorResponse } from '../core/response.ts';
+import { TickBudget } from '../core/tick-budget.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionParts, Handled } from './connection-parts.ts';
 import { preflightResponse } from './cross-origin.ts';
 import type { Exchange } from './exchange.ts';
 import type { ReservedAddress } from './listen.ts';
 import { PlainCreates } from './plain-creates.ts';
-import { errorResponse } from './response.ts';
 import { afterNextPoll } from './response-queue.ts';
 import { rejectsPlants, type ServerContext, type ServerPhase } from './server-context.ts';
-import { TickBudget } from '../core/tick-budget.ts';
 
 /** During shutdown, idle connections stay open for this long. */
 export const SHUTDOWN_GRACE_MS = 500;

@@ -1,30 +1,10 @@
 import type { ErrorName } from '../core/contract/errors.ts';
 import { HEADER_BYTES_MAX } from '../core/contract/limits.ts';
-import { fieldValues, type HeaderFields } from '../core/header-fields.ts';
+import { fieldValues } from '../core/header-fields.ts';
+import type { BodyFraming, RequestHead } from '../core/request.ts';
 
 /** Received bytes are a text with one character for each byte (latin1). */
 type ByteText = string;
-
-/** How the bytes of a body are delimited (RFC 9112 section 6.3). */
-export type BodyFraming = { kind: 'length'; bytes: number } | { kind: 'chunked' };
-
-/** The request line and the header section of a valid request. */
-export interface RequestHead {
-  readonly method: string;
-  readonly target: string;
-  /** The path of the target, decoded except for delimiters, if it can be decoded. */
-  readonly path: string;
-  readonly fields: HeaderFields;
-  readonly framing: BodyFraming;
-  /** Whether the client waits for 100 (Continue) before it sends the body. */
-  readonly expectsContinue: boolean;
-  /** Whether this is the last request of its connection. */
-  readonly isLast: boolean;
-  readonly contentType: string | undefined;
-  readonly forwardedFor: string | undefined;
-  readonly host: string | undefined;
-  readonly userAgent: string | undefined;
-}
 
 /** The bytes of the head of a request, through the empty line. */
 export type HeadReading =

@@ -1,9 +1,11 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '../core/clock.ts';
-import { crossOriginFields } from './cross-origin.ts';
 import type { HeaderFields } from '../core/header-fields.ts';
+import type { ReceivedRequest } from '../core/request.ts';
+import { errorResponse, type HttpResponse } from '../core/response.ts';
+import { crossOriginFields } from './cross-origin.ts';
 import type { Output } from './output.ts';
-import { errorResponse, type HttpResponse, type ReceivedRequest, responseHead } from './response.ts';
+import { responseHead } from './response-head.ts';
 import type { ResponseMark, ServerContext } from './server-context.ts';
 
 /** A request whose response is not written yet, or an error that answers no whole request. */

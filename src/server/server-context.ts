@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net';
-import type { TraceContext } from '../core/trace-context.ts';
 import type { CreatePlant } from '../core/create-plant.ts';
-import type { AllowedOrigins } from './cross-origin.ts';
 import type { HeaderFields } from '../core/header-fields.ts';
-import type { HttpResponse, ReceivedRequest } from './response.ts';
+import type { ReceivedRequest } from '../core/request.ts';
+import type { HttpResponse } from '../core/response.ts';
+import type { TraceContext } from '../core/trace-context.ts';
+import type { AllowedOrigins } from './cross-origin.ts';
 
 /** The responses to GET requests, by path. */
 export type Documentation = ReadonlyMap<string, HttpResponse>;

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { ERRORS } from '../../src/core/contract/errors.ts';
 import { openApiJson } from '../../src/client/openapi.ts';
+import { ERRORS } from '../../src/core/contract/errors.ts';
 
 type Content = Record<string, { schema: { $ref: string }; examples: Record<string, { value: unknown }> }>;
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { RepeatedIdRule } from '../../src/core/commit/plant-commits.ts';
+import type { PlantRevision } from '../../src/core/commit/plant-revision.ts';
 import { newPlantJson } from '../../src/core/contract/plant.ts';
-import type { PlantRevision, RepeatedIdRule } from '../../src/core/commit/plant-store.ts';
 import type { LoggedRequest } from '../harness/client-log.ts';
 import { faultsOf } from '../harness/log-faults.ts';
 import { LoggingClient } from '../harness/logging-client.ts';

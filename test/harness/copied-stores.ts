@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { hashToken, makeToken } from '../../src/core/tokens/token.ts';
+import type { PlantRevision } from '../../src/core/commit/plant-revision.ts';
 import type { NewPlant } from '../../src/core/contract/plant.ts';
 import type { StoredToken } from '../../src/core/tokens/stored-token.ts';
-import type { PlantRevision } from '../../src/core/commit/plant-store.ts';
+import { hashToken, makeToken } from '../../src/core/tokens/token.ts';
 import { openReader } from './open-store.ts';
 import { plantWrite } from './plant-write.ts';
 import type { Finished } from './program.ts';

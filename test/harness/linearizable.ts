@@ -1,6 +1,6 @@
+import type { PlantRevision } from '../../src/core/commit/plant-revision.ts';
 import { ERRORS } from '../../src/core/contract/errors.ts';
 import { newPlantJson } from '../../src/core/contract/plant.ts';
-import type { PlantRevision } from '../../src/core/commit/plant-store.ts';
 import type { LoggedRequest } from './client-log.ts';
 
 /** A request with its content as text, which is made once. */

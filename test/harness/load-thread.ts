@@ -6,8 +6,8 @@ import { connect, type Socket } from 'node:net';
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { setImmediate as pollSockets, setTimeout as wait } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import { makeToken } from '../../src/core/tokens/token.ts';
 import { BODY_BYTES_MAX } from '../../src/core/contract/limits.ts';
+import { makeToken } from '../../src/core/tokens/token.ts';
 import type { LoadOrder, LoadResult, Responses } from './load.ts';
 import { chunked, type RequestParts, requestBytes } from './raw-connection.ts';
 

@@ -1,5 +1,5 @@
+import type { PlantRevision } from '../../src/core/commit/plant-revision.ts';
 import { newPlantJson, plantJson } from '../../src/core/contract/plant.ts';
-import type { PlantRevision } from '../../src/core/commit/plant-store.ts';
 import type { LoggedRequest } from './client-log.ts';
 import { historyFaults } from './linearizable.ts';
 

@@ -1,6 +1,6 @@
-import type { NewPlant } from '../../src/core/contract/plant.ts';
 import { contentChecksum } from '../../src/core/commit/checksum.ts';
-import type { PlantWrite } from '../../src/core/commit/plant-store.ts';
+import type { PlantWrite } from '../../src/core/commit/plant-commits.ts';
+import type { NewPlant } from '../../src/core/contract/plant.ts';
 
 /** A write as the service makes it. */
 export function plantWrite(plant: NewPlant, recordedBy: number): PlantWrite {

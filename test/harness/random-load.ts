@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { hashToken, makeToken } from '../../src/core/tokens/token.ts';
 import type { NewPlant } from '../../src/core/contract/plant.ts';
+import { hashToken, makeToken } from '../../src/core/tokens/token.ts';
 import type { LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import { openCommandStore } from './open-store.ts';

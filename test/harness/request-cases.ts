@@ -1,5 +1,5 @@
-import { hashToken, makeToken } from '../../src/core/tokens/token.ts';
 import { HEADER_BYTES_MAX } from '../../src/core/contract/limits.ts';
+import { hashToken, makeToken } from '../../src/core/tokens/token.ts';
 import { openCommandStore } from './open-store.ts';
 import { chunked, type RequestParts, requestBytes } from './raw-connection.ts';
 

@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { hashToken, makeToken } from '../../src/core/tokens/token.ts';
 import { CONNECTIONS_DEFAULT } from '../../src/cli/options/serve-options.ts';
-import { type Service, type ServiceSettings, startService } from '../../src/service.ts';
+import { hashToken, makeToken } from '../../src/core/tokens/token.ts';
 import { databaseAddressOf } from '../../src/engines/database-url.ts';
+import { type Service, type ServiceSettings, startService } from '../../src/service.ts';
 import { openCommandStore } from './open-store.ts';
 
 /** A real service with a new database file, on free ports of this machine. */

@@ -1,5 +1,5 @@
 import { contentChecksum, revisionChecksum } from '../../src/core/commit/checksum.ts';
-import type { PlantRevision } from '../../src/core/commit/plant-store.ts';
+import type { PlantRevision } from '../../src/core/commit/plant-revision.ts';
 import type { LoggedRequest } from './client-log.ts';
 import { faultsOf } from './log-faults.ts';
 import { openReader } from './open-store.ts';

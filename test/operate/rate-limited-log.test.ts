@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LOG_RATE } from '../../src/operate/rate-limited-log.ts';
-import { failureLog, rateLimitedLog } from '../../src/operate/rate-limited-log.ts';
+import { failureLog, type LOG_RATE, rateLimitedLog } from '../../src/operate/rate-limited-log.ts';
 
 const SHORT: typeof LOG_RATE = { burstLines: 1, intervalMs: 500 };
 

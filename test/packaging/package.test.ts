@@ -121,7 +121,7 @@ test('the package of the service stores plants, backs them up and exports them, 
 test('the package of the client contains the client, the contract and their types, and depends on nothing', () => {
   assert.deepEqual(globSync('node_modules/*', { cwd: clientHome }), ['node_modules/plant-store-client']);
   assert.deepEqual(readdirSync(installedClient).sort(), ['LICENSE', 'README.md', 'dist', 'package.json']);
-  const sources = ['client', 'contract'].flatMap(part => filesIn(join(ROOT, 'src'), part));
+  const sources = ['client', 'core/contract'].flatMap(part => filesIn(join(ROOT, 'src'), part));
   const expected = sources.flatMap(each => ['.js', '.d.ts'].map(end => each.replace(/\.ts$/, end)));
   assert.deepEqual(filesIn(join(installedClient, 'dist'), '.').sort(), expected.sort());
   assert.equal(clientJson.version, packageJson.version);

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { suite, test } from 'node:test';
+import { BODY_BYTES_MAX } from '../../src/core/contract/limits.ts';
 import { makeToken } from '../../src/core/tokens/token.ts';
 import { TOKEN_REFRESH_INTERVAL_MIN_MS } from '../../src/core/tokens/token-cache.ts';
-import { BODY_BYTES_MAX } from '../../src/core/contract/limits.ts';
 import { ask, chunked, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { addToken } from '../harness/running-service.ts';
 import { serverSideOf } from '../harness/server-side.ts';

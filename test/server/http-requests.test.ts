@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { makeToken } from '../../src/core/tokens/token.ts';
 import { openApiJson } from '../../src/client/openapi.ts';
+import { makeToken } from '../../src/core/tokens/token.ts';
 import {
   ask,
   RawConnection,

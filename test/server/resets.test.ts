@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { makeToken } from '../../src/core/tokens/token.ts';
 import { BODY_BYTES_MAX } from '../../src/core/contract/limits.ts';
+import { makeToken } from '../../src/core/tokens/token.ts';
 import { LONG_BODIES_BYTES_MAX } from '../../src/server/long-bodies.ts';
 import { chunked, type RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { scrape } from '../harness/scrape.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
+import type { WriteResult } from '../../src/core/commit/plant-commits.ts';
 import { ERRORS, type ErrorName } from '../../src/core/contract/errors.ts';
 import { REQUEST_TIMEOUT_MS, SHUTDOWN_MS } from '../../src/core/contract/limits.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS, UNTAKEN_MS_MAX } from '../../src/server/limits.ts';
 import { LAST_READS_MS, SHUTDOWN_GRACE_MS, TIME_CHECK_INTERVAL_MS } from '../../src/server/plant-server.ts';
-import type { WriteResult } from '../../src/core/commit/plant-store.ts';
 import { OTHER_TOKEN, PAGE, type SentRequest } from './connection-requests.ts';
 import type { ModelSocket } from './model-socket.ts';
 import { count, type Happened } from './part.ts';

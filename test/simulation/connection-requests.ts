@@ -1,5 +1,5 @@
-import { makeToken } from '../../src/core/tokens/token.ts';
 import type { ErrorName } from '../../src/core/contract/errors.ts';
+import { makeToken } from '../../src/core/tokens/token.ts';
 import type { Scheduler } from './scheduler.ts';
 
 export const VALID_TOKEN = makeToken();

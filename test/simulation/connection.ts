@@ -1,15 +1,20 @@
 import assert from 'node:assert/strict';
 import type { AddressInfo, Server } from 'node:net';
+import type {
+  NewPlantWrite,
+  NotConfirmed,
+  PlantQueue,
+  WriteResult,
+} from '../../src/core/commit/plant-commits.ts';
+import { SHUTDOWN_MS } from '../../src/core/contract/limits.ts';
+import { CreatePlant } from '../../src/core/create-plant.ts';
+import { contentResponse } from '../../src/core/response.ts';
 import { RateLimit } from '../../src/core/tokens/rate-limit.ts';
 import { hashToken } from '../../src/core/tokens/token.ts';
 import type { TokenCache, TokenLookup } from '../../src/core/tokens/token-cache.ts';
-import { SHUTDOWN_MS } from '../../src/core/contract/limits.ts';
-import { CreatePlant } from '../../src/core/create-plant.ts';
 import type { ReservedAddress } from '../../src/server/listen.ts';
 import { BodyShare, LONG_BODIES_BYTES_MAX } from '../../src/server/long-bodies.ts';
 import { PlantServer, SHUTDOWN_GRACE_MS } from '../../src/server/plant-server.ts';
-import { contentResponse } from '../../src/server/response.ts';
-import type { NewPlantWrite, NotConfirmed, PlantQueue, WriteResult } from '../../src/core/commit/plant-store.ts';
 import { Client } from './connection-client.ts';
 import type { RunState } from './connection-oracle.ts';
 import {

@@ -10,12 +10,8 @@ import {
   QUEUE_TEXT_LENGTH_MAX,
   QUEUE_TIME_MAX_MS,
 } from '../../src/core/commit/group-commit.ts';
-import {
-  type NotConfirmed,
-  type PlantWrite,
-  StoreUnavailable,
-  type WriteResult,
-} from '../../src/core/commit/plant-store.ts';
+import type { NotConfirmed, PlantWrite, WriteResult } from '../../src/core/commit/plant-commits.ts';
+import { StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { count, type Happened, type Part } from './part.ts';
 import { Scheduler } from './scheduler.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import type { NotConfirmed, RepeatedIdRule, WriteResult } from '../../src/core/commit/plant-commits.ts';
 import { isSameContent, type NewPlant } from '../../src/core/contract/plant.ts';
-import type { NotConfirmed, RepeatedIdRule, WriteResult } from '../../src/core/commit/plant-store.ts';
 
 /** A plant that a client has sent, and what it got. */
 interface Call {

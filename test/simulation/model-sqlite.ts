@@ -13,7 +13,12 @@ import {
 import type { CheckpointProgress } from '../../src/engines/sqlite/checkpoint-thread.ts';
 import { StoreFileReplaced } from '../../src/engines/sqlite/database.ts';
 import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from '../../src/engines/sqlite/limits.ts';
-import { type Batch, type BatchResults, RESULTS, unpackWrites } from '../../src/engines/sqlite/packed-batch.ts';
+import {
+  type Batch,
+  type BatchResults,
+  RESULTS,
+  unpackWrites,
+} from '../../src/engines/sqlite/packed-batch.ts';
 import type { WriterCall } from '../../src/engines/sqlite/writer-thread.ts';
 import { count, type Happened } from './part.ts';
 import type { Scheduler } from './scheduler.ts';

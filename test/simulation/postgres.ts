@@ -1,21 +1,25 @@
 import assert from 'node:assert/strict';
-import type { NewPlant } from '../../src/core/contract/plant.ts';
 import { revisionChecksum } from '../../src/core/commit/checksum.ts';
 import { GroupCommit } from '../../src/core/commit/group-commit.ts';
-import {
-  type PlantQueue,
-  type PlantWrite,
-  type RepeatedIdRule,
-  StoreInternalError,
-  type WriteResult,
-} from '../../src/core/commit/plant-store.ts';
+import type {
+  PlantQueue,
+  PlantWrite,
+  RepeatedIdRule,
+  WriteResult,
+} from '../../src/core/commit/plant-commits.ts';
+import { StoreInternalError } from '../../src/core/commit/store-errors.ts';
+import type { NewPlant } from '../../src/core/contract/plant.ts';
 import { BatchCommit } from '../../src/engines/postgres/batch-commit.ts';
-import { CitusWorkers, prepareCoordinator, prepareServer } from '../../src/engines/postgres/citus/citus-workers.ts';
+import {
+  CitusWorkers,
+  prepareCoordinator,
+  prepareServer,
+} from '../../src/engines/postgres/citus/citus-workers.ts';
+import { workerQueues } from '../../src/engines/postgres/citus/worker-queues.ts';
 import { ConnectionPool, OPERATION_TIMEOUT_MS } from '../../src/engines/postgres/connection-pool.ts';
 import { HostSearch } from '../../src/engines/postgres/host-search.ts';
 import type { HostAddress, PostgresAddress } from '../../src/engines/postgres/postgres-url.ts';
 import { rowOf } from '../../src/engines/postgres/revision-table.ts';
-import { workerQueues } from '../../src/engines/postgres/citus/worker-queues.ts';
 import { Histories } from './histories.ts';
 import { ModelConnection } from './model-connection.ts';
 import { ModelPostgres } from './model-postgres.ts';

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Clock } from '../../src/core/clock.ts';
 import type { OpenIdSettings } from '../../src/extras/openid/open-id-settings.ts';
 import {
   KEY_SOURCE,
@@ -7,7 +8,6 @@ import {
   openProviderKeys,
   type ProviderKeys,
 } from '../../src/extras/openid/provider-keys.ts';
-import type { Clock } from '../../src/core/clock.ts';
 import { count, type Happened, type Part } from './part.ts';
 import { Scheduler } from './scheduler.ts';
 

@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
-import {
-  type PlantQueue,
-  StoreInternalError,
-  StoreUnavailable,
-  type WriteResult,
-} from '../../src/core/commit/plant-store.ts';
+import type { PlantQueue, WriteResult } from '../../src/core/commit/plant-commits.ts';
+import { StoreInternalError, StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { CalledThread } from '../../src/engines/sqlite/called-thread.ts';
 import { SqliteEngine } from '../../src/engines/sqlite/sqlite-engine.ts';
 import { FAILS, ModelSqlite, TERMINATED } from './model-sqlite.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { TOKEN_LOOKUP_TIMEOUT_MS, TokenCache, type TokenSource } from '../../src/core/tokens/token-cache.ts';
+import { StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { TOKEN_GROUP_SIZE } from '../../src/core/contract/limits.ts';
 import { type StoredToken, type TokenGroup, tokenGroupOf } from '../../src/core/tokens/stored-token.ts';
-import { StoreUnavailable } from '../../src/core/commit/plant-store.ts';
+import { TOKEN_LOOKUP_TIMEOUT_MS, TokenCache, type TokenSource } from '../../src/core/tokens/token-cache.ts';
 import { count, type Happened, type Part } from './part.ts';
 import { Scheduler } from './scheduler.ts';
 

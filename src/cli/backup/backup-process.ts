@@ -1,9 +1,14 @@
 import { constants, setPriority } from 'node:os';
+import { StoreDamaged } from '../../core/commit/store-errors.ts';
+import {
+  CopyDamaged,
+  checkCopy,
+  copySnapshot,
+  type StoreCounts,
+} from '../../engines/sqlite/sqlite-backup.ts';
+import { openSqliteReader } from '../../engines/sqlite/sqlite-reader.ts';
 import { SealDigest, sealText } from '../../operate/proof/seal.ts';
 import { type Verification, verifyRevisions } from '../../operate/proof/verification.ts';
-import { StoreDamaged } from '../../core/commit/plant-store.ts';
-import { CopyDamaged, checkCopy, copySnapshot, type StoreCounts } from '../../engines/sqlite/sqlite-backup.ts';
-import { openSqliteReader } from '../../engines/sqlite/sqlite-reader.ts';
 
 /** A message to the process that started this one. The last message is `made` or `failure`. */
 export interface BackupMessage {

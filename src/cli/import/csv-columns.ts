@@ -1,5 +1,5 @@
-import { csvLine } from '../../operate/csv-line.ts';
 import { checkNamedPlant, type NewPlantReading } from '../../core/contract/plant.ts';
+import { csvLine } from '../../operate/csv-line.ts';
 import { Failure } from '../output/failure.ts';
 import { amount } from '../output/progress-display.ts';
 import { visible } from '../output/visible-text.ts';

@@ -1,15 +1,15 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
+import { isBaseUrl } from '../../client/transport.ts';
+import type { RepeatedIdRule } from '../../core/commit/plant-commits.ts';
+import { BODY_BYTES_MAX } from '../../core/contract/limits.ts';
 import { claimRuleOf, restrictsSenders } from '../../extras/openid/claim-rule.ts';
 import { isProtected, type OpenIdSettings } from '../../extras/openid/open-id-settings.ts';
-import { isBaseUrl } from '../../client/transport.ts';
-import { BODY_BYTES_MAX } from '../../core/contract/limits.ts';
 import {
   type AllowedOrigins,
   type ListenAddress,
   type RateLimitPolicy,
   trustedProxiesOf,
 } from '../../service.ts';
-import type { RepeatedIdRule } from '../../core/commit/plant-store.ts';
 import { Failure } from '../output/failure.ts';
 import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
 import { choice, countUpTo, repeatableSetting, setting } from './setting.ts';

@@ -1,5 +1,6 @@
+import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { newPlantJson, plantJson } from '../../core/contract/plant.ts';
-import type { PlantReader, PlantRevision } from '../../core/commit/plant-store.ts';
+import type { PlantReader } from '../../engines/plant-reader.ts';
 import { visible } from './visible-text.ts';
 
 /** @param label of its token; undefined: write only the plant */

@@ -11,7 +11,7 @@
  * damage would pass once in 2^32.
  */
 import type { NewPlant } from '../contract/plant.ts';
-import type { PlantRevision } from './plant-store.ts';
+import type { PlantRevision } from './plant-revision.ts';
 
 function highStep(state: number, word: number): number {
   const product = Math.imul(state ^ word, 0xb5297a4d);

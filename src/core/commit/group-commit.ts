@@ -1,6 +1,6 @@
 import { type Clock, SYSTEM_CLOCK } from '../clock.ts';
-import { contentChecksum } from './checksum.ts';
 import { batchSize, textLengthOf } from './batch-size.ts';
+import { contentChecksum } from './checksum.ts';
 import type {
   CommitStatistics,
   NewPlantWrite,
@@ -9,7 +9,7 @@ import type {
   PlantQueue,
   PlantWrite,
   WriteResult,
-} from './plant-store.ts';
+} from './plant-commits.ts';
 
 /** Plants that may wait for a commit. The next plant is rejected with 503. */
 export const QUEUE_PLANTS_MAX = 16_384;

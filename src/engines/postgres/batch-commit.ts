@@ -1,13 +1,9 @@
 import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
-import { isSameContent, type NewPlant } from '../../core/contract/plant.ts';
 import { isIntact, revisionChecksum } from '../../core/commit/checksum.ts';
-import {
-  type PlantRevision,
-  type PlantWrite,
-  type RepeatedIdRule,
-  StoreRejected,
-  type WriteResult,
-} from '../../core/commit/plant-store.ts';
+import type { PlantWrite, RepeatedIdRule, WriteResult } from '../../core/commit/plant-commits.ts';
+import type { PlantRevision } from '../../core/commit/plant-revision.ts';
+import { StoreRejected } from '../../core/commit/store-errors.ts';
+import { isSameContent, type NewPlant } from '../../core/contract/plant.ts';
 import { revisionOf } from '../revision-rows.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionLost, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf } from './failure.ts';

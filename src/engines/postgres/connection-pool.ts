@@ -1,5 +1,5 @@
 import { type Clock, SYSTEM_CLOCK, sleep } from '../../core/clock.ts';
-import { StoreUnavailable } from '../../core/commit/plant-store.ts';
+import { StoreUnavailable } from '../../core/commit/store-errors.ts';
 import type { Connection } from './connection.ts';
 import {
   ConnectionLost,

@@ -3,7 +3,7 @@ import { connect, Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
 import pgpass from 'pgpass';
-import { StoreRejected } from '../../core/commit/plant-store.ts';
+import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { requireChannelBinding } from './channel-binding.ts';
 import {
   ConnectionLost,

@@ -4,7 +4,7 @@ import {
   StoreMissing,
   StoreRejected,
   StoreUnavailable,
-} from '../../core/commit/plant-store.ts';
+} from '../../core/commit/store-errors.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 
 /** The connection cannot be used again, or was not made. The server may have executed a statement. */

@@ -1,19 +1,19 @@
-import { TOKEN_GROUP_SIZE } from '../../core/contract/limits.ts';
 import { GroupCommit } from '../../core/commit/group-commit.ts';
+import type {
+  PlantCommits,
+  PlantQueue,
+  PlantWrite,
+  RepeatedIdRule,
+  WriteResult,
+} from '../../core/commit/plant-commits.ts';
+import { StoreRejected } from '../../core/commit/store-errors.ts';
+import { TOKEN_GROUP_SIZE } from '../../core/contract/limits.ts';
 import { OperatorTables } from '../operator-tables.ts';
-import {
-  type EngineStatistics,
-  type PlantCommits,
-  type PlantQueue,
-  type PlantWrite,
-  type RepeatedIdRule,
-  type SchemaSteps,
-  StoreRejected,
-  type WriteResult,
-} from '../../core/commit/plant-store.ts';
 import { numberOf, type Row, textOf } from '../revision-rows.ts';
+import type { EngineStatistics, SchemaSteps } from '../storage-engine.ts';
 import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
 import { CitusWorkers, prepareCoordinator, prepareServer } from './citus/citus-workers.ts';
+import { workerQueues } from './citus/worker-queues.ts';
 import { STATEMENT_TIMEOUT_MS } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
@@ -21,7 +21,6 @@ import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
 import { type FirstConnection, HostSearch } from './host-search.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { applySchemaSteps, checkRights, SERVICE_RIGHTS, schemaFaults, tableCheck } from './schema.ts';
-import { workerQueues } from './citus/worker-queues.ts';
 
 interface PostgresSettings {
   address: PostgresAddress;

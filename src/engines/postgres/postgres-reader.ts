@@ -1,7 +1,9 @@
-import { ID_MIN } from '../../core/contract/limits.ts';
 import { countThatFits, TEXT_BYTES } from '../../core/commit/batch-size.ts';
+import type { PlantRevision } from '../../core/commit/plant-revision.ts';
+import { StoreDamaged } from '../../core/commit/store-errors.ts';
+import { ID_MIN } from '../../core/contract/limits.ts';
 import { lastRuns } from '../operator-tables.ts';
-import { type PlantReader, type PlantRevision, StoreDamaged } from '../../core/commit/plant-store.ts';
+import type { PlantReader } from '../plant-reader.ts';
 import { countRows, newestTime, type Query, REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
 import { allTokens } from '../token-rows.ts';
 import { rejectWorker } from './citus/citus-workers.ts';

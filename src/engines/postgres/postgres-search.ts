@@ -1,5 +1,4 @@
-import { revisionsOf, searchPage } from '../plant-search.ts';
-import type { PlantSearch } from '../../core/commit/plant-store.ts';
+import { type PlantSearch, revisionsOf, searchPage } from '../plant-search.ts';
 import type { Query } from '../revision-rows.ts';
 import { rejectWorker } from './citus/citus-workers.ts';
 import type { Connection } from './connection.ts';

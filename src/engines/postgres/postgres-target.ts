@@ -1,4 +1,4 @@
-import { type CopyTarget, concurrentChange } from '../../core/commit/plant-store.ts';
+import { type CopyTarget, concurrentChange } from '../copy-target.ts';
 import { PUT_TOKEN, putValues } from '../token-rows.ts';
 import { prepareCoordinator } from './citus/citus-workers.ts';
 import { orUnavailable } from './failure.ts';

@@ -1,5 +1,5 @@
 import { textLengthOf } from '../../core/commit/batch-size.ts';
-import type { PlantRevision } from '../../core/commit/plant-store.ts';
+import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
 import type { Connection, Statement, TextRow } from './connection.ts';
 import { tableCheck } from './schema.ts';

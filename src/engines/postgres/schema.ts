@@ -1,6 +1,7 @@
-import { type SchemaSteps, StoreRejected } from '../../core/commit/plant-store.ts';
+import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { REVISION_COLUMNS } from '../revision-rows.ts';
 import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
+import type { SchemaSteps } from '../storage-engine.ts';
 import type { Connection } from './connection.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
 import { SCHEMA_STEPS } from './schema-steps.ts';

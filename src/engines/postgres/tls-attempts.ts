@@ -5,7 +5,7 @@ import {
   getCACertificates,
   setDefaultCACertificates,
 } from 'node:tls';
-import { StoreRejected } from '../../core/commit/plant-store.ts';
+import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { sqlStateOf, TlsFailed } from './failure.ts';
 import { type HostAddress, type PostgresAddress, SYSTEM_ROOTS } from './postgres-url.ts';
 

@@ -1,5 +1,10 @@
 import { parentPort, receiveMessageOnPort, Worker, workerData } from 'node:worker_threads';
-import { StoreDamaged, StoreInternalError, StoreRejected, StoreUnavailable } from '../../core/commit/plant-store.ts';
+import {
+  StoreDamaged,
+  StoreInternalError,
+  StoreRejected,
+  StoreUnavailable,
+} from '../../core/commit/store-errors.ts';
 import { StoreFileReplaced, unavailable } from './database.ts';
 
 /** A message loses the class of an error, so a reply has an index of this list. The first one fits. */

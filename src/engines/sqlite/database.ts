@@ -3,15 +3,14 @@ import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import {
-  DEFAULT_SANDBOX_PATH,
-  DEFAULT_SQLITE_PATH,
-  type SchemaSteps,
   StoreDamaged,
   StoreInternalError,
   StoreRejected,
   StoreUnavailable,
-} from '../../core/commit/plant-store.ts';
+} from '../../core/commit/store-errors.ts';
 import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
+import type { SchemaSteps } from '../storage-engine.ts';
+import { DEFAULT_SANDBOX_PATH, DEFAULT_SQLITE_PATH } from './default-paths.ts';
 import { queryRows } from './queries.ts';
 import { SCHEMA_STEPS } from './schema-steps.ts';
 

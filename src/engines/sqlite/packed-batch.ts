@@ -1,5 +1,5 @@
+import type { PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
 import { OUTCOMES } from '../../core/contract/plant.ts';
-import type { PlantWrite, WriteResult } from '../../core/commit/plant-store.ts';
 
 /**
  * A batch as it is sent to the writer thread. Structured clone copies texts much faster than

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { isIntact, revisionChecksum } from '../../core/commit/checksum.ts';
-import type { PlantWrite, RepeatedIdRule } from '../../core/commit/plant-store.ts';
+import type { PlantWrite, RepeatedIdRule } from '../../core/commit/plant-commits.ts';
 import { REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
 import { rejectSchema } from '../schema-faults.ts';
 import { inTransaction, schemaFaults } from './database.ts';

@@ -1,9 +1,10 @@
 /** Queries of the readers, also on threads. The program of a thread must not start this thread. */
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
-import { keyOrder, revisionName } from '../checked-revisions.ts';
-import { isIntact } from '../../core/commit/checksum.ts';
 import { batchSize, textLengthOf } from '../../core/commit/batch-size.ts';
-import { type PlantRevision, StoreDamaged } from '../../core/commit/plant-store.ts';
+import { isIntact } from '../../core/commit/checksum.ts';
+import type { PlantRevision } from '../../core/commit/plant-revision.ts';
+import { StoreDamaged } from '../../core/commit/store-errors.ts';
+import { keyOrder, revisionName } from '../checked-revisions.ts';
 import { REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
 
 /** Rows and text of one slice of {@link revisionsInSlices}. It may have one row more. */

@@ -1,6 +1,6 @@
 import { chownSync, existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { StoreRejected } from '../../core/commit/plant-store.ts';
+import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { explainFailure, identityOf, isBusy, isInternal, makeFile, prepareFile } from './database.ts';
 
 /** How long a reader that opens the store at this moment may take to create its write-ahead log. */

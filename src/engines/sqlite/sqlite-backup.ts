@@ -1,6 +1,6 @@
 import { type BackupProgressInfo, backup, DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { StoreRejected } from '../../core/commit/plant-store.ts';
+import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { countRows, type Query } from '../revision-rows.ts';
 import { openForReading } from './database.ts';
 import { queryRows } from './queries.ts';

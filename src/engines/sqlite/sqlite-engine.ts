@@ -3,17 +3,11 @@ import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
 import { GroupCommit } from '../../core/commit/group-commit.ts';
+import type { PlantCommits, PlantQueue, PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
+import type { CommandRun } from '../command-runs.ts';
 import { lastRuns, OperatorTables } from '../operator-tables.ts';
-import type {
-  CommandRun,
-  EngineStatistics,
-  PlantCommits,
-  PlantQueue,
-  PlantWrite,
-  SchemaSteps,
-  WriteResult,
-} from '../../core/commit/plant-store.ts';
 import type { Row } from '../revision-rows.ts';
+import type { EngineStatistics, SchemaSteps } from '../storage-engine.ts';
 import { CalledThread, type StartWorker } from './called-thread.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { explainFailure, prepareFile, StoreFileReplaced } from './database.ts';

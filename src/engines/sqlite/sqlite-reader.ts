@@ -1,7 +1,9 @@
 import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
+import type { PlantRevision } from '../../core/commit/plant-revision.ts';
+import { StoreDamaged } from '../../core/commit/store-errors.ts';
 import { lastRuns } from '../operator-tables.ts';
-import { type PlantReader, type PlantRevision, StoreDamaged } from '../../core/commit/plant-store.ts';
+import type { PlantReader } from '../plant-reader.ts';
 import { countRows, newestTime, type Query } from '../revision-rows.ts';
 import { allTokens } from '../token-rows.ts';
 import {

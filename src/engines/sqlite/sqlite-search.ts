@@ -1,5 +1,4 @@
-import { revisionsOf, searchPage } from '../plant-search.ts';
-import type { PlantSearch } from '../../core/commit/plant-store.ts';
+import { type PlantSearch, revisionsOf, searchPage } from '../plant-search.ts';
 import { countRows, type Query, type Row } from '../revision-rows.ts';
 import { CalledThread } from './called-thread.ts';
 import type { SearchCall } from './search-thread.ts';

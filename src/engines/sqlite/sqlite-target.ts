@@ -1,4 +1,4 @@
-import { type CopyTarget, concurrentChange } from '../../core/commit/plant-store.ts';
+import { type CopyTarget, concurrentChange } from '../copy-target.ts';
 import { PUT_TOKEN, putValues } from '../token-rows.ts';
 import { inTransaction, openForWriting, orUnavailable } from './database.ts';
 import { queryRows } from './queries.ts';

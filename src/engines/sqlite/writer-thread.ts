@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { threadId } from 'node:worker_threads';
+import type { RepeatedIdRule } from '../../core/commit/plant-commits.ts';
 import { TOKEN_GROUP_SIZE } from '../../core/contract/limits.ts';
-import type { RepeatedIdRule, SchemaSteps } from '../../core/commit/plant-store.ts';
 import type { Row } from '../revision-rows.ts';
+import type { SchemaSteps } from '../storage-engine.ts';
 import { replyToCalls, threadData } from './called-thread.ts';
 import { APPLICATION_ID, identityOf, openForWriting, StoreFileReplaced } from './database.ts';
 import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './limits.ts';

@@ -1,15 +1,15 @@
 import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose';
-import { withoutTokens } from '../../core/contract/bearer-token.ts';
 import type { Clock } from '../../core/clock.ts';
+import { withoutTokens } from '../../core/contract/bearer-token.ts';
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
 import { SUBJECT_LABEL_LENGTH_MAX, TOKEN_EXPIRY_MS_MAX } from '../../core/contract/limits.ts';
 import { isTokenLabel, type NewStoredToken, type StoredToken } from '../../core/tokens/stored-token.ts';
+import { hashToken } from '../../core/tokens/token.ts';
+import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { TracedRequest } from '../../core/trace-context.ts';
 import { claimsNamed, isFulfilled } from './claim-rule.ts';
 import type { OpenIdSettings } from './open-id-settings.ts';
 import { KeysUnavailable, openProviderKeys, type ProviderKeys } from './provider-keys.ts';
-import { hashToken } from '../../core/tokens/token.ts';
-import type { TokenCache } from '../../core/tokens/token-cache.ts';
 
 /**
  * RFC 8725 section 3.1. A symmetric algorithm or `none` is never accepted. EdDSA is Ed25519 here; it

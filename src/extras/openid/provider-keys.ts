@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import { type Clock, repeat } from '../../core/clock.ts';
-import { isProtected, type OpenIdSettings } from './open-id-settings.ts';
 import { hashToken } from '../../core/tokens/token.ts';
+import { isProtected, type OpenIdSettings } from './open-id-settings.ts';
 
 const READ_INTERVAL_MS = 3_600_000;
 /** Shortest interval between two reads that tokens cause. Failed reads count. */

@@ -4,7 +4,7 @@ import { ERRORS, type ErrorName } from '../../core/contract/errors.ts';
 import { type NewPlant, type NewPlantReading, plantJson } from '../../core/contract/plant.ts';
 import { CreatePlant } from '../../core/create-plant.ts';
 import { fieldValues, type HeaderFields } from '../../core/header-fields.ts';
-import { errorResponse, type HttpResponse } from '../../server/response.ts';
+import { errorResponse, type HttpResponse } from '../../core/response.ts';
 import type { ResponseMark } from '../../server/server-context.ts';
 import { preferencesOf } from './preferences.ts';
 import type { SandboxFiles } from './sandbox-files.ts';

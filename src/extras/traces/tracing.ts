@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import type { PlantCommits, PlantWrite } from '../../core/commit/plant-commits.ts';
+import type { ReceivedRequest } from '../../core/request.ts';
+import type { HttpResponse } from '../../core/response.ts';
 import { type TraceContext, traceContextOf } from '../../core/trace-context.ts';
-import type { HttpResponse, ReceivedRequest } from '../../server/response.ts';
-import type { PlantCommits, PlantWrite } from '../../core/commit/plant-store.ts';
 import { clientText, loggedRequest } from '../../operate/logged-request.ts';
 import { failureLog, type ServiceLog } from '../../operate/rate-limited-log.ts';
 

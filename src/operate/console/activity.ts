@@ -1,5 +1,6 @@
 import type { Outcome } from '../../core/contract/plant.ts';
-import { type HttpResponse, isErrorName, isOutcome, type ReceivedRequest } from '../../server/response.ts';
+import type { ReceivedRequest } from '../../core/request.ts';
+import { type HttpResponse, isErrorName, isOutcome } from '../../core/response.ts';
 import type { LabelOf } from './rejected-requests.ts';
 
 const SHOWN_MAX = 8;

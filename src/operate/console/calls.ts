@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json as jsonOf } from 'node:stream/consumers';
 import { ID_RULE } from '../../core/contract/errors.ts';
 import { int64FromNumberText } from '../../core/contract/int64.ts';
-import { type HttpResponse, jsonResponse } from '../../server/response.ts';
-import type { PlantFilter } from '../../core/commit/plant-store.ts';
+import { type HttpResponse, jsonResponse } from '../../core/response.ts';
+import type { PlantFilter } from '../../engines/plant-search.ts';
 
 /** Bytes of the body of a request of the page. */
 const REQUEST_BYTES_MAX = 10_000;

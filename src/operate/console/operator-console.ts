@@ -1,25 +1,25 @@
 import { pipeline } from 'node:stream/promises';
-import { hashToken, makeToken } from '../../core/tokens/token.ts';
+import { isIntact } from '../../core/commit/checksum.ts';
+import type { PlantRevision } from '../../core/commit/plant-revision.ts';
+import { StoreDamaged, StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
-import { SUBJECT_LABEL_LENGTH_MAX, TOKEN_EXPIRY_MS_MAX, TOKEN_LABEL_LENGTH_MAX } from '../../core/contract/limits.ts';
+import {
+  SUBJECT_LABEL_LENGTH_MAX,
+  TOKEN_EXPIRY_MS_MAX,
+  TOKEN_LABEL_LENGTH_MAX,
+} from '../../core/contract/limits.ts';
+import type { HttpResponse } from '../../core/response.ts';
 import { isTokenLabel, type StoredToken } from '../../core/tokens/stored-token.ts';
-import { COMMON_FIELDS, type HttpResponse } from '../../server/response.ts';
+import { hashToken, makeToken } from '../../core/tokens/token.ts';
+import type { CommandRun } from '../../engines/command-runs.ts';
+import { type PlantFilter, type PlantSearch, searchAll } from '../../engines/plant-search.ts';
+import type { StorageEngine } from '../../engines/storage-engine.ts';
+import { pageFile } from '../../pages/console/page-files.ts';
+import { COMMON_FIELDS } from '../../server/response-head.ts';
+import { bytesText } from '../bytes-text.ts';
 import { DAMAGE, type KnownDamage } from '../known-damage.ts';
 import type { OpsPage } from '../ops-server.ts';
 import type { ServiceLog } from '../rate-limited-log.ts';
-import { isIntact } from '../../core/commit/checksum.ts';
-import { bytesText } from '../bytes-text.ts';
-import type { StorageEngine } from '../../engines/open-store.ts';
-import { searchAll } from '../../engines/plant-search.ts';
-import {
-  type CommandRun,
-  type PlantFilter,
-  type PlantRevision,
-  type PlantSearch,
-  StoreDamaged,
-  StoreRejected,
-  StoreUnavailable,
-} from '../../core/commit/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../revision-csv.ts';
 import type { Activity } from './activity.ts';
 import {
@@ -35,12 +35,11 @@ import {
   secretOf,
   sessionCookie,
 } from './calls.ts';
-import { pageFile } from './page-files.ts';
 import type { LabelOf, RejectedRequests } from './rejected-requests.ts';
 import type { Samples } from './samples.ts';
 import { Sessions } from './sessions.ts';
 
-/** Plants of a page, as in browser/plants.js. */
+/** Plants of a page, as in src/pages/console/browser/plants.js. */
 const PAGE_PLANTS = 50;
 /** The last revisions of one plant. */
 const SHOWN_REVISIONS_MAX = 500;

@@ -2,7 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { withoutTokens } from '../../core/contract/bearer-token.ts';
 import { ERRORS, type ErrorBody, type ErrorName } from '../../core/contract/errors.ts';
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
-import { type HttpResponse, isErrorName, type ReceivedRequest } from '../../server/response.ts';
+import type { ReceivedRequest } from '../../core/request.ts';
+import { type HttpResponse, isErrorName } from '../../core/response.ts';
 
 /** Groups in memory. The one without a request for the longest time makes room for another. */
 const GROUPS_MAX = 300;

@@ -1,8 +1,8 @@
 import { createHistogram } from 'node:perf_hooks';
+import type { PlantQueue } from '../../core/commit/plant-commits.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
-import { isErrorName } from '../../server/response.ts';
+import { isErrorName } from '../../core/response.ts';
 import type { Counts, Metrics } from '../metrics.ts';
-import type { PlantQueue } from '../../core/commit/plant-store.ts';
 
 /** Both together take at most 3 MB. */
 const SHORT = { intervalSeconds: 1, length: 15 * 60 };
@@ -46,7 +46,7 @@ export function startSamples(metrics: Metrics, queue: PlantQueue) {
 function ringOf({ intervalSeconds, length }: typeof SHORT, before: Counts) {
   /** Durations since the last sample. */
   const createMicroseconds = createHistogram();
-  /** By the names of lines in browser/now.js. NaN: not measured. Most errors have no column. */
+  /** By the names of lines in src/pages/console/browser/now.js. NaN: not measured. Most errors have no column. */
   const columns = new Map<string, Float64Array>();
   /** The second of `before`. */
   let since = Math.floor(Date.now() / 1_000);

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { makeConsoleSecret } from './console-code.ts';
 import { hashToken } from '../../core/tokens/token.ts';
 import type { OperatorTables } from '../../engines/operator-tables.ts';
+import { makeConsoleSecret } from './console-code.ts';
 
 /** A session ends after this time without a request. */
 const SESSION_IDLE_MS = 8 * 3_600_000;

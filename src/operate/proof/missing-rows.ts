@@ -1,6 +1,7 @@
+import type { PlantRevision } from '../../core/commit/plant-revision.ts';
+import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { isSameContent } from '../../core/contract/plant.ts';
 import type { StoredToken } from '../../core/tokens/stored-token.ts';
-import { type PlantRevision, StoreRejected } from '../../core/commit/plant-store.ts';
 import { type CheckedRevision, Damaged, keyOrder, revisionName } from '../../engines/checked-revisions.ts';
 
 /**

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type PlantRevision, StoreRejected } from '../../core/commit/plant-store.ts';
+import type { PlantRevision } from '../../core/commit/plant-revision.ts';
+import { StoreRejected } from '../../core/commit/store-errors.ts';
 
 /**
  * What a store held at a time. Equal digests mean equal revisions.

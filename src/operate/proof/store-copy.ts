@@ -1,15 +1,11 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import type { StoredToken } from '../../core/tokens/stored-token.ts';
 import { batchSize, textLengthOf } from '../../core/commit/batch-size.ts';
-import {
-  type CopyTarget,
-  type PlantReader,
-  type PlantRevision,
-  StoreDamaged,
-  StoreRejected,
-  StoreUnavailable,
-} from '../../core/commit/plant-store.ts';
+import type { PlantRevision } from '../../core/commit/plant-revision.ts';
+import { StoreDamaged, StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
+import type { StoredToken } from '../../core/tokens/stored-token.ts';
 import { type CheckedRevision, checkedRevisions, Damaged } from '../../engines/checked-revisions.ts';
+import type { CopyTarget } from '../../engines/copy-target.ts';
+import type { PlantReader } from '../../engines/plant-reader.ts';
 import { missingRevisions, missingTokens } from './missing-rows.ts';
 import { type Seal, SealDigest } from './seal.ts';
 import { ITERATION_ROWS } from './verification.ts';

@@ -1,8 +1,16 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { ERROR_NAMES, ERRORS, type ErrorName, errorAnchor, errorBody, ID_RULE } from '../../core/contract/errors.ts';
 import { CREATE_PLANT, ID_SCHEMA, openApiJson, SCHEMAS, STATUS_DESCRIPTIONS } from '../../client/openapi.ts';
-import { contentResponse, type HttpResponse, jsonResponse, STATUS_TEXTS } from '../../server/response.ts';
+import {
+  ERROR_NAMES,
+  ERRORS,
+  type ErrorName,
+  errorAnchor,
+  errorBody,
+  ID_RULE,
+} from '../../core/contract/errors.ts';
+import { contentResponse, type HttpResponse, jsonResponse } from '../../core/response.ts';
+import { STATUS_TEXTS } from '../../server/response-head.ts';
 import type { Documentation } from '../../server/server-context.ts';
 import { codeSamples } from './code-samples.ts';
 import { ERROR_HELP } from './error-help.ts';

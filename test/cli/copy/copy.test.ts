@@ -4,8 +4,9 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import type { PlantRevision } from '../../../src/core/commit/plant-revision.ts';
+import { StoreRejected } from '../../../src/core/commit/store-errors.ts';
 import type { StoredToken } from '../../../src/core/tokens/stored-token.ts';
-import { type PlantRevision, StoreRejected } from '../../../src/core/commit/plant-store.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
 import {
   copiedRevisions,

@@ -3,7 +3,12 @@ import { test } from 'node:test';
 import type { ErrorName } from '../../../src/core/contract/errors.ts';
 import { int64FromNumberText } from '../../../src/core/contract/int64.ts';
 import { readJson, readToEnd } from '../../../src/core/contract/json-reader.ts';
-import { plantJson, readNewPlant, readNewPlantInSlices, readNewPlantText } from '../../../src/core/contract/plant.ts';
+import {
+  plantJson,
+  readNewPlant,
+  readNewPlantInSlices,
+  readNewPlantText,
+} from '../../../src/core/contract/plant.ts';
 
 const ID_FAULT = 'id must be an integer from -9223372036854775808 to 9223372036854775807';
 const QUOTED_ID_FAULT =

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { tmpdir } from 'node:os';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { BODY_BYTES_MAX } from '../../../src/core/contract/limits.ts';
 import { RateLimit } from '../../../src/core/tokens/rate-limit.ts';
 import { makeToken } from '../../../src/core/tokens/token.ts';
-import { BODY_BYTES_MAX } from '../../../src/core/contract/limits.ts';
 import { runProgram, startServe } from '../../harness/program.ts';
 import {
   ask,

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import type { Clock } from '../../../src/core/clock.ts';
+import { TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../../../src/core/contract/limits.ts';
 import { hashToken, isWellFormed, makeToken } from '../../../src/core/tokens/token.ts';
 import {
   TOKEN_REFRESH_INTERVAL_MIN_MS,
@@ -8,9 +10,7 @@ import {
   type TokenLookup,
   type TokenSource,
 } from '../../../src/core/tokens/token-cache.ts';
-import type { Clock } from '../../../src/core/clock.ts';
-import { TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../../../src/core/contract/limits.ts';
-import type { StorageEngine } from '../../../src/engines/open-store.ts';
+import type { StorageEngine } from '../../../src/engines/storage-engine.ts';
 import { ControlledClock } from '../../harness/controlled-clock.ts';
 import { openCommandStore } from '../../harness/open-store.ts';
 import { startTestService } from '../../harness/running-service.ts';

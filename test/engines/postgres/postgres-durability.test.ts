@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { StoreUnavailable } from '../../../src/core/commit/plant-store.ts';
+import { StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
 import { freePort } from '../../harness/free-port.ts';
 import { openSearch } from '../../harness/open-store.ts';
 import { PATIENCE, queryOnce } from '../../harness/postgres-server.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { suite, test } from 'node:test';
 import pg from 'pg';
-import { StoreUnavailable } from '../../../src/core/commit/plant-store.ts';
+import { StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
 import type { LoggedRequest } from '../../harness/client-log.ts';
 import { listen } from '../../harness/loopback-server.ts';
 import { openReader } from '../../harness/open-store.ts';

@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import type { StorageEngine } from '../../../src/engines/open-store.ts';
-import {
-  type PlantWrite,
-  type RepeatedIdRule,
-  StoreUnavailable,
-  type WriteResult,
-} from '../../../src/core/commit/plant-store.ts';
+import type { PlantWrite, RepeatedIdRule, WriteResult } from '../../../src/core/commit/plant-commits.ts';
+import { StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
+import type { StorageEngine } from '../../../src/engines/storage-engine.ts';
 import { plantWrite } from '../../harness/plant-write.ts';
 import {
   type HeldStatement,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { GroupCommit, QUEUE_PLANTS_MAX } from '../../../src/core/commit/group-commit.ts';
-import type { WriteResult } from '../../../src/core/commit/plant-store.ts';
+import type { WriteResult } from '../../../src/core/commit/plant-commits.ts';
 import { workerQueues } from '../../../src/engines/postgres/citus/worker-queues.ts';
 import { plantWrite } from '../../harness/plant-write.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { suite, type TestContext, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
-import { StoreInternalError, StoreUnavailable } from '../../../src/core/commit/plant-store.ts';
+import { StoreInternalError, StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
 import { CalledThread } from '../../../src/engines/sqlite/called-thread.ts';
 
 type Reply = [call: string, threadId: number];

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { test } from 'node:test';
-import { StoreUnavailable } from '../../../src/core/commit/plant-store.ts';
+import { StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
 import type { LoggedRequest } from '../../harness/client-log.ts';
 import { LoggingClient } from '../../harness/logging-client.ts';
 import { runProgram, startServe } from '../../harness/program.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { test } from 'node:test';
-import { StoreRejected } from '../../../src/core/commit/plant-store.ts';
+import { StoreRejected } from '../../../src/core/commit/store-errors.ts';
 import { freePort } from '../../harness/free-port.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { assertFailed, type Finished, FREE_PORTS, runProgram, startServe } from '../../harness/program.ts';

@@ -12,8 +12,8 @@ import {
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import type { StorageEngine } from '../../../src/engines/open-store.ts';
-import { StoreRejected, StoreUnavailable } from '../../../src/core/commit/plant-store.ts';
+import { StoreRejected, StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
+import type { StorageEngine } from '../../../src/engines/storage-engine.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { openCommandStore, openCopyTarget, openReader } from '../../harness/open-store.ts';
 import { plantWrite } from '../../harness/plant-write.ts';

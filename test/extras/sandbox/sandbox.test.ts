@@ -3,14 +3,20 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import createFetchClient from 'openapi-fetch';
-import { hashToken } from '../../../src/core/tokens/token.ts';
 import { PlantStore } from '../../../src/client/plant-store.ts';
 import { ERRORS } from '../../../src/core/contract/errors.ts';
+import { hashToken } from '../../../src/core/tokens/token.ts';
 import { sandboxOf } from '../../../src/extras/sandbox/sandbox.ts';
 import { sandboxFilesOf } from '../../../src/extras/sandbox/sandbox-files.ts';
 import { createPlant } from '../../client/generated/sdk.gen.ts';
 import { assertFailed, runProgram, sendPlant, startServe } from '../../harness/program.ts';
-import { ask, chunked, RawConnection, type RequestParts, requestBytes } from '../../harness/raw-connection.ts';
+import {
+  ask,
+  chunked,
+  RawConnection,
+  type RequestParts,
+  requestBytes,
+} from '../../harness/raw-connection.ts';
 import { addToken, startTestService, type TestSettings } from '../../harness/running-service.ts';
 import { storedRevisions } from '../../harness/stored-revisions.ts';
 import { testFolder } from '../../harness/test-folder.ts';

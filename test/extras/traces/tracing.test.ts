@@ -12,7 +12,13 @@ import { VERSION } from '../../../src/version.ts';
 import type { Json } from '../../harness/console-session.ts';
 import { listen } from '../../harness/loopback-server.ts';
 import { sendPlant, startServe } from '../../harness/program.ts';
-import { ask, chunked, RawConnection, type RequestParts, requestBytes } from '../../harness/raw-connection.ts';
+import {
+  ask,
+  chunked,
+  RawConnection,
+  type RequestParts,
+  requestBytes,
+} from '../../harness/raw-connection.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { scrape } from '../../harness/scrape.ts';
 import { enginesUnderTest } from '../../harness/store-under-test.ts';

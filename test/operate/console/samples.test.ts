@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, mock, suite, test } from 'node:test';
+import type { PlantQueue } from '../../../src/core/commit/plant-commits.ts';
 import { type Samples, startSamples } from '../../../src/operate/console/samples.ts';
 import { Metrics } from '../../../src/operate/metrics.ts';
-import type { PlantQueue } from '../../../src/core/commit/plant-store.ts';
 
 const START = 1_800_000_003;
 const DAY_SECONDS = 24 * 60 * 60;

@@ -1,14 +1,14 @@
 import { type Clock, SYSTEM_CLOCK } from '../../../core/clock.ts';
-import { StoreRejected, StoreUnavailable } from '../../../core/commit/plant-store.ts';
+import { StoreRejected, StoreUnavailable } from '../../../core/commit/store-errors.ts';
 import { rejectSchema } from '../../schema-faults.ts';
 import { confirmEverythingBefore } from '../batch-commit.ts';
-import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-shards.ts';
 import type { Connection } from '../connection.ts';
 import { type ConnectionPool, OPERATION_TIMEOUT_MS } from '../connection-pool.ts';
 import { durabilityWarnings } from '../durability-warnings.ts';
 import { reasonOf, sqlStateOf } from '../failure.ts';
 import type { HostAddress } from '../postgres-url.ts';
 import { schemaFaults } from '../schema.ts';
+import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-shards.ts';
 
 /** A batch needs a map of the shards that was read within this time. */
 const SHARDS_AGE_MAX_MS = 1_000;

@@ -1,5 +1,5 @@
 import type { GroupCommit } from '../../../core/commit/group-commit.ts';
-import type { CommitStatistics, PlantQueue } from '../../../core/commit/plant-store.ts';
+import type { CommitStatistics, PlantQueue } from '../../../core/commit/plant-commits.ts';
 
 /**
  * The queues of Citus, one for each worker. So a batch has plants of one worker, and a worker that

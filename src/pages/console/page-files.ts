@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
-import { contentResponse, type HttpResponse } from '../../server/response.ts';
+import { contentResponse, type HttpResponse } from '../../core/response.ts';
 
 /** The page may use its own files only, and nothing may frame it. */
 const CONTENT_SECURITY_POLICY =
@@ -20,20 +20,20 @@ const FIELDS = Object.entries({
  * Packaging includes files that are named in these two forms (`packaging/named-files.ts`).
  */
 const TEXTS: Record<string, () => string> = {
-  '': () => readFileSync(new URL('../../pages/console/index.html', import.meta.url), 'utf8'),
-  'app.css': () => readFileSync(new URL('../../pages/console/app.css', import.meta.url), 'utf8'),
-  'banner.js': () => readFileSync(new URL('../../pages/console/banner.js', import.meta.url), 'utf8'),
-  'app.js': () => readFileSync(new URL('../../pages/console/app.js', import.meta.url), 'utf8'),
-  'display.js': () => readFileSync(new URL('../../pages/console/display.js', import.meta.url), 'utf8'),
-  'now.js': () => readFileSync(new URL('../../pages/console/now.js', import.meta.url), 'utf8'),
-  'plants.js': () => readFileSync(new URL('../../pages/console/plants.js', import.meta.url), 'utf8'),
-  'plot.js': () => readFileSync(new URL('../../pages/console/plot.js', import.meta.url), 'utf8'),
+  '': () => readFileSync(new URL('./browser/index.html', import.meta.url), 'utf8'),
+  'app.css': () => readFileSync(new URL('./browser/app.css', import.meta.url), 'utf8'),
+  'banner.js': () => readFileSync(new URL('./browser/banner.js', import.meta.url), 'utf8'),
+  'app.js': () => readFileSync(new URL('./browser/app.js', import.meta.url), 'utf8'),
+  'display.js': () => readFileSync(new URL('./browser/display.js', import.meta.url), 'utf8'),
+  'now.js': () => readFileSync(new URL('./browser/now.js', import.meta.url), 'utf8'),
+  'plants.js': () => readFileSync(new URL('./browser/plants.js', import.meta.url), 'utf8'),
+  'plot.js': () => readFileSync(new URL('./browser/plot.js', import.meta.url), 'utf8'),
   'preact.js': () => readFileSync(new URL(import.meta.resolve('htm/preact/standalone')), 'utf8'),
-  'rejected.js': () => readFileSync(new URL('../../pages/console/rejected.js', import.meta.url), 'utf8'),
-  'requests.js': () => readFileSync(new URL('../../pages/console/requests.js', import.meta.url), 'utf8'),
-  'store.js': () => readFileSync(new URL('../../pages/console/store.js', import.meta.url), 'utf8'),
-  'style.css': () => readFileSync(new URL('../../pages/style.css', import.meta.url), 'utf8'),
-  'tokens.js': () => readFileSync(new URL('../../pages/console/tokens.js', import.meta.url), 'utf8'),
+  'rejected.js': () => readFileSync(new URL('./browser/rejected.js', import.meta.url), 'utf8'),
+  'requests.js': () => readFileSync(new URL('./browser/requests.js', import.meta.url), 'utf8'),
+  'store.js': () => readFileSync(new URL('./browser/store.js', import.meta.url), 'utf8'),
+  'style.css': () => readFileSync(new URL('../style.css', import.meta.url), 'utf8'),
+  'tokens.js': () => readFileSync(new URL('./browser/tokens.js', import.meta.url), 'utf8'),
   'uplot.css': () => readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.min.css')), 'utf8'),
   // It reads the language, and fails where that is no language tag, as in the locale C.UTF-8.
   'uplot.js': () => `const navigator = { language: 'en' };

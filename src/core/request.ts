@@ -1,0 +1,36 @@
+import type { HeaderFields } from './header-fields.ts';
+import type { TracedRequest } from './trace-context.ts';
+
+/** How the bytes of a body are delimited (RFC 9112 section 6.3). */
+export type BodyFraming = { kind: 'length'; bytes: number } | { kind: 'chunked' };
+
+/** The request line and the header section of a valid request. */
+export interface RequestHead {
+  readonly method: string;
+  readonly target: string;
+  /** The path of the target, decoded except for delimiters, if it can be decoded. */
+  readonly path: string;
+  readonly fields: HeaderFields;
+  readonly framing: BodyFraming;
+  /** Whether the client waits for 100 (Continue) before it sends the body. */
+  readonly expectsContinue: boolean;
+  /** Whether this is the last request of its connection. */
+  readonly isLast: boolean;
+  readonly contentType: string | undefined;
+  readonly forwardedFor: string | undefined;
+  readonly host: string | undefined;
+  readonly userAgent: string | undefined;
+}
+
+/** What is known of a request when its response is written. */
+export interface ReceivedRequest extends TracedRequest {
+  /** When the whole request arrived, or its headers if no body was read; ms, monotonic clock. */
+  arrivedAt: number;
+  /** Length of the body that was read. */
+  bodyBytes: number;
+  /** The body, if it was read. A string has a character for each byte. */
+  body?: Uint8Array | string | undefined;
+  /** The id of its token, if the store has it. A rejected token may be expired or revoked. */
+  tokenId?: number | undefined;
+  readonly head: RequestHead;
+}

@@ -1,0 +1,63 @@
+import { ERRORS, type ErrorName, errorBody } from './contract/errors.ts';
+import { RETRY_AFTER_SECONDS } from './contract/limits.ts';
+import { OUTCOMES, type Outcome } from './contract/plant.ts';
+import type { HeaderFields } from './header-fields.ts';
+
+/** The result of a request: the outcome of a plant, an entry of the error catalogue, or neither. */
+export type Result = Outcome | ErrorName | 'other';
+
+export function isOutcome(result: Result): result is Outcome {
+  return (OUTCOMES as readonly Result[]).includes(result);
+}
+
+export function isErrorName(result: Result): result is ErrorName {
+  return result !== 'other' && !isOutcome(result);
+}
+
+/** An HTTP response. Text is sent in UTF-8. */
+export interface HttpResponse<Body extends string | Uint8Array = string> {
+  result: Result;
+  status: number;
+  /** They do not include {@link COMMON_FIELDS}. */
+  headers: HeaderFields;
+  body: Body;
+  /** Set in a sandbox: the connection ends before, within or after the response. */
+  ending?: 'before' | 'within' | 'after';
+}
+
+/** RFC 6750 section 3: without a credential, the challenge contains no error. */
+const CHALLENGE = 'Bearer realm="plant-store"';
+const CHALLENGES: Partial<Record<ErrorName, string>> = {
+  noCredential: CHALLENGE,
+  tokenRejected: `${CHALLENGE}, error="invalid_token", error_description="${ERRORS.tokenRejected.message}"`,
+};
+
+export function contentResponse<Body extends string | Uint8Array>(
+  contentType: string,
+  body: Body,
+  headers: HeaderFields = [],
+  status = 200,
+  result: Result = 'other',
+): HttpResponse<Body> {
+  const length = ['Content-Length', String(Buffer.byteLength(body))];
+  return { result, status, headers: ['Content-Type', contentType, ...length, ...headers], body };
+}
+
+export function jsonResponse(
+  status: number,
+  body: string,
+  headers?: HeaderFields,
+  result?: Result,
+): HttpResponse {
+  return contentResponse('application/json', body, headers, status, result);
+}
+
+/** An error of the catalogue, with the fields that RFC 9110 requires for 401 and 503. */
+export function errorResponse(name: ErrorName, message?: string, headers: HeaderFields = []): HttpResponse {
+  const { status, retry } = ERRORS[name];
+  const challenge = CHALLENGES[name];
+  const required = challenge === undefined ? [] : ['WWW-Authenticate', challenge];
+  if (status === 503 && retry) required.push('Retry-After', String(RETRY_AFTER_SECONDS));
+  const body = JSON.stringify(errorBody(name, message));
+  return jsonResponse(status, body, [...required, ...headers], name);
+}

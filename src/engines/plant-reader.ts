@@ -1,0 +1,27 @@
+import type { PlantRevision } from '../core/commit/plant-revision.ts';
+import type { StoredToken } from '../core/tokens/stored-token.ts';
+import type { CommandRun } from './command-runs.ts';
+
+/** Reads whole stores for commands. A service may write to the store at the same time. */
+export interface PlantReader extends AsyncDisposable {
+  /**
+   * Reads every revision in the order of ids, then revisions, in constant memory. All come from one
+   * snapshot, taken at the first read.
+   */
+  revisions(from?: bigint): AsyncIterable<PlantRevision>;
+  /**
+   * As `revisions`, but in short statements, so the write-ahead log can be restarted while the
+   * caller is slow. Later revisions may come from later states.
+   */
+  revisionsInSlices(from?: bigint): AsyncIterable<PlantRevision>;
+  /** Takes a while: it counts all rows. The bytes are those on disk, if the engine can tell. */
+  size(): Promise<{ plants: number; revisions: number; bytes: number | undefined }>;
+  tokens(): Promise<StoredToken[]>;
+  lastRuns(): Promise<CommandRun[]>;
+  /** The largest `recordedAt` up to this time; 0 if there is none. */
+  newestTime(until: number): Promise<number>;
+  /** Checks pages and indexes. @returns a text for each fault; undefined if that is not possible */
+  structureFaults(): Promise<string[] | undefined>;
+  /** Identifies this store, whatever its address is; undefined when the engine has no identity. */
+  identity(): Promise<string | undefined>;
+}

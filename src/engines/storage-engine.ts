@@ -1,0 +1,36 @@
+import type { PlantCommits } from '../core/commit/plant-commits.ts';
+import type { OperatorTables } from './operator-tables.ts';
+
+/** Statistics of an engine. An engine either always or never has a given field. */
+export interface EngineStatistics {
+  /** Number of flushed commits, and the total time of their flushes. */
+  flushes?: { count: number; totalMs: number };
+  walBytes?: number;
+  /** Whether the last copy of the write-ahead log into the database file failed. */
+  isCheckpointFailing?: boolean;
+  /** Free space for this user in the file system of the store, and its size. */
+  diskFreeBytes?: number;
+  diskBytes?: number;
+  /** Connections to the server, open or being opened. */
+  connections?: number;
+}
+
+/** The last schema step of a store before it was opened, or 0 if it did not exist, and now. */
+export interface SchemaSteps {
+  before: number;
+  now: number;
+}
+
+/** @returns undefined if the store is new, or already had this schema */
+export function schemaUpdateOf({ before, now }: SchemaSteps): string | undefined {
+  if (before === 0 || before === now) return undefined;
+  return `the schema of the store was updated from step ${before} to step ${now}`;
+}
+
+/** An open store. Group commit is implemented once, above every engine. */
+export interface StorageEngine extends PlantCommits, OperatorTables {
+  readonly schemaSteps: SchemaSteps;
+  /** Does not access the database. Never throws. */
+  statistics(): Promise<EngineStatistics>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,72 @@
+import { ERROR_NAMES, helpLink } from '../core/contract/errors.ts';
+import type { HeaderFields } from '../core/header-fields.ts';
+import type { HttpResponse, Result } from '../core/response.ts';
+import { KEEP_ALIVE_MS } from './limits.ts';
+
+/** The texts of the statuses that the service sends (RFC 9110 section 15). */
+export const STATUS_TEXTS: Partial<Record<number, string>> = {
+  200: 'OK',
+  204: 'No Content',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+};
+
+/** Header fields of every response, on both listeners: no content sniffing, no caching. */
+export const COMMON_FIELDS = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
+
+/** Links from an error response to its help on the documentation page. */
+const HELP_FIELDS: Partial<Record<Result, HeaderFields>> = Object.fromEntries(
+  ERROR_NAMES.map(name => [name, ['Link', helpLink(name)]]),
+);
+const CLOSE = [...COMMON_FIELDS, 'Connection', 'close'];
+const KEEP_ALIVE_TIMEOUT = ['Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`];
+const KEEP_ALIVE = [...COMMON_FIELDS, 'Connection', 'keep-alive', ...KEEP_ALIVE_TIMEOUT];
+
+/**
+ * The status line and the header section of a response, as sent on the wire.
+ *
+ * @param isLast whether the connection ends after it
+ * @param hasDocs whether errors link to a documentation page
+ */
+export function responseHead(
+  { result, status, headers }: Omit<HttpResponse, 'body'>,
+  isLast: boolean,
+  hasDocs: boolean,
+  more: HeaderFields = [],
+): string {
+  const help = (hasDocs && HELP_FIELDS[result]) || [];
+  const { close, keepAlive } = restNow();
+  return `HTTP/1.1 ${status} ${STATUS_TEXTS[status]}\r\n${fieldsText(headers)}${fieldsText(help)}${fieldsText(more)}${isLast ? close : keepAlive}`;
+}
+
+function fieldsText(headers: HeaderFields): string {
+  let text = '';
+  for (let index = 0; index < headers.length; index += 2)
+    text += `${headers[index]}: ${headers[index + 1]}\r\n`;
+  return text;
+}
+
+let rest: { close: string; keepAlive: string } | undefined;
+
+/**
+ * The fields that all responses of a second share, with Date (RFC 9110 section 6.6.1), and the empty
+ * line. They are made at most once per second.
+ */
+function restNow(): { close: string; keepAlive: string } {
+  if (rest === undefined) {
+    const now = new Date();
+    const textOf = (fields: string[]) => `${fieldsText(['Date', now.toUTCString(), ...fields])}\r\n`;
+    rest = { close: textOf(CLOSE), keepAlive: textOf(KEEP_ALIVE) };
+    setTimeout(() => (rest = undefined), 1000 - now.getMilliseconds()).unref();
+  }
+  return rest;
+}
