@@ -319,6 +319,9 @@ class Simulation {
       return;
     }
     count(this.#happened, 'a key is found');
+    // If it is removed and published again, it is new once more.
+    history.arrivals = never();
+    history.failures = never();
     if (!wasKnown) count(this.#happened, 'a new key is found');
     assert.ok(this.#areKnown(), 'keys are used that are too old');
     assert.ok(this.#provider.lastRead!.keys.includes(key), `${key} is found, although the keys lack it`);

@@ -100,7 +100,9 @@ export function openProviderKeys(
     if (!areKnown()) await readOnDemand('no keys of the OpenID provider are known');
     for (;;) {
       try {
-        return await keys(header, token);
+        const key = await keys(header, token);
+        unknown.forget(keyId);
+        return key;
       } catch (error) {
         if (!(error instanceof errors.JWKSNoMatchingKey) || keyIds.has(kid)) throw error;
         unknown.add(keyId, since);
@@ -134,6 +136,10 @@ function unknownKeys(clock: Clock) {
     since(keyId: string): number | undefined {
       const found = seen.get(keyId);
       return found && clock.now() - found.lastAt < UNKNOWN_KEY_MS_MAX ? found.since : undefined;
+    },
+    /** A key that was found may be removed and published again. Then it is new once more. */
+    forget(keyId: string): void {
+      seen.delete(keyId);
     },
     add(keyId: string, since: number): void {
       seen.delete(keyId);
