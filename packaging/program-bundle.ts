@@ -18,7 +18,7 @@ export interface ProgramBundle {
  * Bundles the command line, its packages, its threads and the files that it reads into one module.
  */
 export async function bundleProgram(): Promise<ProgramBundle> {
-  const program = `import { main } from './cli/main.ts';\nawait main(process.argv);\n`;
+  const program = `import { main } from './main.ts';\nawait main(process.argv);\n`;
   const packages = new Set<string>();
   const stdin = { contents: program, loader: 'ts', resolveDir: SOURCES, sourcefile: 'program.ts' } as const;
   const code = await bundle({ stdin }, packages);

@@ -1,17 +1,13 @@
 import type { AddressInfo } from 'node:net';
-import { type Clock, SYSTEM_CLOCK } from './core/clock.ts';
 import type { PlantCommits, PlantQueue } from './core/commit/plant-commits.ts';
 import { StoreRejected } from './core/commit/store-errors.ts';
-import { CreatePlant, type Credentials } from './core/create-plant.ts';
+import { CreatePlant } from './core/create-plant.ts';
+import type { Attached, ResponseObserver } from './core/extension-points.ts';
 import { RateLimit, type RateLimitPolicy } from './core/tokens/rate-limit.ts';
 import { hashToken, makeToken } from './core/tokens/token.ts';
 import { TokenCache } from './core/tokens/token-cache.ts';
-import { traceContextOf } from './core/trace-context.ts';
 import { openSearch, openServedStore, type ServedStore, type StoreSettings } from './engines/open-store.ts';
 import { type StorageEngine, schemaUpdateOf } from './engines/storage-engine.ts';
-import type { OpenIdSettings } from './extras/openid/open-id-settings.ts';
-import type { Sandbox } from './extras/sandbox/sandbox.ts';
-import type { TraceSettings, Tracing } from './extras/traces/tracing.ts';
 import { Activity } from './operate/console/activity.ts';
 import { makeConsoleCode } from './operate/console/console-code.ts';
 import { type ConsoleParts, OperatorConsole, type ShownSetting } from './operate/console/operator-console.ts';
@@ -26,7 +22,7 @@ import { errorLog, rateLimitedLog, type ServiceLog } from './operate/rate-limite
 import type { ServiceState } from './operate/readiness.ts';
 import { storeWarningsOf } from './operate/store-warnings.ts';
 import { documentationOf } from './pages/docs/docs-page.ts';
-import { clientAddress, trustedProxiesOf } from './server/client-address.ts';
+import { trustedProxiesOf } from './server/client-address.ts';
 import type { AllowedOrigins } from './server/cross-origin.ts';
 import { type ListenAddress, ListenFailed, ReservedAddress } from './server/listen.ts';
 import { PlantServer } from './server/plant-server.ts';
@@ -61,16 +57,10 @@ export interface ServiceSettings extends StoreSettings {
   corsOrigins?: AllowedOrigins | undefined;
   /** Limit of each token; undefined: no limit. */
   rateLimit?: RateLimitPolicy | undefined;
-  /** Where spans are sent; undefined: nowhere. */
-  traces?: TraceSettings | undefined;
-  /** The provider whose access tokens are valid, too; undefined: none. */
-  openId?: OpenIdSettings | undefined;
-  /** The time for access tokens and the keys of their provider; undefined: that of the system. */
-  clock?: Clock | undefined;
+  /** They are opened in this order, before the service accepts requests. */
+  extras?: readonly OpenExtra[];
   /** What the console shows of the service; undefined: no console. */
   console?: { database: string; settings: readonly ShownSetting[] } | undefined;
-  /** Makes the service fail on request. */
-  sandbox?: Sandbox | undefined;
   /** Called before the store has the first token. If it returns false, the store gets none. */
   handOverFirstToken: (token: string) => boolean;
   log: ServiceLog;
@@ -78,12 +68,26 @@ export interface ServiceSettings extends StoreSettings {
   logRequest?: (request: object) => void;
 }
 
+/** What an extra uses of the service. */
+export interface ExtraContext {
+  tokens: TokenCache;
+  engine: StorageEngine;
+  log: ServiceLog;
+}
+
+/**
+ * Opens an extra.
+ *
+ * @param opened closes what is added to it, after everything that the extra is attached to
+ */
+export type OpenExtra = (context: ExtraContext, opened: AsyncDisposableStack) => Promise<Partial<Attached>>;
+
 export interface Service {
   address: AddressInfo;
   opsAddress: AddressInfo;
   /** Token of a new store that only this machine can reach. It is never logged. */
   firstToken: string | undefined;
-  /** Whether the store has any token; without one nobody can send a plant. */
+  /** Whether the store has any token, or other tokens are valid; otherwise nobody can send a plant. */
   hasToken: boolean;
   /** Makes a one-time code for the console; undefined if it is off. */
   makeConsoleCode: (() => Promise<string>) | undefined;
@@ -108,17 +112,15 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // Before the store: a start that fails here leaves no new store.
     const reservedOps = opened.use(await ReservedAddress.reserve(settings.ops));
     const reserved = opened.use(await ReservedAddress.reserve(settings.listen));
-    // Its modules are loaded only if needed. It is closed after all that makes spans.
-    const { startTracing } = settings.traces ? await import('./extras/traces/tracing.ts') : {};
-    const tracing = opened.use(startTracing?.(settings.traces!, log));
     const engine = opened.use(await openStore(settings));
     const damage = new KnownDamage(engine, log);
     const restartedAt = engine.isAfterCrash ? Date.now() : null;
     const tokens = await openTokens(engine, damage, log);
     opened.defer(() => tokens.close());
+    const attached = await openExtras(settings, { tokens, engine, log }, opened);
     const commits = monitoredCommits(engine, metrics, damage, log);
     opened.use(setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS));
-    const queue = engine.openQueue(tracing?.observed(commits.commit) ?? commits.commit);
+    const queue = engine.openQueue(observedCommit(commits.commit, attached.observers));
     opened.defer(() => queue.close());
 
     let closing: Promise<void> | undefined;
@@ -127,8 +129,10 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const { warnings = [] } = await storeWarnings();
     opened.use(setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS));
     const observed = { rejected: new RejectedRequests(), activity: new Activity() };
-    const accessTokens = opened.use(await openAccessTokens(settings, tokens, engine));
-    const server = plantServer(settings, { tokens, accessTokens }, queue, metrics, { ...observed, tracing });
+    const server = plantServer(settings, tokens, queue, {
+      ...attached,
+      observers: [...ownObservers(settings, metrics, observed), ...attached.observers],
+    });
     const readState = async (): Promise<ServiceState> => ({
       // Read before the awaits below: a slow store would hide the plants that wait now.
       ...queue.statistics,
@@ -141,11 +145,12 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       restartedAt,
       rates: metrics.rates,
       commitSeconds: metrics.commitSeconds,
-      notice: settings.sandbox?.notice,
+      warnings: [
+        ...attached.verifiers.flatMap(verifier => verifier.fault() ?? []),
+        ...attached.wrappers.map(({ warning }) => warning),
+      ],
       openConnections: server.openConnections,
       isShuttingDown: closing !== undefined,
-      spansDropped: tracing?.dropped(),
-      accessTokensFault: accessTokens?.fault(),
     });
     const operatorConsole =
       settings.console &&
@@ -176,7 +181,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       closing ??= opened.disposeAsync();
       return closing;
     };
-    const hasToken = firstToken !== undefined || tokens.size > 0;
+    const hasToken = firstToken !== undefined || tokens.size > 0 || attached.verifiers.length > 0;
     return {
       address,
       opsAddress,
@@ -207,48 +212,75 @@ async function openStore(settings: ServiceSettings): Promise<ServedStore> {
   return engine;
 }
 
-/** The library of access tokens is loaded only if needed. */
-async function openAccessTokens(
-  { openId, log, clock = SYSTEM_CLOCK }: ServiceSettings,
-  tokens: TokenCache,
-  engine: StorageEngine,
-) {
-  if (openId === undefined) return undefined;
-  const { openAccessTokens } = await import('./extras/openid/access-tokens.ts');
-  const onFailure = (message: string) => rateLimitedLog(details => log.warn(details, message));
-  return openAccessTokens(openId, clock, tokens, engine, onFailure);
+async function openExtras(
+  { extras = [] }: ServiceSettings,
+  context: ExtraContext,
+  opened: AsyncDisposableStack,
+): Promise<Attached> {
+  const attached: Attached = { verifiers: [], observers: [], wrappers: [] };
+  for (const open of extras) {
+    const { verifiers = [], observers = [], wrappers = [] } = await open(context, opened);
+    attached.verifiers.push(...verifiers);
+    attached.observers.push(...observers);
+    attached.wrappers.push(...wrappers);
+    for (const { warning } of wrappers) context.log.warn({}, warning.detail);
+  }
+  return attached;
 }
 
-/** What sees each response. */
-type Observers = Pick<ConsoleParts, 'rejected' | 'activity'> & { tracing: Tracing | undefined };
+/** Tells observers of each batch. */
+function observedCommit(
+  commit: PlantCommits['commit'],
+  observers: readonly ResponseObserver[],
+): PlantCommits['commit'] {
+  const watching = observers.filter(({ committing }) => committing !== undefined);
+  if (watching.length === 0) return commit;
+  return writes => {
+    const ended = watching.flatMap(observer => observer.committing?.(writes) ?? []);
+    return commit(writes).finally(() => {
+      for (const each of ended) each();
+    });
+  };
+}
+
+/** What the service itself notes of each response. */
+function ownObservers(
+  { logRequest }: ServiceSettings,
+  metrics: Metrics,
+  { rejected, activity }: Pick<ConsoleParts, 'rejected' | 'activity'>,
+): ResponseObserver[] {
+  const counter: ResponseObserver = {
+    responded(response, request) {
+      metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
+    },
+  };
+  const requestLog: ResponseObserver[] = logRequest
+    ? [
+        {
+          responded: (response, request, addressOf) =>
+            logRequest(loggedRequest(response, request, addressOf())),
+        },
+      ]
+    : [];
+  return [counter, rejected, activity, ...requestLog];
+}
 
 function plantServer(
   settings: ServiceSettings,
-  credentials: Credentials,
+  tokens: TokenCache,
   queue: PlantQueue,
-  metrics: Metrics,
-  { rejected, activity, tracing }: Observers,
+  attached: Attached,
 ): PlantServer {
-  const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log, logRequest, sandbox } = settings;
-  const Operation = sandbox?.operation ?? CreatePlant;
-  const title = `${VERSION} ${sandbox?.notice ?? ''}`.trim();
-  const trustedProxies = settings.trustedProxies && trustedProxiesOf(settings.trustedProxies);
+  const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log } = settings;
+  const title = [VERSION, ...attached.wrappers.map(({ warning }) => warning.detail)].join(' ');
+  const limit = rateLimit && new RateLimit(rateLimit);
   return new PlantServer({
-    createPlant: new Operation(credentials, queue, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
-    ...(sandbox && { mark: sandbox.mark }),
+    createPlant: new CreatePlant(tokens, queue, bodyBytesMax, limit, attached),
     corsOrigins,
     documentation: docs ? documentationOf(title, publicUrl) : undefined,
-    traceContextOf: tracing?.contextOf ?? traceContextOf,
+    attached,
+    trustedProxies: settings.trustedProxies && trustedProxiesOf(settings.trustedProxies),
     onInternalError: errorLog(log, 'a request failed: unexpected internal error'),
-    onResponse: (response, request, socket) => {
-      metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
-      // Most responses need it nowhere.
-      const addressOf = () => clientAddress(socket.remoteAddress, request?.head.forwardedFor, trustedProxies);
-      rejected.observe(response, request, addressOf);
-      activity.observe(response, request);
-      tracing?.responded(response, request, addressOf());
-      logRequest?.(loggedRequest(response, request, addressOf()));
-    },
   });
 }
 

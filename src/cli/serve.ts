@@ -8,18 +8,18 @@ import { newPlantJson } from '../core/contract/plant.ts';
 import { hashToken } from '../core/tokens/token.ts';
 import { type DatabaseAddress, shownDatabase } from '../engines/database-url.ts';
 import { checkNotServed, openReader } from '../engines/open-store.ts';
-import type { Sandbox } from '../extras/sandbox/sandbox.ts';
 import { ListenFailed, LOOPBACK, type Service, type ShownSetting, startService } from '../service.ts';
 import { consoleLink } from './console.ts';
+import type { Extra } from './extra.ts';
 import { onFirstSignal } from './interruption.ts';
 import { readDatabase } from './options/database-option.ts';
-import { addServeOptions, readOpenId, type ServeOptions, urlOf } from './options/serve-options.ts';
-import { readTraceSettings } from './options/trace-settings.ts';
+import { addServeOptions, type ServeOptions, urlOf } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';
 import { logOutput } from './output/log-output.ts';
 
-export function serveCommand(): Command {
-  return addServeOptions(new Command('serve'))
+/** @param extras add their options, and are opened if these say so */
+export function serveCommand(extras: readonly Extra[]): Command {
+  return addServeOptions(new Command('serve'), extras)
     .description('run the service; Ctrl-C or SIGTERM stops it')
     .addHelpText(
       'after',
@@ -31,10 +31,14 @@ Examples:
   $ npx plant-store serve --database sqlite:/var/lib/plants.db --listen 0.0.0.0:8080
   $ npx plant-store serve --database postgres://plant_service@db1.example,db2.example/plants`,
     )
-    .action(serve);
+    .action((options, command) => serve(options, command, extras));
 }
 
-export async function serve(options: ServeOptions, command: Command, sandbox?: Sandbox): Promise<void> {
+export async function serve(
+  options: ServeOptions,
+  command: Command,
+  extras: readonly Extra[],
+): Promise<void> {
   const database = readDatabase(options);
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, logOutput());
   // A reader of the output may send a signal at once, so the listener comes first.
@@ -45,9 +49,7 @@ export async function serve(options: ServeOptions, command: Command, sandbox?: S
     process.exit(1);
   };
   void signal.then(() => setTimeout(endLate, EXIT_MS).unref());
-  if (sandbox !== undefined) log.warn(sandbox.notice);
-  const service = await start(database, options, command, log, sandbox);
-  sandbox?.files.tokens.append();
+  const service = await start(database, options, command, extras, log);
   await greet(service, options, database);
   log.info(
     { database: shownDatabase(database), address: service.address, ops: service.opsAddress },
@@ -62,8 +64,8 @@ async function start(
   database: DatabaseAddress,
   options: ServeOptions,
   command: Command,
+  extras: readonly Extra[],
   log: Logger,
-  sandbox?: Sandbox,
 ): Promise<Service> {
   const { listen, ops, connections, rateLimit, logRequests } = options;
   const hasConsole = (options.console ?? (LOOPBACK.test(ops.host) ? 'on' : 'off')) === 'on';
@@ -75,9 +77,7 @@ async function start(
       connections,
       rateLimit,
       log,
-      sandbox,
       repeatedIdRule: options.repeatedId,
-      openId: readOpenId(options),
       bodyBytesMax: options.bodyLimit,
       docs: options.docs === 'on',
       publicUrl: options.publicUrl,
@@ -88,7 +88,7 @@ async function start(
       corsOrigins: options.corsOrigin,
       trustedProxies: options.trustProxy,
       opsHosts: options.opsHost,
-      traces: readTraceSettings(process.env, warning => log.warn(warning)),
+      extras: extras.flatMap(({ read }) => read?.(options, process.env, warning => log.warn(warning)) ?? []),
       ...(logRequests === 'on' && { logRequest: request => log.info(request, 'request completed') }),
     });
   } catch (error) {
@@ -146,7 +146,7 @@ function firstTokenFile(database: DatabaseAddress): string | undefined {
 /** Prints on stderr how to send a plant. The first token is shown only here, never logged. */
 async function greet(
   service: Service,
-  { listen, ops, docs, oidcIssuer }: ServeOptions,
+  { listen, ops, docs }: ServeOptions,
   database: DatabaseAddress,
 ): Promise<void> {
   const { address, opsAddress, hasToken, makeConsoleCode, warnings } = service;
@@ -161,7 +161,7 @@ async function greet(
       `The store is new. Its first token is ${where}\n\nSend a plant from another terminal:\n\n` +
         `  ${curl(base, credential)}\n`,
     );
-  } else if (!hasToken && oidcIssuer === undefined) {
+  } else if (!hasToken) {
     console.error(
       `The store has no token; create one with: npx plant-store token create LABEL --database ${shownDatabase(database)}\n` +
         'If the store is the target of an unfinished copy, run the copy again instead.\n',

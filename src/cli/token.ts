@@ -5,27 +5,29 @@ import { hashToken, makeToken } from '../core/tokens/token.ts';
 import { shownDatabase } from '../engines/database-url.ts';
 import { inExistingStore, openCommandStore, openReader } from '../engines/open-store.ts';
 import { schemaUpdateOf } from '../engines/storage-engine.ts';
+import type { Extra } from './extra.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { alignedColumns } from './output/aligned-columns.ts';
 import { Failure } from './output/failure.ts';
 
-export function tokenCommand(): Command {
+/** @param extras may have options for a new token */
+export function tokenCommand(extras: readonly Extra[]): Command {
+  const newTokens = extras.flatMap(({ newToken }) => newToken ?? []);
+  const createCommand = addDatabaseOptions(new Command('create'))
+    .description(
+      'create a token and print it to stdout; the token cannot be shown again, because the store contains only its hash',
+    )
+    .argument('<label>', 'unique name of the token, such as the name of the client', parseLabel)
+    .option(
+      '--expires <duration>',
+      'lifetime, such as 90d, 12h or 30m (default: never expires)',
+      parseDurationMs,
+    )
+    .action((label, options) => create(label, options, newTokens));
+  for (const option of newTokens.flatMap(({ options }) => options())) createCommand.addOption(option);
   return new Command('token')
     .description('create, list and revoke bearer tokens, also while the service runs')
-    .addCommand(
-      addDatabaseOptions(new Command('create'))
-        .description(
-          'create a token and print it to stdout; the token cannot be shown again, because the store contains only its hash',
-        )
-        .argument('<label>', 'unique name of the token, such as the name of the client', parseLabel)
-        .option(
-          '--expires <duration>',
-          'lifetime, such as 90d, 12h or 30m (default: never expires)',
-          parseDurationMs,
-        )
-        .option('--prefer <text>', 'in a sandbox: faults for requests with this token that ask for none')
-        .action(create),
-    )
+    .addCommand(createCommand)
     .addCommand(
       addDatabaseOptions(new Command('list'))
         .description('list the label, times and state of each token, without the token itself')
@@ -40,15 +42,16 @@ export function tokenCommand(): Command {
     );
 }
 
-async function create(label: string, options: DatabaseOptions & { expires?: number; prefer?: string }) {
+async function create(
+  label: string,
+  options: DatabaseOptions & { expires?: number },
+  newTokens: readonly NonNullable<Extra['newToken']>[],
+): Promise<void> {
   const database = readDatabase(options);
   const token = makeToken();
   const createdAt = Date.now();
   const expiresAt = options.expires === undefined ? null : createdAt + options.expires;
-  if (options.prefer !== undefined) {
-    const { checkPrefer, sandboxFiles } = await import('./sandbox.ts');
-    sandboxFiles(options).tokens.append({ hash: hashToken(token), prefer: checkPrefer(options.prefer) });
-  }
+  for (const { apply } of newTokens) await apply(options, hashToken(token));
   const store = await openCommandStore(database);
   if (store.schemaSteps.before === 0) console.error(`created a new store at ${shownDatabase(database)}`);
   const schemaUpdate = schemaUpdateOf(store.schemaSteps);

@@ -1,4 +1,3 @@
-import type { AccessTokens } from '../extras/openid/access-tokens.ts';
 import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import type { NewPlantWrite, NotConfirmed, PlantQueue, WriteResult } from './commit/plant-commits.ts';
 import type { ErrorName } from './contract/errors.ts';
@@ -11,6 +10,7 @@ import {
   readNewPlantInSlices,
   readNewPlantText,
 } from './contract/plant.ts';
+import type { Admission, Attached, Create, CredentialVerifier } from './extension-points.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import type { BodyFraming, ReceivedRequest, RequestHead } from './request.ts';
 import { errorResponse, type HttpResponse, jsonResponse } from './response.ts';
@@ -18,7 +18,6 @@ import { TickBudget } from './tick-budget.ts';
 import type { RateLimit } from './tokens/rate-limit.ts';
 import { bearerToken, hashToken, isWellFormed } from './tokens/token.ts';
 import type { TokenCache } from './tokens/token-cache.ts';
-import type { TraceContext, TracedRequest } from './trace-context.ts';
 
 /** Time per tick for the reading of bodies longer than {@link SHORT_BODY_BYTES_MAX}. */
 const LONG_BODY_BUDGET_MS = 2;
@@ -26,16 +25,10 @@ const LONG_BODY_BUDGET_MS = 2;
 /** For a text in ASCII, latin1 and UTF-8 are the same. */
 const NOT_ASCII = /[\x80-\xff]/;
 
-const ACCESS_TOKEN_UNCHECKED = 'the access token cannot be checked now; send this plant again shortly';
-const SUBJECT_UNSTORABLE =
-  'the access token is valid, but the service cannot add its subject; tell the operator of the service';
-const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be checked; send it again';
+/** Without a rate limit, no response has fields of it. */
+const UNLIMITED: { fields: HeaderFields } = { fields: [] };
 
-/** What validates tokens. `accessTokens` is undefined if only own tokens are accepted. */
-export interface Credentials {
-  tokens: TokenCache;
-  accessTokens: AccessTokens | undefined;
-}
+const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be checked; send it again';
 
 /** A create with valid header fields. Only its token must be looked up, if its body is short. */
 export interface PlainCreate {
@@ -53,14 +46,6 @@ export function plainCreateOf({ method, path, framing, fields, expectsContinue }
   return { tokenHash: hashToken(token), framing };
 }
 
-/** A request that its token and the rate limit allow. */
-interface Admission {
-  tokenId: number;
-  /** Header fields of the response, whatever its status. */
-  fields: HeaderFields;
-  trace?: TraceContext | undefined;
-}
-
 /**
  * The operation `POST /plants`, in steps: no byte of a body is read before the token is validated.
  * It knows no server. Headers and bytes come in, responses go out.
@@ -71,90 +56,106 @@ export class CreatePlant {
   /** A longer body is rejected, by its Content-Length if it has one. */
   readonly bodyBytesMax: number;
   readonly #rateLimit: RateLimit | undefined;
-  readonly accessTokens: AccessTokens | undefined;
+  readonly #verifiers: readonly CredentialVerifier[];
+  readonly #isWrapped: boolean;
   readonly #clock: Clock;
   readonly #longBodyBudget: TickBudget;
   /** Settles when all long bodies so far are read. */
   #longBodiesRead: Promise<unknown> = Promise.resolve();
+  /** Resolves when the plant is durable or rejected. The call itself already queues the plant. */
+  readonly create: Create;
 
+  /** @param attached what validates other tokens, and what stands before {@link create} */
   constructor(
-    credentials: Credentials,
+    tokens: TokenCache,
     queue: PlantQueue,
     bodyBytesMax: number,
-    rateLimit?: RateLimit,
+    rateLimit: RateLimit | undefined,
+    { verifiers, wrappers }: Pick<Attached, 'verifiers' | 'wrappers'>,
     clock: Clock = SYSTEM_CLOCK,
   ) {
-    this.#tokens = credentials.tokens;
-    this.accessTokens = credentials.accessTokens;
+    this.#tokens = tokens;
     this.#queue = queue;
     this.bodyBytesMax = bodyBytesMax;
     this.#rateLimit = rateLimit;
+    this.#verifiers = verifiers;
+    this.#isWrapped = wrappers.length > 0;
     this.#clock = clock;
     this.#longBodyBudget = new TickBudget(LONG_BODY_BUDGET_MS, clock);
+    const create: Create = (admission, reading) => this.#create(admission, reading);
+    this.create = wrappers.reduce((inner, wrapper) => wrapper.wrap(inner), create);
   }
 
   /**
    * Checks credential, rate, content encoding, media type and size, in this order. The first error
    * is the response. Must be called once per request, because it counts the request.
    *
-   * @param received gets the id of the token, also of one that is rejected
+   * @param request gets the id of the token, also of one that is rejected
    */
-  async admit(
-    head: RequestHead,
-    received: Pick<ReceivedRequest, 'tokenId' | 'trace'>,
-  ): Promise<(Admission & { tokenHash: string; rawHeaders: HeaderFields }) | HttpResponse> {
+  async admit(request: ReceivedRequest): Promise<Admission | HttpResponse> {
+    const { head } = request;
     const token = bearerToken(fieldValues(head.fields, 'authorization'));
     if (token === undefined) return errorResponse('noCredential');
-    const tokenHash = isWellFormed(token) ? hashToken(token) : await this.#subjectHash(token, received);
+    const tokenHash = isWellFormed(token) ? hashToken(token) : await this.#verify(token, request);
     if (typeof tokenHash !== 'string') return tokenHash;
-    const tokenId = await this.tokenId(tokenHash, received);
-    received.tokenId = this.#tokens.get(tokenHash)?.id;
+    const tokenId = await this.tokenId(tokenHash, request);
+    request.tokenId = this.#tokens.get(tokenHash)?.id;
     if (typeof tokenId !== 'number') return tokenId;
-    const admission = this.#count(tokenId);
-    if ('status' in admission) return admission;
+    const counted = this.#count(tokenId);
+    if ('status' in counted) return counted;
     const error = this.#headError(head);
-    return error === undefined
-      ? { ...admission, tokenHash, rawHeaders: head.fields }
-      : errorResponse(error, undefined, admission.fields);
+    if (error !== undefined) return errorResponse(error, undefined, counted.fields);
+    return { tokenId, tokenHash, request, fields: counted.fields };
   }
 
-  /** @returns the hash of the row of the subject of an access token, or the error */
-  async #subjectHash(token: string, received: TracedRequest): Promise<string | HttpResponse> {
-    const verification = await this.accessTokens?.verifyFor(token, received);
-    switch (verification?.kind) {
-      case 'subject':
-        return verification.hash;
-      case 'unstorable':
-        return errorResponse('tokenRejected', SUBJECT_UNSTORABLE);
-      case 'unchecked':
-        return errorResponse('storeUnavailable', ACCESS_TOKEN_UNCHECKED);
-      default:
-        return errorResponse('tokenRejected');
+  /** @returns the hash of the stored token to which another token leads, or the error */
+  async #verify(token: string, request: ReceivedRequest): Promise<string | HttpResponse> {
+    for (const verifier of this.#verifiers) {
+      const verification = await verifier.verify(token, request);
+      switch (verification.kind) {
+        case 'valid':
+          return verification.tokenHash;
+        case 'unchecked':
+          return errorResponse('storeUnavailable', verification.message);
+        case 'rejected':
+          if (verification.message !== undefined) return errorResponse('tokenRejected', verification.message);
+      }
     }
+    return errorResponse('tokenRejected');
   }
 
   /** @returns the id of a valid token, or the error; waits for the store if necessary */
-  async tokenId(tokenHash: string, received: TracedRequest): Promise<number | HttpResponse> {
+  async tokenId(tokenHash: string, request: ReceivedRequest): Promise<number | HttpResponse> {
     const tokenId = await this.#tokens.lookUp(tokenHash);
-    if (tokenId === undefined) this.accessTokens?.onRevoked(tokenHash, received);
+    if (tokenId === undefined)
+      for (const verifier of this.#verifiers) verifier.onRejected(tokenHash, request);
     if (tokenId === 'storeUnavailable') return errorResponse(tokenId, TOKEN_UNCHECKED);
     return tokenId ?? errorResponse('tokenRejected');
   }
 
-  /** @returns the id of a token that is cached and known to be valid */
+  /**
+   * The id of a token that is cached and known to be valid.
+   *
+   * @returns undefined also if the operation is wrapped: then each request is admitted in steps
+   */
   cachedTokenId(tokenHash: string): number | undefined {
-    return this.#tokens.lookUpCached(this.accessTokens?.cachedSubjectHash(tokenHash) ?? tokenHash);
+    if (this.#isWrapped) return undefined;
+    for (const verifier of this.#verifiers) {
+      const verifiedHash = verifier.verifiedHash(tokenHash);
+      if (verifiedHash !== undefined) return this.#tokens.lookUpCached(verifiedHash);
+    }
+    return this.#tokens.lookUpCached(tokenHash);
   }
 
   /** Does {@link read} and {@link create} in one promise. @param body short, one character per byte */
   async createShort(body: string, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
-    const admission = this.#count(sender.recordedBy);
-    if ('status' in admission) return admission;
+    const counted = this.#count(sender.recordedBy);
+    if ('status' in counted) return counted;
     const { plant, error, message } = NOT_ASCII.test(body)
       ? readNewPlant(Buffer.from(body, 'latin1'))
       : readNewPlantText(body);
-    if (plant === undefined) return errorResponse(error, message, admission.fields);
-    return writeResponse(plant, await this.#queue.write({ ...sender, plant }), admission.fields);
+    if (plant === undefined) return errorResponse(error, message, counted.fields);
+    return writeResponse(plant, await this.#queue.write({ ...sender, plant }), counted.fields);
   }
 
   /**
@@ -182,17 +183,18 @@ export class CreatePlant {
     }
   }
 
-  /** Resolves when the plant is durable or rejected. The call itself already queues the plant. */
-  async create({ tokenId, fields, trace }: Admission, reading: NewPlantReading): Promise<HttpResponse> {
+  async #create({ tokenId, fields, request }: Admission, reading: NewPlantReading): Promise<HttpResponse> {
     const { plant, error, message } = reading;
     if (plant === undefined) return errorResponse(error, message, fields);
-    return writeResponse(plant, await this.#queue.write({ plant, recordedBy: tokenId, trace }), fields);
+    const write = { plant, recordedBy: tokenId, trace: request.trace };
+    return writeResponse(plant, await this.#queue.write(write), fields);
   }
 
-  #count(tokenId: number): Admission | HttpResponse {
-    if (this.#rateLimit === undefined) return { tokenId, fields: [] };
+  /** Counts the request against the rate limit. @returns the fields for its response, or the error */
+  #count(tokenId: number): { fields: HeaderFields } | HttpResponse {
+    if (this.#rateLimit === undefined) return UNLIMITED;
     const { isGranted, retryAfterSeconds, fields } = this.#rateLimit.take(tokenId, this.#clock.now());
-    if (isGranted) return { tokenId, fields };
+    if (isGranted) return { fields };
     return errorResponse('tooManyRequests', undefined, ['Retry-After', String(retryAfterSeconds), ...fields]);
   }
 

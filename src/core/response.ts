@@ -21,7 +21,7 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
   /** They do not include {@link COMMON_FIELDS}. */
   headers: HeaderFields;
   body: Body;
-  /** Set in a sandbox: the connection ends before, within or after the response. */
+  /** Where the connection ends: before, within or after the response; undefined: as the request asks. */
   ending?: 'before' | 'within' | 'after';
 }
 

@@ -5,13 +5,11 @@ export interface TraceContext {
   parentId: string | undefined;
   /** Whether a span of the request is exported. */
   isSampled: boolean;
-  /** The span of the commit of its plant, if there is one. */
-  commit?: { traceId: string; spanId: string };
 }
 
 /** Of a request, for its log lines. `trace` is undefined if it belongs to no trace. */
 export interface TracedRequest {
-  readonly trace: TraceContext | undefined;
+  trace: TraceContext | undefined;
 }
 
 /** W3C Trace Context, level 1, sections 3.2 and 4.3. Only versions after 00 may be longer. */

@@ -192,7 +192,6 @@ function gauges({ store, engine, ...state }: ServiceState): string[] {
       state.isDamaged,
     ],
     ['shutting_down', 'Whether the service is shutting down: 1 or 0.', state.isShuttingDown],
-    ['spans_dropped_total', 'Spans that did not reach the collector of traces.', state.spansDropped],
     ['tokens', 'Known tokens, including expired and revoked ones.', state.tokens.size],
     ['tokens_current', 'Whether the token table was read in the last 4 s: 1 or 0.', state.tokens.isCurrent],
     ['flushes_total', 'Commits that were flushed to the disk.', flushes?.count],

@@ -1,5 +1,6 @@
 import type { CommitStatistics } from '../core/commit/plant-commits.ts';
 import { ERRORS, type ErrorName } from '../core/contract/errors.ts';
+import type { OperatorWarning } from '../core/extension-points.ts';
 import type { CommandRun } from '../engines/command-runs.ts';
 import type { EngineStatistics } from '../engines/storage-engine.ts';
 import { DAMAGE, DAMAGE_WARNING } from './known-damage.ts';
@@ -29,8 +30,8 @@ export interface ServiceState extends CommitStatistics {
     /** Why a commit failed a short time ago; undefined: none did. */
     failure(): unknown;
   };
-  /** What users of a sandbox must know; undefined: this is none. */
-  notice: string | undefined;
+  /** What extras warn of. */
+  warnings: readonly OperatorWarning[];
   isDamaged: boolean;
   lastRuns: readonly CommandRun[];
   rates: { rejected: number; confirmed: number; most: ErrorName };
@@ -38,9 +39,6 @@ export interface ServiceState extends CommitStatistics {
   commitSeconds: number;
   openConnections: number;
   isShuttingDown: boolean;
-  spansDropped: number | undefined;
-  /** Why valid access tokens get errors; undefined: they do not. */
-  accessTokensFault: string | undefined;
   /** `isCurrent`: the token table was read in the last 4 s. If not, no token is accepted. */
   tokens: { size: number; isCurrent: boolean; failure: unknown };
   /** Ms since 1970, if the last service or `copy` was killed; null: it was not, or this is unknown. */
@@ -57,7 +55,6 @@ interface Check {
 
 const DISK_ADVICE =
   'free space on this disk or enlarge its file system; never delete -wal, -shm or -serve-lock, which belong to the store';
-const ACCESS_TOKENS_ADVICE = 'the log of the service has the cause; docs/operate/openid.md says what to do';
 
 /** @returns the body of `/readyz`: one verdict, and every check */
 export function readinessOf(state: ServiceState) {
@@ -158,10 +155,9 @@ function checksOf(state: ServiceState): Check[] {
     'few requests are rejected',
     'find the senders on the screen Rejected of the console, or with --log-requests on',
   );
-  if (state.accessTokensFault) check('access tokens', state.accessTokensFault, '', ACCESS_TOKENS_ADVICE);
+  for (const { name, detail, advice } of state.warnings) check(name, detail, '', advice);
   for (const warning of warnings.filter(each => each !== DAMAGE_WARNING))
     check('warnings', warning, '', 'fix this soon, since plants may be lost later');
-  if (state.notice !== undefined) check('sandbox', state.notice, '', 'use it only to test clients');
   return checks;
 }
 

@@ -8,6 +8,7 @@ import { Exchange } from './exchange.ts';
 import { HeadReader, type KnownHead } from './known-heads.ts';
 import { UNTAKEN_MS_MAX } from './limits.ts';
 import { Output } from './output.ts';
+import { receivedRequest } from './received-request.ts';
 import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-head.ts';
 import { type PendingResponse, ResponseQueue } from './response-queue.ts';
 import { rejectsPlants } from './server-context.ts';
@@ -248,18 +249,11 @@ export class Connection {
   }
 
   /** Begins a request that needs its handler. */
-  #begin(
-    { head, traceparent }: KnownHead,
-    received: string,
-    bodyStart: number,
-    since: number,
-    now: number,
-  ): undefined {
+  #begin(known: KnownHead, received: string, bodyStart: number, since: number, now: number): undefined {
     const { context, creates, handle } = this.#parts;
     creates.interrupt();
-    const exchange = new Exchange(head, context.traceContextOf(traceparent), now, () =>
-      this.#receiveBody(handling),
-    );
+    const request = receivedRequest(context, known, now);
+    const exchange = new Exchange(request, () => this.#receiveBody(handling));
     const pending = this.#responses.add(exchange.request, () => this.#release(exchange));
     const handling: Handling = { kind: 'handling', since, exchange, pending };
     this.#exchanges.add(exchange);

@@ -1,5 +1,4 @@
 import type { ReceivedRequest, RequestHead } from '../core/request.ts';
-import type { TraceContext } from '../core/trace-context.ts';
 import { BodyDecoder, type BodyFault } from './body-decoder.ts';
 import { BodyShare, ReceivedBody } from './long-bodies.ts';
 
@@ -28,14 +27,9 @@ export class Exchange {
   #state: State = { kind: 'unread' };
 
   /** @param onBodyWanted called when the handler asks for a body that has not arrived whole */
-  constructor(
-    head: RequestHead,
-    trace: TraceContext | undefined,
-    arrivedAt: number,
-    onBodyWanted: () => void,
-  ) {
-    this.request = { head, trace, arrivedAt, bodyBytes: 0, body: undefined, tokenId: undefined };
-    this.#decoder = new BodyDecoder(head.framing);
+  constructor(request: ReceivedRequest, onBodyWanted: () => void) {
+    this.request = request;
+    this.#decoder = new BodyDecoder(request.head.framing);
     this.#onBodyWanted = onBodyWanted;
   }
 

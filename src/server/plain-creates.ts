@@ -5,6 +5,7 @@ import type { HttpResponse } from '../core/response.ts';
 import { TickBudget } from '../core/tick-budget.ts';
 import { onlyChunkAt } from './body-decoder.ts';
 import type { KnownHead } from './known-heads.ts';
+import { receivedRequest } from './received-request.ts';
 import type { ServerContext } from './server-context.ts';
 
 /** Time per tick for those of connections without a pending response. They wait for nobody else. */
@@ -47,8 +48,8 @@ export class PlainCreates {
    * @returns `more`: it is incomplete; undefined: the request needs its handler
    */
   bodyAt({ create }: KnownHead, received: string, start: number): PlainBody | 'more' | undefined {
-    const { createPlant, mark } = this.#context;
-    if (create === undefined || mark !== undefined) return undefined;
+    const { createPlant } = this.#context;
+    if (create === undefined) return undefined;
     const { tokenHash, framing } = create;
     if (framing.kind === 'length' && framing.bytes > this.#bodyBytesMax) return undefined;
     const tokenId = createPlant.cachedTokenId(tokenHash);
@@ -69,23 +70,25 @@ export class PlainCreates {
   /**
    * Queues a plant.
    *
-   * @param sender identifies the connection
+   * @param connection identifies the sender
    * @param isAlone whether the connection has no pending response
    */
   create(
-    { head, traceparent }: KnownHead,
+    known: KnownHead,
     { tokenId, content: body }: PlainBody,
     arrivedAt: number,
-    sender: object,
+    connection: object,
     isAlone: boolean,
   ): { request: ReceivedRequest; response: Promise<HttpResponse> } {
-    const { createPlant, traceContextOf } = this.#context;
-    const trace = traceContextOf(traceparent);
-    this.#requestsInARow = isAlone && this.#lastSender === sender ? this.#requestsInARow + 1 : 1;
-    this.#lastSender = sender;
+    const request = receivedRequest(this.#context, known, arrivedAt);
+    request.bodyBytes = body.length;
+    request.body = body;
+    request.tokenId = tokenId;
+    this.#requestsInARow = isAlone && this.#lastSender === connection ? this.#requestsInARow + 1 : 1;
+    this.#lastSender = connection;
     const isOnlySender = this.#requestsInARow > ONLY_SENDER_REQUESTS;
-    const response = createPlant.createShort(body, { recordedBy: tokenId, trace, isOnlySender });
-    return { request: { head, trace, arrivedAt, bodyBytes: body.length, body, tokenId }, response };
+    const sender = { recordedBy: tokenId, trace: request.trace, isOnlySender };
+    return { request, response: this.#context.createPlant.createShort(body, sender) };
   }
 
   /** Another kind of request arrived. */

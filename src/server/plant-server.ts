@@ -121,8 +121,8 @@ export class PlantServer {
   async #createPlant(exchange: Exchange): Promise<Handled | undefined> {
     if (rejectsPlants(this.#context.phase)) return errorResponse('shuttingDown');
     const { createPlant } = this.#context;
-    const { head, request } = exchange;
-    const admitted = await createPlant.admit(head, request);
+    const { request } = exchange;
+    const admitted = await createPlant.admit(request);
     if ('status' in admitted) return admitted;
     const bytes = await exchange.readBody(createPlant.bodyBytesMax);
     if (bytes === undefined) return undefined;
@@ -135,6 +135,6 @@ export class PlantServer {
     const currentId = await createPlant.tokenId(admitted.tokenHash, request);
     if (typeof currentId !== 'number') return currentId;
     if (!exchange.isAwaited) return undefined;
-    return { queued: createPlant.create({ ...admitted, trace: request.trace }, reading) };
+    return { queued: createPlant.create(admitted, reading) };
   }
 }

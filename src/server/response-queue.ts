@@ -3,10 +3,11 @@ import type { Clock } from '../core/clock.ts';
 import type { HeaderFields } from '../core/header-fields.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import { errorResponse, type HttpResponse } from '../core/response.ts';
+import { clientAddress } from './client-address.ts';
 import { crossOriginFields } from './cross-origin.ts';
 import type { Output } from './output.ts';
 import { responseHead } from './response-head.ts';
-import type { ResponseMark, ServerContext } from './server-context.ts';
+import type { ServerContext } from './server-context.ts';
 
 /** A request whose response is not written yet, or an error that answers no whole request. */
 export interface PendingResponse {
@@ -158,11 +159,12 @@ export class ResponseQueue {
   /** Writes the responses that are ready, up to the first one that is not. */
   #write(): void {
     this.#isWriteScheduled = false;
+    const { wrappers } = this.#context.attached;
     const taken: (() => void)[] = [];
     let text = '';
     let next = this.#pending[0];
     for (; next?.response !== undefined && !next.awaitsPoll; next = this.#pending[0]) {
-      // An observer, or a response of the sandbox, may have ended the connection.
+      // An observer, or a response that cuts the connection, may have ended it.
       if (this.#socket.destroyed) return;
       this.#pending.shift();
       this.#bodyBytes -= next.bodyBytes;
@@ -170,9 +172,8 @@ export class ResponseQueue {
       const { ending } = response;
       const mayBeLast = this.#pending.length === 0 && (ending === 'after' || this.#isInputOver());
       const isLast = next.isLast || mayBeLast;
-      this.#context.onResponse(response, request, this.#socket);
-      const mark = this.#context.mark?.(response);
-      text += ending === 'before' ? '' : this.#headOf(response, request, isLast, mark);
+      this.#observe(response, request);
+      text += ending === 'before' ? '' : this.#headOf(response, request, isLast);
       const body = request?.head.method === 'HEAD' ? '' : response.body;
       if (ending !== undefined && ending !== 'after') {
         if (ending === 'within') text += body.slice(0, body.length / 2);
@@ -186,7 +187,8 @@ export class ResponseQueue {
         text = '';
       }
       if (onTaken !== undefined) taken.push(onTaken);
-      if (mark !== undefined) taken.push(() => mark.onTaken(!this.#socket.readableEnded));
+      for (const wrapper of wrappers)
+        taken.push(() => wrapper.onTaken(response, !this.#socket.readableEnded));
       if (isLast) {
         this.#flush(text, taken);
         this.#output.end();
@@ -202,16 +204,23 @@ export class ResponseQueue {
     this.#onWrite(false);
   }
 
+  #observe(response: HttpResponse<string | Uint8Array>, request: ReceivedRequest | undefined): void {
+    const { attached, trustedProxies } = this.#context;
+    const addressOf = (): string | undefined =>
+      clientAddress(this.#socket.remoteAddress, request?.head.forwardedFor, trustedProxies);
+    for (const observer of attached.observers) observer.responded(response, request, addressOf);
+  }
+
   #headOf(
     response: HttpResponse<string | Uint8Array>,
     request: ReceivedRequest | undefined,
     isLast: boolean,
-    mark: ResponseMark | undefined,
   ): string {
-    const { corsOrigins, documentation } = this.#context;
+    const { corsOrigins, documentation, attached } = this.#context;
     const isCrossOrigin = corsOrigins !== undefined && request !== undefined;
     const origins = isCrossOrigin ? crossOriginFields(corsOrigins, request.head.fields) : NO_FIELDS;
-    const fields = mark === undefined ? origins : [...origins, ...mark.fields];
+    let fields = origins;
+    for (const wrapper of attached.wrappers) fields = [...fields, ...wrapper.fieldsOf(response)];
     return responseHead(response, isLast, documentation !== undefined, fields);
   }
 

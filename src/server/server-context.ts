@@ -1,9 +1,8 @@
-import type { Socket } from 'node:net';
+import type { BlockList } from 'node:net';
 import type { CreatePlant } from '../core/create-plant.ts';
-import type { HeaderFields } from '../core/header-fields.ts';
+import type { Attached } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
-import type { TraceContext } from '../core/trace-context.ts';
 import type { AllowedOrigins } from './cross-origin.ts';
 
 /** The responses to GET requests, by path. */
@@ -23,12 +22,6 @@ export function rejectsPlants({ kind }: ServerPhase): boolean {
   return kind === 'rejecting' || kind === 'ending';
 }
 
-export interface ResponseMark {
-  fields: HeaderFields;
-  /** Is called when the client has taken the response. @param isClientThere it has not ended its side */
-  onTaken: (isClientThere: boolean) => void;
-}
-
 /** Shared by all connections of the server. */
 export interface ServerContext {
   readonly createPlant: CreatePlant;
@@ -36,17 +29,11 @@ export interface ServerContext {
   readonly corsOrigins: AllowedOrigins | undefined;
   /** Error responses link to it. It is undefined if the service has none. */
   readonly documentation: Documentation | undefined;
-  /** Set in a sandbox, where every request has a handler. Its fields mark each response. */
-  readonly mark?: (response: HttpResponse<string | Uint8Array>) => ResponseMark;
-  /** Is called with the only `traceparent` of each request. */
-  readonly traceContextOf: (traceparent: string | undefined) => TraceContext | undefined;
+  /** What sees requests and responses, and what adds fields to responses. */
+  readonly attached: Pick<Attached, 'observers' | 'wrappers'>;
+  /** The proxies whose X-Forwarded-For names the client; undefined: none. */
+  readonly trustedProxies: BlockList | undefined;
   /** Is called with the cause of each 500 response. */
   readonly onInternalError: (cause: unknown, request: ReceivedRequest) => void;
-  /** Is called with each written response; `request` is undefined if the bytes were no request. */
-  readonly onResponse: (
-    response: HttpResponse<string | Uint8Array>,
-    request: ReceivedRequest | undefined,
-    socket: Socket,
-  ) => void;
   phase: ServerPhase;
 }

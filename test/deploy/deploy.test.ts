@@ -3,8 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import packageJson from '../../package.json' with { type: 'json' };
-import { COMMANDS } from '../../src/cli/main.ts';
 import { BODY_BYTES_MAX, EXIT_MS, REQUEST_TIMEOUT_MS } from '../../src/core/contract/limits.ts';
+import { COMMANDS } from '../../src/main.ts';
 import { READINESS_TIMEOUT_MS } from '../../src/operate/store-warnings.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS } from '../../src/server/limits.ts';
 

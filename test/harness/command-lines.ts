@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { main } from '../../src/cli/main.ts';
+import { main } from '../../src/main.ts';
 import { type Finished, PROGRAM, type StartOptions } from './program.ts';
 import { testFolder } from './test-folder.ts';
 

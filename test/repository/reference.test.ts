@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { COMMANDS } from '../../src/cli/main.ts';
 import { ERRORS } from '../../src/core/contract/errors.ts';
+import { COMMANDS } from '../../src/main.ts';
 
 const DOCUMENT = readFileSync(new URL('../../docs/reference.md', import.meta.url), 'utf8');
 

@@ -241,19 +241,21 @@ class Simulation {
 
   #open(tokens: TokenCache): PlantServer {
     const rateLimit = this.#run.isRateLimited ? new RateLimit({ requests: 2, windowSeconds: 5 }) : undefined;
+    const attached = { verifiers: [], observers: [], wrappers: [] };
     const createPlant = new CreatePlant(
-      { tokens, accessTokens: undefined },
+      tokens,
       this.#queue as unknown as PlantQueue,
       SIMULATED_BODY_BYTES_MAX,
       rateLimit,
+      attached,
       this.#loop,
     );
     const context = {
       createPlant,
       documentation: DOCUMENTATION,
       corsOrigins: this.#requests.origins,
-      traceContextOf: () => undefined,
-      onResponse: () => {},
+      attached,
+      trustedProxies: undefined,
       onInternalError: (cause: unknown) => {
         this.#fault ??= cause;
       },

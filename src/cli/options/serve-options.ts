@@ -2,17 +2,15 @@ import { type Command, InvalidArgumentError, type Option } from 'commander';
 import { isBaseUrl } from '../../client/transport.ts';
 import type { RepeatedIdRule } from '../../core/commit/plant-commits.ts';
 import { BODY_BYTES_MAX } from '../../core/contract/limits.ts';
-import { claimRuleOf, restrictsSenders } from '../../extras/openid/claim-rule.ts';
-import { isProtected, type OpenIdSettings } from '../../extras/openid/open-id-settings.ts';
 import {
   type AllowedOrigins,
   type ListenAddress,
   type RateLimitPolicy,
   trustedProxiesOf,
 } from '../../service.ts';
-import { Failure } from '../output/failure.ts';
+import type { Extra } from '../extra.ts';
 import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
-import { choice, countUpTo, repeatableSetting, setting } from './setting.ts';
+import { choice, countUpTo, setting } from './setting.ts';
 
 export const BODY_LIMIT_MAX = 8 * 1024 * 1024;
 /** Connections that write plants, by default. Two more are for tokens and checks. */
@@ -20,11 +18,6 @@ export const CONNECTIONS_DEFAULT = 4;
 /** Maximum of `--connections`. With more connections a server gets slower. */
 const CONNECTIONS_MAX = 64;
 const RATE_LIMIT_REQUESTS_MAX = 1_000_000;
-
-/** As `--oidc-audience` and `--oidc-type`: tokens do not have it. */
-const NONE = 'none';
-/** As `--oidc-claim`: every token of the provider for the audience is accepted. */
-const ANY_CLAIM = 'any';
 
 export interface ServeOptions extends DatabaseOptions {
   listen: ListenAddress;
@@ -42,13 +35,6 @@ export interface ServeOptions extends DatabaseOptions {
   corsOrigin?: AllowedOrigins;
   trustProxy?: string[];
   rateLimit?: RateLimitPolicy;
-  oidcIssuer?: string;
-  oidcAudience?: string;
-  oidcScope?: string;
-  /** Texts of rules, or only `any`. */
-  oidcClaim?: string[];
-  oidcJwks?: string;
-  oidcType: string;
 }
 
 const REPEATED_ID =
@@ -63,13 +49,15 @@ const ORIGINS = 'origins of web pages that may send plants, separated by commas;
 const PUBLIC_URL = 'address of the service for clients, which /docs and /openapi.json show';
 const PROXIES =
   'addresses and networks of proxies, separated by commas; logs, traces and the console show the client that they name in X-Forwarded-For';
-const CLAIM =
-  'claim that access tokens must have, such as repository=acme/plants; a final * allows any end; repeatable; any: no claim is required';
-const OIDC_TYPES = ['at+jwt', 'JWT', NONE];
 const OPS_HOSTS =
   'more host names that requests to --ops may use, separated by commas; localhost and IP addresses always work';
 
-export function addServeOptions(command: Command, databaseDefault?: string): Command {
+/** @param extras add their options */
+export function addServeOptions(
+  command: Command,
+  extras: readonly Extra[],
+  databaseDefault?: string,
+): Command {
   const settings = [
     setting('--listen <host:port>', 'address to which clients send plants', parseAddress, '127.0.0.1:8080'),
     opsSetting(),
@@ -84,17 +72,8 @@ export function addServeOptions(command: Command, databaseDefault?: string): Com
     setting('--rate-limit <rate>', RATE_LIMIT, parseRateLimit),
     setting('--cors-origin <origins>', ORIGINS, parseOrigins),
     setting('--trust-proxy <addresses>', PROXIES, parseProxies),
-    setting(
-      '--oidc-issuer <URL>',
-      'OpenID provider whose access tokens are accepted (claim iss)',
-      parseIssuer,
-    ),
-    setting('--oidc-audience <text>', 'name of this service in access tokens (claim aud), or none'),
-    setting('--oidc-scope <scope>', 'scope, permission or role that access tokens must have', parseScope),
-    repeatableSetting('--oidc-claim <NAME=VALUE>', CLAIM, parseClaim),
-    setting('--oidc-jwks <URL or file>', 'keys of the provider (default: from its metadata)', parseJwks),
-    choice('--oidc-type <type>', 'type in the header of access tokens (typ)', OIDC_TYPES, 'at+jwt'),
   ];
+  for (const { serveOptions } of extras) settings.push(...(serveOptions?.() ?? []));
   for (const each of settings) command.addOption(each);
   return addDatabaseOptions(command, databaseDefault);
 }
@@ -132,60 +111,6 @@ function parsePublicUrl(text: string): string {
   throw new InvalidArgumentError(
     'Write an http or https address without user name, password, ? or #, for example https://plants.example/garden.',
   );
-}
-
-/** RFC 8414 section 2. */
-function parseIssuer(text: string): string {
-  if (isProtected(text) && !/[?#\s]/.test(text)) return text;
-  throw new InvalidArgumentError('Write an https address without ? or #, such as https://login.example.');
-}
-
-/** RFC 6749 section 3.3. */
-function parseScope(text: string): string {
-  if (/^[!#-[\]-~]+$/.test(text)) return text;
-  throw new InvalidArgumentError('Write one scope, without blanks, quotes and other special characters.');
-}
-
-function parseJwks(text: string): string {
-  if (!/^[a-z]+:\/\//i.test(text) || isProtected(text)) return text;
-  throw new InvalidArgumentError('Write an https address, or the path of a file.');
-}
-
-function parseClaim(text: string): string {
-  try {
-    if (text !== ANY_CLAIM) claimRuleOf(text);
-    return text;
-  } catch (error) {
-    throw new InvalidArgumentError((error as Error).message);
-  }
-}
-
-/** @throws {Failure} with exit code 2 if they are incomplete, or would accept tokens of strangers */
-export function readOpenId(options: ServeOptions): OpenIdSettings | undefined {
-  const { oidcIssuer: issuer, oidcAudience, oidcScope: scope, oidcJwks: jwks, oidcType: type } = options;
-  const texts = options.oidcClaim;
-  if ([issuer, oidcAudience, scope, texts, jwks].every(each => each === undefined)) return undefined;
-  if (!issuer || !oidcAudience)
-    throw new Failure('access tokens need both --oidc-issuer and --oidc-audience', 2);
-  if (texts?.includes(ANY_CLAIM) && (texts.length > 1 || scope !== undefined))
-    throw new Failure(
-      '--oidc-claim any stands alone; leave out --oidc-scope and every other --oidc-claim',
-      2,
-    );
-  const claims = (texts ?? []).filter(text => text !== ANY_CLAIM).map(claimRuleOf);
-  const isRestricted = scope !== undefined || claims.some(restrictsSenders);
-  if (!isRestricted && !texts?.includes(ANY_CLAIM))
-    throw new Failure(
-      'some providers make tokens for any audience for anybody, so add --oidc-scope, or --oidc-claim NAME=VALUE; --oidc-claim any lets every user of the provider store plants',
-      2,
-    );
-  const audience = oidcAudience === NONE ? undefined : oidcAudience;
-  if (audience === undefined && claims.length === 0)
-    throw new Failure(
-      '--oidc-audience none also accepts tokens for other services, so add --oidc-claim NAME=VALUE, such as client_id=ID',
-      2,
-    );
-  return { issuer, audience, scope, claims, jwks, type: type === NONE ? undefined : type };
 }
 
 /** Browsers compare origins as text, so the spelling must be exact (RFC 6454 section 6.2). */

@@ -3,6 +3,7 @@ import type { Clock } from '../../core/clock.ts';
 import { withoutTokens } from '../../core/contract/bearer-token.ts';
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
 import { SUBJECT_LABEL_LENGTH_MAX, TOKEN_EXPIRY_MS_MAX } from '../../core/contract/limits.ts';
+import type { CredentialVerifier } from '../../core/extension-points.ts';
 import { isTokenLabel, type NewStoredToken, type StoredToken } from '../../core/tokens/stored-token.ts';
 import { hashToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
@@ -37,8 +38,14 @@ const CONFLICT_SHOWN_MS = 3_600_000;
 const CONFLICT =
   'an access token gets 401 responses, because a token made with `token create` has the label of its subject';
 
+/** For the client of a token that is valid, while its subject can have no row. */
+const SUBJECT_UNSTORABLE =
+  'the access token is valid, but the service cannot add its subject; tell the operator of the service';
+const UNCHECKED = 'the access token cannot be checked now; send this plant again shortly';
+const ADVICE = 'the log of the service has the cause; docs/operate/openid.md says what to do';
+
 /** What the check of an access token found. The causes are for the log. */
-type Verification =
+type Check =
   /** `hash` is that of the row of the subject. */
   | { kind: 'subject'; hash: string }
   | { kind: 'rejected'; cause: unknown }
@@ -52,8 +59,6 @@ class SubjectUnstorable extends Error {}
 interface Store {
   createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
 }
-
-export type AccessTokens = ReturnType<typeof openAccessTokens>;
 
 /**
  * JWT access tokens of an OpenID provider (RFC 9068, RFC 8725).
@@ -71,7 +76,7 @@ export function openAccessTokens(
   tokens: TokenCache,
   store: Store,
   onFailure: (message: string) => (cause: unknown, request?: TracedRequest) => void,
-) {
+): CredentialVerifier & Disposable {
   const onRejected = onFailure('an access token was not accepted');
   const onUnchecked = onFailure('an access token could not be checked, or its subject not be stored');
   const option = settings.jwks === undefined ? 'issuer' : 'jwks';
@@ -79,15 +84,15 @@ export function openAccessTokens(
   const keys = openProviderKeys(settings, clock, onUnread);
   const rows = subjectRows(tokens, store, clock);
   /** By the SHA-256 of the token. Others are apart, so that guesses push out no verified one. */
-  const [verified, others] = [new Map<string, CachedVerification>(), new Map<string, CachedVerification>()];
-  const pending = new Map<string, Promise<Verification>>();
-  const verifyNow = async (token: string): Promise<CachedVerification> => {
-    const cachedFor = (ageMaxMs: number, verification: Verification): CachedVerification => ({
-      verification,
+  const [verified, others] = [new Map<string, CachedCheck>(), new Map<string, CachedCheck>()];
+  const pending = new Map<string, Promise<Check>>();
+  const verifyNow = async (token: string): Promise<CachedCheck> => {
+    const cachedFor = (ageMaxMs: number, check: Check): CachedCheck => ({
+      check,
       endedAt: { monotonicMs: clock.now(), wallMs: clock.wallNow() },
       ageMaxMs,
     });
-    const other = (verification: Verification) => cachedFor(REJECTED_MS_MAX, verification);
+    const other = (check: Check) => cachedFor(REJECTED_MS_MAX, check);
     let subject: { label: string; expiresAt: number };
     try {
       subject = await verifiedSubject(token, keys, settings, clock);
@@ -104,59 +109,69 @@ export function openAccessTokens(
       return other({ kind: cause instanceof SubjectUnstorable ? 'unstorable' : 'unchecked', cause });
     }
   };
-  const cached = (tokenHash: string): Verification | undefined => {
+  const cached = (tokenHash: string): Check | undefined => {
     const found = verified.get(tokenHash) ?? others.get(tokenHash);
-    return found && isRecent(found, clock) ? found.verification : undefined;
+    return found && isRecent(found, clock) ? found.check : undefined;
   };
   /** Verifies an access token and makes the row of its subject. It never throws. */
-  const verify = async (token: string): Promise<Verification> => {
+  const check = async (token: string): Promise<Check> => {
     const tokenHash = hashToken(token);
     const known = cached(tokenHash);
     if (known && (known.kind !== 'subject' || tokens.get(known.hash))) return known;
     return pending.getOrInsertComputed(tokenHash, async () => {
       const found = await verifyNow(token);
-      const cache = found.verification.kind === 'subject' ? verified : others;
+      const cache = found.check.kind === 'subject' ? verified : others;
       if (cache.size >= VERIFIED_TOKENS_MAX) cache.clear();
       for (const each of [verified, others]) each.delete(tokenHash);
       cache.set(tokenHash, found);
       pending.delete(tokenHash);
-      return found.verification;
+      return found.check;
     });
   };
   return {
-    verify,
-    /** The hash of the row of its subject, if the token was verified a short time ago. */
-    cachedSubjectHash(tokenHash: string): string | undefined {
-      const verification = cached(tokenHash);
-      return verification?.kind === 'subject' ? verification.hash : undefined;
+    async verify(token, request) {
+      const found = await check(token);
+      switch (found.kind) {
+        case 'subject':
+          return { kind: 'valid', tokenHash: found.hash };
+        // Each has its own limit of lines: guesses do not hide why good tokens get errors.
+        case 'rejected':
+          onRejected(found.cause, request);
+          return { kind: 'rejected' };
+        case 'unstorable':
+          onUnchecked(found.cause, request);
+          return { kind: 'rejected', message: SUBJECT_UNSTORABLE };
+        case 'unchecked':
+          onUnchecked(found.cause, request);
+          return { kind: 'unchecked', message: UNCHECKED };
+      }
     },
-    /** As {@link verify}, for a request that gets its response now: the log gets the failed check. */
-    async verifyFor(token: string, request: TracedRequest): Promise<Verification> {
-      const verification = await verify(token);
-      // Each has its own limit of lines: guesses do not hide why good tokens get errors.
-      if (verification.kind === 'rejected') onRejected(verification.cause, request);
-      else if (verification.kind !== 'subject') onUnchecked(verification.cause, request);
-      return verification;
+    verifiedHash(tokenHash) {
+      const found = cached(tokenHash);
+      return found?.kind === 'subject' ? found.hash : undefined;
     },
     /** Logs the rejection if the row is that of a subject. */
-    onRevoked(hash: string, request: TracedRequest): void {
+    onRejected(hash, request) {
       const { label = '' } = tokens.get(hash) ?? {};
       if (hashToken(label) === hash) onRejected(new Error(`${label} is revoked`), request);
     },
-    /** Why valid tokens get errors, for operators; undefined: they do not. Without keys, all do. */
-    fault: (): string | undefined => keys.fault() ?? rows.fault(),
+    /** Without keys, all valid tokens get errors. */
+    fault() {
+      const detail = keys.fault() ?? rows.fault();
+      return detail === undefined ? undefined : { name: 'access tokens', detail, advice: ADVICE };
+    },
     [Symbol.dispose]: () => keys[Symbol.dispose](),
   };
 }
 
-interface CachedVerification {
-  verification: Verification;
+interface CachedCheck {
+  check: Check;
   endedAt: { monotonicMs: number; wallMs: number };
   ageMaxMs: number;
 }
 
 /** By both clocks, for the reasons of `TokenCache.isCurrent`. */
-function isRecent({ endedAt, ageMaxMs }: CachedVerification, clock: Clock): boolean {
+function isRecent({ endedAt, ageMaxMs }: CachedCheck, clock: Clock): boolean {
   return (
     clock.now() - endedAt.monotonicMs < ageMaxMs && Math.abs(clock.wallNow() - endedAt.wallMs) < ageMaxMs
   );

@@ -1,93 +1,21 @@
-import { createHash } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
-import { ERRORS, type ErrorName } from '../../core/contract/errors.ts';
-import { type NewPlant, type NewPlantReading, plantJson } from '../../core/contract/plant.ts';
-import { CreatePlant } from '../../core/create-plant.ts';
-import { fieldValues, type HeaderFields } from '../../core/header-fields.ts';
-import { errorResponse, type HttpResponse } from '../../core/response.ts';
-import type { ResponseMark } from '../../server/server-context.ts';
-import { preferencesOf } from './preferences.ts';
-import type { SandboxFiles } from './sandbox-files.ts';
+import { Option } from 'commander';
+import type { Extra } from '../../cli/extra.ts';
 
-/** Its users see it in the log, at `/docs`, in the console and as a warning of `/readyz`. */
-const NOTICE = 'this is a sandbox, which fails on request; send it no plants that you want to keep';
-const APPLIED = 'Preference-Applied';
+const PREFER = 'in a sandbox: faults for requests with this token that ask for none';
 
-type Admission = Exclude<Awaited<ReturnType<CreatePlant['admit']>>, HttpResponse>;
-export type Sandbox = ReturnType<typeof sandboxOf>;
-
-/**
- * Makes a service fail on request, and records what its clients do.
- *
- * @param prefer for requests for which neither they nor their tokens ask for a fault
- */
-export function sandboxOf(files: SandboxFiles, prefer: string) {
-  /** How many requests with the same id and preferences have failed, if that is limited. */
-  const failures = new Map<string, number>();
-  /** The recorded requests, by their responses. */
-  const requests = new WeakMap<object, string>();
-
-  /** Records a request. @returns its faults; none if it has failed often enough */
-  const begin = ({ rawHeaders, tokenHash }: Admission, plant: NewPlant) => {
-    const ofToken = files.tokens.read().find(({ hash }) => hash === tokenHash)?.prefer ?? '';
-    const texts = [fieldValues(rawHeaders, 'prefer').join(), ofToken, prefer];
-    const preferences = texts.map(preferencesOf).find(({ text }) => text !== '') ?? preferencesOf('');
-    const { text: asked, times } = preferences;
-    const [request, id] = [crypto.randomUUID(), String(plant.id)];
-    const content = createHash('sha256').update(plantJson(plant)).digest('base64url');
-    files.requests.append({ request, at: new Date().toISOString(), id, content, asked });
-    const failed = failures.get(`${id} ${asked}`) ?? 0;
-    if (failed === times) return { ...preferencesOf(''), request };
-    if (times !== Infinity) failures.set(`${id} ${asked}`, failed + 1);
-    return { ...preferences, request };
-  };
-
-  const operation: typeof CreatePlant = class extends CreatePlant {
-    override async create(admission: Admission, reading: NewPlantReading) {
-      // A request that is itself wrong gets its own error.
-      if (reading.plant === undefined) return super.create(admission, reading);
-      const { request, text, code, lose, delayMs } = begin(admission, reading.plant);
-      // Nothing is awaited before the plant is queued, so it stays behind those of earlier requests.
-      let response =
-        code === undefined && lose !== 'request'
-          ? await super.create(admission, reading)
-          : catalogueResponse(code ?? 'internal', admission.fields);
-      if (text !== '') {
-        await delay(delayMs, undefined, { ref: false });
-        const headers = [...response.headers, APPLIED, `sandbox, ${text}`];
-        const ending = lose === 'half' ? 'within' : 'before';
-        response = { ...response, headers, ...(lose !== undefined && { ending }) };
-      }
-      requests.set(response, request);
-      return response;
-    }
-  };
-
-  /** Marks a response, and records its status if it is sent while the client waits for it. */
-  const mark = (response: HttpResponse<string | Uint8Array>): ResponseMark => {
-    const { status, ending, headers } = response;
-    const request = requests.get(response);
-    return {
-      fields: headers.includes(APPLIED) ? [] : [APPLIED, 'sandbox'],
-      onTaken: isClientThere => {
-        if (request !== undefined && ending !== 'within' && isClientThere)
-          files.requests.append({ request, status });
-      },
-    };
-  };
-
-  return { notice: NOTICE, files, operation, mark };
-}
-
-/** Errors after which the service closes the connection. */
-const CLOSING: readonly ErrorName[] = ['badHttp', 'tooSlow', 'headersTooLarge', 'shuttingDown'];
-/** Statuses of errors for which the service has counted the request against the rate limit. */
-const COUNTED: readonly number[] = [400, 413, 415, 429, 503];
-
-function catalogueResponse(name: ErrorName, rateLimitFields: HeaderFields): HttpResponse {
-  if (CLOSING.includes(name)) return { ...errorResponse(name), ending: 'after' };
-  const fields = COUNTED.includes(ERRORS[name].status) ? [...rateLimitFields] : [];
-  if (name === 'methodNotAllowed') fields.push('Allow', 'POST');
-  if (name === 'tooManyRequests') fields.push('Retry-After', '1');
-  return errorResponse(name, undefined, fields);
-}
+/** A service that fails on request, to test clients. */
+export const sandbox: Extra = {
+  command: {
+    name: 'sandbox',
+    load: async extras => (await import('./sandbox-command.ts')).sandboxCommand(extras),
+  },
+  newToken: {
+    options: () => [new Option('--prefer <text>', PREFER)],
+    async apply(options, tokenHash) {
+      const { prefer, ...store } = options as { prefer?: string; database: string };
+      if (prefer === undefined) return;
+      const { checkPrefer, sandboxFiles } = await import('./sandbox-command.ts');
+      sandboxFiles(store).tokens.append({ hash: tokenHash, prefer: checkPrefer(prefer) });
+    },
+  },
+};

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { PlantCommits, PlantWrite } from '../../core/commit/plant-commits.ts';
+import type { PlantWrite } from '../../core/commit/plant-commits.ts';
+import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import type { HttpResponse } from '../../core/response.ts';
-import { type TraceContext, traceContextOf } from '../../core/trace-context.ts';
+import type { TraceContext } from '../../core/trace-context.ts';
 import { clientText, loggedRequest } from '../../operate/logged-request.ts';
 import { failureLog, type ServiceLog } from '../../operate/rate-limited-log.ts';
 
@@ -31,70 +32,97 @@ const METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TR
 const HOST = /^(?:\[(.+)\]|([^:]+))(?::(\d{0,5}))?$/;
 const FAILURE_LOG_RATE = { burstLines: 1, intervalMs: 60_000 };
 
-export type Tracing = ReturnType<typeof startTracing>;
-
 /** Makes the spans of sampled requests, by the semantic conventions for HTTP, and of their commits. */
-export function startTracing(settings: TraceSettings, log: ServiceLog) {
-  const { isParentBased, ratio } = settings;
-  const { add, ...exporter } = startExporter(settings, log);
-  return {
-    ...exporter,
-    contextOf(traceparent: string | undefined): TraceContext | undefined {
-      const context = traceContextOf(traceparent);
-      if (context === undefined && Math.random() < ratio)
-        return { traceId: randomId(16), parentId: undefined, isSampled: true };
+export class Tracing implements ResponseObserver {
+  readonly #settings: TraceSettings;
+  readonly #exporter: Exporter;
+  /** The span of the commit of a plant, by the trace of its request. */
+  readonly #commits = new WeakMap<TraceContext, SpanIds>();
+
+  constructor(settings: TraceSettings, log: ServiceLog) {
+    this.#settings = settings;
+    this.#exporter = startExporter(settings, log);
+  }
+
+  /** Spans that did not reach the collector. */
+  get dropped(): number {
+    return this.#exporter.dropped();
+  }
+
+  /** Decides whether a request is sampled. One without a trace may begin one. */
+  received(request: ReceivedRequest): void {
+    const { isParentBased, ratio } = this.#settings;
+    const { trace } = request;
+    if (trace === undefined) {
+      if (Math.random() < ratio)
+        request.trace = { traceId: randomId(16), parentId: undefined, isSampled: true };
+    } else if (!isParentBased) {
       // The last 13 digits are random. Services with the same ratio sample the same traces.
-      if (context !== undefined && !isParentBased)
-        context.isSampled = Number(`0x${context.traceId.slice(-13)}`) >= 16 ** 13 * (1 - ratio);
-      return context;
-    },
-    responded(
-      response: Omit<HttpResponse, 'body'>,
-      request: ReceivedRequest | undefined,
-      remoteAddress: string | undefined,
-    ): void {
-      if (!request?.trace?.isSampled) return;
-      const { traceId, parentId, commit } = request.trace;
-      const { method = '', path, status, result, id } = loggedRequest(response, request, remoteAddress);
-      const isKnown = METHODS.has(method);
-      const nameStart = isKnown ? method : 'HTTP';
-      const route = path === '/plants' ? path : undefined;
-      const isError = status >= 500;
-      add(request.arrivedAt, {
-        traceId,
-        spanId: randomId(8),
-        parentSpanId: parentId,
-        links: commit && [commit],
-        name: route ? `${nameStart} ${route}` : nameStart,
-        kind: 2,
-        status: isError ? { code: 2 } : {},
-        attributes: attributesOf({
-          'http.request.method': isKnown ? method : '_OTHER',
-          'http.request.method_original': isKnown ? undefined : method,
-          'http.response.status_code': status,
-          'http.route': route,
-          ...fieldAttributes(request),
-          'url.path': path,
-          'url.scheme': 'http',
-          'client.address': remoteAddress,
-          'error.type': isError ? result : undefined,
-          'plant_store.result': result,
-          'plant_store.plant_id': id,
-        }),
-      });
-    },
-    /** The span of a commit is a trace of its own, to which its requests link. */
-    observed: (commit: PlantCommits['commit']) => (writes: readonly PlantWrite[]) => {
-      const traces = writes.flatMap(({ trace }) => (trace?.isSampled ? [trace] : []));
-      if (traces.length === 0) return commit(writes);
-      const beganAt = performance.now();
-      const ids = { traceId: randomId(16), spanId: randomId(8) };
-      for (const trace of traces) trace.commit = ids;
-      const attributes = attributesOf({ 'plant_store.batch_plants': writes.length });
-      return commit(writes).finally(() => add(beganAt, { ...ids, name: 'commit', kind: 1, attributes }));
-    },
-  };
+      trace.isSampled = Number(`0x${trace.traceId.slice(-13)}`) >= 16 ** 13 * (1 - ratio);
+    }
+  }
+
+  /** The span of a commit is a trace of its own, to which its requests link. */
+  committing(writes: readonly PlantWrite[]): (() => void) | undefined {
+    const traces = writes.flatMap(({ trace }) => (trace?.isSampled ? [trace] : []));
+    if (traces.length === 0) return undefined;
+    const beganAt = performance.now();
+    const ids = { traceId: randomId(16), spanId: randomId(8) };
+    for (const trace of traces) this.#commits.set(trace, ids);
+    const attributes = attributesOf({ 'plant_store.batch_plants': writes.length });
+    return () => this.#exporter.add(beganAt, { ...ids, name: 'commit', kind: 1, attributes });
+  }
+
+  responded(
+    response: HttpResponse<string | Uint8Array>,
+    request: ReceivedRequest | undefined,
+    addressOf: () => string | undefined,
+  ): void {
+    if (!request?.trace?.isSampled) return;
+    const { traceId, parentId } = request.trace;
+    const commit = this.#commits.get(request.trace);
+    const remoteAddress = addressOf();
+    const { method = '', path, status, result, id } = loggedRequest(response, request, remoteAddress);
+    const isKnown = METHODS.has(method);
+    const nameStart = isKnown ? method : 'HTTP';
+    const route = path === '/plants' ? path : undefined;
+    const isError = status >= 500;
+    this.#exporter.add(request.arrivedAt, {
+      traceId,
+      spanId: randomId(8),
+      parentSpanId: parentId,
+      links: commit && [commit],
+      name: route ? `${nameStart} ${route}` : nameStart,
+      kind: 2,
+      status: isError ? { code: 2 } : {},
+      attributes: attributesOf({
+        'http.request.method': isKnown ? method : '_OTHER',
+        'http.request.method_original': isKnown ? undefined : method,
+        'http.response.status_code': status,
+        'http.route': route,
+        ...fieldAttributes(request),
+        'url.path': path,
+        'url.scheme': 'http',
+        'client.address': remoteAddress,
+        'error.type': isError ? result : undefined,
+        'plant_store.result': result,
+        'plant_store.plant_id': id,
+      }),
+    });
+  }
+
+  /** Sends the last spans. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#exporter[Symbol.asyncDispose]();
+  }
 }
+
+interface SpanIds {
+  traceId: string;
+  spanId: string;
+}
+
+type Exporter = ReturnType<typeof startExporter>;
 
 /** Sends spans by OTLP over HTTP, in JSON. A failed request is not repeated. */
 function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log: ServiceLog) {

@@ -1,4 +1,5 @@
 import type { Outcome } from '../../core/contract/plant.ts';
+import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName, isOutcome } from '../../core/response.ts';
 import type { LabelOf } from './rejected-requests.ts';
@@ -18,7 +19,7 @@ const none = () => ({ plants: 0, errors: 0 });
  * The last plants that this instance confirmed, who sent in the last minute, and when each token was
  * last used since the start. In memory only.
  */
-export class Activity {
+export class Activity implements ResponseObserver {
   readonly #newest: { at: number; id: string; outcome: Outcome; tokenId: number | undefined }[] = [];
   /** By token id; ms since 1970. The store has only the day. */
   readonly lastUses = new Map<number, number>();
@@ -26,8 +27,8 @@ export class Activity {
   #intervals: Counts[] = [new Map()];
   #startedAt = performance.now();
 
-  /** The service calls it with every response. */
-  observe({ result, headers }: Omit<HttpResponse, 'body'>, received: ReceivedRequest | undefined): void {
+  /** Counts a response. */
+  responded({ result, headers }: Omit<HttpResponse, 'body'>, received: ReceivedRequest | undefined): void {
     const tokenId = received?.tokenId;
     if (isOutcome(result)) {
       const id = headers[headers.indexOf('Plant-Id') + 1]!;

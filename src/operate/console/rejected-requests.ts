@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { withoutTokens } from '../../core/contract/bearer-token.ts';
 import { ERRORS, type ErrorBody, type ErrorName } from '../../core/contract/errors.ts';
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
+import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName } from '../../core/response.ts';
 
@@ -24,7 +25,7 @@ type Group = ReturnType<typeof newGroup>;
 export type LabelOf = (tokenId: number) => string;
 
 /** All rejected requests since the start, in groups. In memory only. */
-export class RejectedRequests {
+export class RejectedRequests implements ResponseObserver {
   /** The group with the newest request is last. */
   readonly #groups = new Map<string, Group>();
   #count = 0;
@@ -40,7 +41,7 @@ export class RejectedRequests {
   }
 
   /** Counts a rejection. The service calls it with every response, so it returns early. */
-  observe(
+  responded(
     { result, body }: HttpResponse<string | Uint8Array>,
     received: ReceivedRequest | undefined,
     addressOf: () => string | undefined,

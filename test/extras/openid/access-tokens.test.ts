@@ -7,7 +7,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import Provider from 'oidc-provider';
+import type { Clock } from '../../../src/core/clock.ts';
 import type { OpenIdSettings } from '../../../src/extras/openid/open-id-settings.ts';
+import { openIdExtra } from '../../../src/extras/openid/openid.ts';
 import { ControlledClock } from '../../harness/controlled-clock.ts';
 import { listen } from '../../harness/loopback-server.ts';
 import {
@@ -40,6 +42,7 @@ async function startService(
   issuer: string,
   settings: TestSettings = {},
   differences: Partial<OpenIdSettings> = {},
+  clock?: Clock,
 ) {
   const reasons: string[] = [];
   const warn = (details: { err?: unknown; trace_id?: string }) =>
@@ -54,7 +57,9 @@ async function startService(
     type: 'at+jwt',
     ...differences,
   };
-  return Object.assign(await startTestService({ log, ...settings, openId }), { reasons });
+  return Object.assign(await startTestService({ log, ...settings, extras: [openIdExtra(openId, clock)] }), {
+    reasons,
+  });
 }
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -336,7 +341,7 @@ const NO_KEYS = JSON.stringify({ keys: [] });
 test('while the provider is away, its last keys are used for a day', async () => {
   await using provider = await startProvider();
   const clock = new ControlledClock();
-  await using service = await startService(provider.url, { clock });
+  await using service = await startService(provider.url, {}, {}, clock);
   assert.equal((await send(service, await provider.token())).status, 200);
   provider.keysResponse = { body: NO_KEYS };
   assert.equal((await send(service, await provider.token({}, { kid: 'unknown' }))).status, 503);
@@ -355,7 +360,7 @@ test('while the provider is away, its last keys are used for a day', async () =>
 test('after a rotation, a token with the new key is not checked until the keys may be read', async () => {
   await using provider = await startProvider();
   const clock = new ControlledClock();
-  await using service = await startService(provider.url, { clock });
+  await using service = await startService(provider.url, {}, {}, clock);
   const unknown = (kid: string, jti = 0) => provider.token({ jti }, { kid });
   const assertStatus = async (token: string, expected: number): Promise<void> => {
     const { status, headers, body } = await send(service, token);
@@ -401,7 +406,7 @@ test('after a rotation, a token with the new key is not checked until the keys m
 test('tokens of a withdrawn key get 401 after the keys were read, and raise no alert of overload', async () => {
   await using provider = await startProvider();
   const clock = new ControlledClock();
-  await using service = await startService(provider.url, { clock });
+  await using service = await startService(provider.url, {}, {}, clock);
   let tokens = 0;
   const withdrawn = await makeKey('withdrawn');
   const statusOf = async (token: string) => (await send(service, token)).status;
@@ -429,7 +434,7 @@ for (const kid of ['first', undefined])
     };
     const old = await newKey();
     provider.keys = [old];
-    await using service = await startService(provider.url, { clock });
+    await using service = await startService(provider.url, {}, {}, clock);
     assert.equal((await send(service, await provider.token())).status, 200);
     provider.keys = [await newKey()];
     assert.equal((await send(service, await provider.token())).status, 200);
@@ -447,7 +452,7 @@ test('a token is verified again after the wall clock was set', async () => {
   const clock = new ControlledClock();
   const now = clock.wallNow();
   clock.setWall(now + 7_200_000);
-  await using service = await startService(provider.url, { clock });
+  await using service = await startService(provider.url, {}, {}, clock);
   /** The token cache, too, needs a refresh after the clock was set. */
   const statusSoon = async (token: string): Promise<number> => {
     clock.advance(2_000);
@@ -556,7 +561,7 @@ test('a subject that can have no row gets a final error, and operators a warning
 test('operators learn first that the keys cannot be read, since this concerns every subject', async () => {
   await using provider = await startProvider();
   const clock = new ControlledClock();
-  await using service = await startService(provider.url, { clock });
+  await using service = await startService(provider.url, {}, {}, clock);
   await addToken(service.database, `${provider.url} carol`);
   assert.equal((await send(service, await provider.token({ sub: 'carol' }))).status, 401);
   assert.equal(await warnsOfKeys(service), false);

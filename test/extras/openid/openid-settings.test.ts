@@ -236,7 +236,7 @@ test('with --oidc-claim any, every token of the provider for the audience is acc
 });
 
 test('keys of a provider with a private authority are read with NODE_EXTRA_CA_CERTS', async () => {
-  const file = (name: string) => new URL(`../harness/postgres-tls/${name}.pem`, import.meta.url);
+  const file = (name: string) => new URL(`../../harness/postgres-tls/${name}.pem`, import.meta.url);
   const key = await makeKey('first');
   const server = createServer(
     { cert: readFileSync(file('server')), key: readFileSync(file('server-key')) },

@@ -6,7 +6,7 @@ import createFetchClient from 'openapi-fetch';
 import { PlantStore } from '../../../src/client/plant-store.ts';
 import { ERRORS } from '../../../src/core/contract/errors.ts';
 import { hashToken } from '../../../src/core/tokens/token.ts';
-import { sandboxOf } from '../../../src/extras/sandbox/sandbox.ts';
+import { sandboxExtra } from '../../../src/extras/sandbox/failing-operation.ts';
 import { sandboxFilesOf } from '../../../src/extras/sandbox/sandbox-files.ts';
 import { createPlant } from '../../client/generated/sdk.gen.ts';
 import { assertFailed, runProgram, sendPlant, startServe } from '../../harness/program.ts';
@@ -30,15 +30,16 @@ const SURVIVED = [...TRANSIENT, ...LOST, 'delay=0.1', 'code=503, lose=half', 'de
 /** A sandbox in this process, with functions for its tests. */
 async function startSandbox(settings: TestSettings = {}) {
   const path = join(testFolder(), 'plants.db');
-  const sandbox = sandboxOf(sandboxFilesOf(path), '');
-  const service = await startTestService({ ...settings, database: `sqlite:${path}`, sandbox });
+  const files = sandboxFilesOf(path);
+  const extras = [sandboxExtra(files, '')];
+  const service = await startTestService({ ...settings, database: `sqlite:${path}`, extras });
   const { port } = service.address;
   const send = (id: number, Prefer: string | string[]) =>
     ask(port, service.token, { body: `{"id":${id},"name":"A"}`, headers: { Prefer } });
   /** A token whose requests all prefer this. */
   const tokenFor = async (prefer: string) => {
     const token = await addToken(service.database, prefer);
-    sandbox.files.tokens.append({ hash: hashToken(token), prefer });
+    files.tokens.append({ hash: hashToken(token), prefer });
     // On a busy machine the lookup of a new token can time out. That 503 would not use up its fault.
     const isKnown = async () => (await ask(port, token, { body: '{' })).status === 400;
     await until('the service knows the token', isKnown);

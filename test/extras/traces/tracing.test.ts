@@ -7,7 +7,8 @@ import { defaultTextMapSetter, ROOT_CONTEXT, SpanKind, trace } from '@openteleme
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
-import { readTraceSettings } from '../../../src/cli/options/trace-settings.ts';
+import { readTraceSettings } from '../../../src/extras/traces/trace-settings.ts';
+import { tracesExtra } from '../../../src/extras/traces/traces.ts';
 import { VERSION } from '../../../src/version.ts';
 import type { Json } from '../../harness/console-session.ts';
 import { listen } from '../../harness/loopback-server.ts';
@@ -57,7 +58,7 @@ function valuesOf({ attributes }: Json): Json {
 }
 
 /** The settings of valid variables. */
-const settingsOf = (env: NodeJS.ProcessEnv) => readTraceSettings(env, assert.fail);
+const settingsOf = (env: NodeJS.ProcessEnv) => readTraceSettings(env, assert.fail)!;
 
 /** `traceparent` fields, and the trace that a request with them belongs to. */
 const TRACEPARENTS: [traceparent: string | string[], traceId?: string][] = [
@@ -105,7 +106,10 @@ for (const engine of engines) {
     const context = trace.setSpan(ROOT_CONTEXT, span);
     new W3CTraceContextPropagator().inject(context, headers, defaultTextMapSetter);
     {
-      await using service = await startTestService({ database: await engine.newDatabase(), traces });
+      await using service = await startTestService({
+        database: await engine.newDatabase(),
+        extras: [tracesExtra(traces)],
+      });
       const { token, address } = service;
       using connection = await RawConnection.open(address.port);
       const pair = [7, 8].map(id => requestBytes(token, { headers, body: `{"id":${id},"name":"A"}` }));
@@ -200,7 +204,7 @@ const CLIENT_PARTS: [parts: RequestParts, attributes: Record<string, string>, na
 test('a span has the method, host and user agent of its request, by the semantic conventions', async () => {
   await using collector = await startCollector();
   const traces = settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
-  await using service = await startTestService({ traces });
+  await using service = await startTestService({ extras: [tracesExtra(traces)] });
   for (const [parts] of CLIENT_PARTS) await ask(service.address.port, service.token, parts);
   const served = () => collector.spans.filter(each => each.kind === 2);
   await until('the spans arrive', () => served().length === CLIENT_PARTS.length);
@@ -217,7 +221,7 @@ test('a span has the method, host and user agent of its request, by the semantic
 test('a collector that does not respond costs only spans, which a metric counts', async () => {
   await using collector = await startCollector(Number.POSITIVE_INFINITY);
   const traces = settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
-  await using service = await startTestService({ traces });
+  await using service = await startTestService({ extras: [tracesExtra(traces)] });
   using connection = await RawConnection.open(service.address.port);
   const requests = 3_000;
   connection.write(Buffer.concat(Array(requests).fill(requestBytes(service.token))));
@@ -267,7 +271,7 @@ test('with a longer timeout, one export waits for the other', async () => {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     OTEL_EXPORTER_OTLP_TIMEOUT: '300000',
   });
-  await using service = await startTestService({ traces });
+  await using service = await startTestService({ extras: [tracesExtra(traces)] });
   const served = () => collector.spans.filter(each => each.kind === 2).length;
   for (let requests = 1; requests <= 3; requests++) {
     await ask(service.address.port, service.token);
@@ -293,7 +297,7 @@ test('waiting spans are sent at the stop', async () => {
   const traces = settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
   // On a busy machine the time for this can be too short, so it may take several attempts.
   await until('a span arrives before the stop ends', async () => {
-    const service = await startTestService({ traces });
+    const service = await startTestService({ extras: [tracesExtra(traces)] });
     await ask(service.address.port, service.token);
     await service[Symbol.asyncDispose]();
     return collector.spans.length > 0;

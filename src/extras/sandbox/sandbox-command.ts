@@ -1,20 +1,22 @@
 import { Command } from 'commander';
-import { DEFAULT_SANDBOX_PATH } from '../engines/sqlite/default-paths.ts';
-import { preferencesOf } from '../extras/sandbox/preferences.ts';
-import { reportOf } from '../extras/sandbox/report.ts';
-import { sandboxOf } from '../extras/sandbox/sandbox.ts';
-import { type SandboxFiles, sandboxFilesOf } from '../extras/sandbox/sandbox-files.ts';
-import { databaseOption, readDatabase } from './options/database-option.ts';
-import { addServeOptions, type ServeOptions } from './options/serve-options.ts';
-import { setting } from './options/setting.ts';
-import { alignedColumns } from './output/aligned-columns.ts';
-import { Failure } from './output/failure.ts';
-import { serve } from './serve.ts';
+import type { Extra } from '../../cli/extra.ts';
+import { databaseOption, readDatabase } from '../../cli/options/database-option.ts';
+import { addServeOptions, type ServeOptions } from '../../cli/options/serve-options.ts';
+import { setting } from '../../cli/options/setting.ts';
+import { alignedColumns } from '../../cli/output/aligned-columns.ts';
+import { Failure } from '../../cli/output/failure.ts';
+import { serve } from '../../cli/serve.ts';
+import { DEFAULT_SANDBOX_PATH } from '../../engines/sqlite/default-paths.ts';
+import { sandboxExtra } from './failing-operation.ts';
+import { preferencesOf } from './preferences.ts';
+import { reportOf } from './report.ts';
+import { type SandboxFiles, sandboxFilesOf } from './sandbox-files.ts';
 
 const DEFAULT_URL = `sqlite:${DEFAULT_SANDBOX_PATH}`;
 const PREFER = 'faults for requests that ask for none, such as "lose=response, times=2"';
 
-export function sandboxCommand(): Command {
+/** @param extras add their options, as to `serve` */
+export function sandboxCommand(extras: readonly Extra[]): Command {
   // `report` has its own `--database`, so the options of `sandbox` stand before it.
   const report = new Command('report')
     .description('print what clients did in each case that they asked for')
@@ -23,13 +25,14 @@ export function sandboxCommand(): Command {
       const rows = reportOf(sandboxFiles(options).requests.read());
       console.log(alignedColumns(rows.map(row => row.join('\t')).join('\n')));
     });
-  return addServeOptions(new Command('sandbox'), DEFAULT_URL)
+  return addServeOptions(new Command('sandbox'), extras, DEFAULT_URL)
     .description('run a service that fails on request, to test clients (docs/sandbox.md)')
     .addOption(setting('--prefer <text>', PREFER))
     .enablePositionalOptions()
     .addCommand(report)
     .action(async (options: ServeOptions & { prefer?: string }, command: Command) => {
-      await serve(options, command, sandboxOf(sandboxFiles(options, true), checkPrefer(options.prefer)));
+      const failing = sandboxExtra(sandboxFiles(options, true), checkPrefer(options.prefer));
+      await serve(options, command, [...extras, { read: () => failing }]);
     });
 }
 

@@ -1,44 +1,53 @@
 import { Command, CommanderError } from 'commander';
+import { BACKUP_PROCESS } from './cli/backup/own-program.ts';
+import type { Extra } from './cli/extra.ts';
+import { Interruption } from './cli/interruption.ts';
+import { unknownVariables } from './cli/options/unknown-variables.ts';
+import { Failure } from './cli/output/failure.ts';
+import { visible } from './cli/output/visible-text.ts';
 import {
   StoreDamaged,
   StoreInternalError,
   StoreRejected,
   StoreUnavailable,
-} from '../core/commit/store-errors.ts';
-import { VERSION } from '../version.ts';
-import { BACKUP_PROCESS } from './backup/own-program.ts';
-import { Interruption } from './interruption.ts';
-import { unknownVariables } from './options/unknown-variables.ts';
-import { Failure } from './output/failure.ts';
-import { visible } from './output/visible-text.ts';
+} from './core/commit/store-errors.ts';
+import * as extras from './extras.ts';
+import { VERSION } from './version.ts';
 
 /** 128 plus SIGPIPE, as a shell reports other programs. The output is incomplete. */
 const STDOUT_CLOSED_EXIT_CODE = 141;
 
+const EXTRAS: readonly Extra[] = Object.values(extras);
+
 /** Each command is loaded only when it runs: `serve` starts sooner without the code of `import`. */
 export const COMMANDS: Record<string, () => Promise<Command>> = {
-  serve: async () => (await import('./serve.ts')).serveCommand(),
-  sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
-  console: async () => (await import('./console.ts')).consoleCommand(),
-  health: async () => (await import('./health.ts')).healthCommand(),
-  token: async () => (await import('./token.ts')).tokenCommand(),
-  add: async () => (await import('./add.ts')).addCommand(),
-  import: async () => (await import('./import/import.ts')).importCommand(),
-  list: async () => (await import('./list.ts')).listCommand(),
-  show: async () => (await import('./show.ts')).showCommand(),
-  export: async () => (await import('./export.ts')).exportCommand(),
-  stats: async () => (await import('./stats.ts')).statsCommand(),
-  copy: async () => (await import('./copy.ts')).copyCommand(),
-  verify: async () => (await import('./verify.ts')).verifyCommand(),
-  backup: async () => (await import('./backup/backup.ts')).backupCommand(),
-  check: async () => (await import('./check/check.ts')).checkCommand(),
-  openapi: async () => (await import('./openapi.ts')).openApiCommand(),
+  serve: async () => (await import('./cli/serve.ts')).serveCommand(EXTRAS),
+  ...commandsOf(EXTRAS),
+  console: async () => (await import('./cli/console.ts')).consoleCommand(),
+  health: async () => (await import('./cli/health.ts')).healthCommand(),
+  token: async () => (await import('./cli/token.ts')).tokenCommand(EXTRAS),
+  add: async () => (await import('./cli/add.ts')).addCommand(),
+  import: async () => (await import('./cli/import/import.ts')).importCommand(),
+  list: async () => (await import('./cli/list.ts')).listCommand(),
+  show: async () => (await import('./cli/show.ts')).showCommand(),
+  export: async () => (await import('./cli/export.ts')).exportCommand(),
+  stats: async () => (await import('./cli/stats.ts')).statsCommand(),
+  copy: async () => (await import('./cli/copy.ts')).copyCommand(),
+  verify: async () => (await import('./cli/verify.ts')).verifyCommand(),
+  backup: async () => (await import('./cli/backup/backup.ts')).backupCommand(),
+  check: async () => (await import('./cli/check/check.ts')).checkCommand(),
+  openapi: async () => (await import('./cli/openapi.ts')).openApiCommand(),
 };
+
+function commandsOf(extras: readonly Extra[]): Record<string, () => Promise<Command>> {
+  const commands = extras.flatMap(({ command }) => command ?? []);
+  return Object.fromEntries(commands.map(({ name, load }) => [name, () => load(extras)]));
+}
 
 /** Results go to stdout, messages to stderr. Exit codes: 0 success, 1 failure, 2 usage error. */
 export async function main(argv: string[]): Promise<void> {
   if (argv[2] === BACKUP_PROCESS && process.send !== undefined) {
-    const { runBackupProcess } = await import('./backup/backup-process.ts');
+    const { runBackupProcess } = await import('./cli/backup/backup-process.ts');
     return await runBackupProcess(argv[3]!, argv[4]!);
   }
   process.stdout.on('error', endWithReader);

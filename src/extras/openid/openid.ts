@@ -1,0 +1,111 @@
+import { InvalidArgumentError } from 'commander';
+import type { Extra } from '../../cli/extra.ts';
+import { choice, repeatableSetting, setting } from '../../cli/options/setting.ts';
+import { Failure } from '../../cli/output/failure.ts';
+import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
+import { rateLimitedLog } from '../../operate/rate-limited-log.ts';
+import type { OpenExtra } from '../../service.ts';
+import { claimRuleOf, restrictsSenders } from './claim-rule.ts';
+import { isProtected, type OpenIdSettings } from './open-id-settings.ts';
+
+/** As `--oidc-audience` and `--oidc-type`: tokens do not have it. */
+const NONE = 'none';
+/** As `--oidc-claim`: every token of the provider for the audience is accepted. */
+const ANY_CLAIM = 'any';
+
+interface OpenIdOptions {
+  oidcIssuer?: string;
+  oidcAudience?: string;
+  oidcScope?: string;
+  /** Texts of rules, or only `any`. */
+  oidcClaim?: string[];
+  oidcJwks?: string;
+  oidcType: string;
+}
+
+const CLAIM =
+  'claim that access tokens must have, such as repository=acme/plants; a final * allows any end; repeatable; any: no claim is required';
+const OIDC_TYPES = ['at+jwt', 'JWT', NONE];
+
+/** Access tokens of an OpenID provider are valid beside the service's own tokens. */
+export const openId: Extra = {
+  serveOptions: () => [
+    setting(
+      '--oidc-issuer <URL>',
+      'OpenID provider whose access tokens are accepted (claim iss)',
+      parseIssuer,
+    ),
+    setting('--oidc-audience <text>', 'name of this service in access tokens (claim aud), or none'),
+    setting('--oidc-scope <scope>', 'scope, permission or role that access tokens must have', parseScope),
+    repeatableSetting('--oidc-claim <NAME=VALUE>', CLAIM, parseClaim),
+    setting('--oidc-jwks <URL or file>', 'keys of the provider (default: from its metadata)', parseJwks),
+    choice('--oidc-type <type>', 'type in the header of access tokens (typ)', OIDC_TYPES, 'at+jwt'),
+  ],
+  read(options) {
+    const settings = readOpenId(options as OpenIdOptions);
+    return settings && openIdExtra(settings);
+  },
+};
+
+/** Opens the extra with these settings. Its library is loaded only then. */
+export function openIdExtra(settings: OpenIdSettings, clock: Clock = SYSTEM_CLOCK): OpenExtra {
+  return async ({ tokens, engine, log }, opened) => {
+    const { openAccessTokens } = await import('./access-tokens.ts');
+    const onFailure = (message: string) => rateLimitedLog(details => log.warn(details, message));
+    return { verifiers: [opened.use(openAccessTokens(settings, clock, tokens, engine, onFailure))] };
+  };
+}
+
+/** @throws {Failure} with exit code 2 if they are incomplete, or would accept tokens of strangers */
+export function readOpenId(options: OpenIdOptions): OpenIdSettings | undefined {
+  const { oidcIssuer: issuer, oidcAudience, oidcScope: scope, oidcJwks: jwks, oidcType: type } = options;
+  const texts = options.oidcClaim;
+  if ([issuer, oidcAudience, scope, texts, jwks].every(each => each === undefined)) return undefined;
+  if (!issuer || !oidcAudience)
+    throw new Failure('access tokens need both --oidc-issuer and --oidc-audience', 2);
+  if (texts?.includes(ANY_CLAIM) && (texts.length > 1 || scope !== undefined))
+    throw new Failure(
+      '--oidc-claim any stands alone; leave out --oidc-scope and every other --oidc-claim',
+      2,
+    );
+  const claims = (texts ?? []).filter(text => text !== ANY_CLAIM).map(claimRuleOf);
+  const isRestricted = scope !== undefined || claims.some(restrictsSenders);
+  if (!isRestricted && !texts?.includes(ANY_CLAIM))
+    throw new Failure(
+      'some providers make tokens for any audience for anybody, so add --oidc-scope, or --oidc-claim NAME=VALUE; --oidc-claim any lets every user of the provider store plants',
+      2,
+    );
+  const audience = oidcAudience === NONE ? undefined : oidcAudience;
+  if (audience === undefined && claims.length === 0)
+    throw new Failure(
+      '--oidc-audience none also accepts tokens for other services, so add --oidc-claim NAME=VALUE, such as client_id=ID',
+      2,
+    );
+  return { issuer, audience, scope, claims, jwks, type: type === NONE ? undefined : type };
+}
+
+/** RFC 8414 section 2. */
+function parseIssuer(text: string): string {
+  if (isProtected(text) && !/[?#\s]/.test(text)) return text;
+  throw new InvalidArgumentError('Write an https address without ? or #, such as https://login.example.');
+}
+
+/** RFC 6749 section 3.3. */
+function parseScope(text: string): string {
+  if (/^[!#-[\]-~]+$/.test(text)) return text;
+  throw new InvalidArgumentError('Write one scope, without blanks, quotes and other special characters.');
+}
+
+function parseJwks(text: string): string {
+  if (!/^[a-z]+:\/\//i.test(text) || isProtected(text)) return text;
+  throw new InvalidArgumentError('Write an https address, or the path of a file.');
+}
+
+function parseClaim(text: string): string {
+  try {
+    if (text !== ANY_CLAIM) claimRuleOf(text);
+    return text;
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
+  }
+}

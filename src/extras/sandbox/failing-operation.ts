@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ERRORS, type ErrorName } from '../../core/contract/errors.ts';
+import { type NewPlant, plantJson } from '../../core/contract/plant.ts';
+import type { Admission, OperationWrapper } from '../../core/extension-points.ts';
+import { fieldValues, type HeaderFields } from '../../core/header-fields.ts';
+import { errorResponse, type HttpResponse } from '../../core/response.ts';
+import type { OpenExtra } from '../../service.ts';
+import { preferencesOf } from './preferences.ts';
+import type { SandboxFiles } from './sandbox-files.ts';
+
+/** Its users see it in the log, at `/docs`, in the console and as a warning of `/readyz`. */
+const WARNING = {
+  name: 'sandbox',
+  detail: 'this is a sandbox, which fails on request; send it no plants that you want to keep',
+  advice: 'use it only to test clients',
+};
+const APPLIED = 'Preference-Applied';
+
+/**
+ * Makes a service fail on request, and marks its store as that of a sandbox.
+ *
+ * @param prefer for requests for which neither they nor their tokens ask for a fault
+ */
+export function sandboxExtra(files: SandboxFiles, prefer: string): OpenExtra {
+  return async () => {
+    files.tokens.append();
+    return { wrappers: [failingOperation(files, prefer)] };
+  };
+}
+
+/** Records what clients do. */
+function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper {
+  /** How many requests with the same id and preferences have failed, if that is limited. */
+  const failures = new Map<string, number>();
+  /** The recorded requests, by their responses. */
+  const requests = new WeakMap<object, string>();
+
+  /** Records a request. @returns its faults; none if it has failed often enough */
+  const begin = ({ request: { head }, tokenHash }: Admission, plant: NewPlant) => {
+    const ofToken = files.tokens.read().find(({ hash }) => hash === tokenHash)?.prefer ?? '';
+    const texts = [fieldValues(head.fields, 'prefer').join(), ofToken, prefer];
+    const preferences = texts.map(preferencesOf).find(({ text }) => text !== '') ?? preferencesOf('');
+    const { text: asked, times } = preferences;
+    const [request, id] = [crypto.randomUUID(), String(plant.id)];
+    const content = createHash('sha256').update(plantJson(plant)).digest('base64url');
+    files.requests.append({ request, at: new Date().toISOString(), id, content, asked });
+    const failed = failures.get(`${id} ${asked}`) ?? 0;
+    if (failed === times) return { ...preferencesOf(''), request };
+    if (times !== Infinity) failures.set(`${id} ${asked}`, failed + 1);
+    return { ...preferences, request };
+  };
+
+  return {
+    warning: WARNING,
+    wrap: create => async (admission, reading) => {
+      // A request that is itself wrong gets its own error.
+      if (reading.plant === undefined) return create(admission, reading);
+      const { request, text, code, lose, delayMs } = begin(admission, reading.plant);
+      // Nothing is awaited before the plant is queued, so it stays behind those of earlier requests.
+      let response =
+        code === undefined && lose !== 'request'
+          ? await create(admission, reading)
+          : catalogueResponse(code ?? 'internal', admission.fields);
+      if (text !== '') {
+        await delay(delayMs, undefined, { ref: false });
+        const headers = [...response.headers, APPLIED, `sandbox, ${text}`];
+        const ending = lose === 'half' ? 'within' : 'before';
+        response = { ...response, headers, ...(lose !== undefined && { ending }) };
+      }
+      requests.set(response, request);
+      return response;
+    },
+    fieldsOf: ({ headers }) => (headers.includes(APPLIED) ? [] : [APPLIED, 'sandbox']),
+    /** Records the status of a response that was sent while the client waited for it. */
+    onTaken(response, isClientThere) {
+      const request = requests.get(response);
+      if (request !== undefined && response.ending !== 'within' && isClientThere)
+        files.requests.append({ request, status: response.status });
+    },
+  };
+}
+
+/** Errors after which the service closes the connection. */
+const CLOSING: readonly ErrorName[] = ['badHttp', 'tooSlow', 'headersTooLarge', 'shuttingDown'];
+/** Statuses of errors for which the service has counted the request against the rate limit. */
+const COUNTED: readonly number[] = [400, 413, 415, 429, 503];
+
+function catalogueResponse(name: ErrorName, rateLimitFields: HeaderFields): HttpResponse {
+  if (CLOSING.includes(name)) return { ...errorResponse(name), ending: 'after' };
+  const fields = COUNTED.includes(ERRORS[name].status) ? [...rateLimitFields] : [];
+  if (name === 'methodNotAllowed') fields.push('Allow', 'POST');
+  if (name === 'tooManyRequests') fields.push('Retry-After', '1');
+  return errorResponse(name, undefined, fields);
+}

@@ -1,0 +1,20 @@
+import type { Extra } from '../../cli/extra.ts';
+import type { OpenExtra } from '../../service.ts';
+import { readTraceSettings } from './trace-settings.ts';
+import type { TraceSettings } from './tracing.ts';
+
+/** Spans of requests and commits go to a collector of OpenTelemetry. */
+export const traces: Extra = {
+  read(_options, env, warn) {
+    const settings = readTraceSettings(env, warn);
+    return settings && tracesExtra(settings);
+  },
+};
+
+/** Opens the extra with these settings. */
+export function tracesExtra(settings: TraceSettings): OpenExtra {
+  return async ({ log }, opened) => {
+    const { Tracing } = await import('./tracing.ts');
+    return { observers: [opened.use(new Tracing(settings, log))] };
+  };
+}

@@ -1,0 +1,22 @@
+import type { ReceivedRequest } from '../core/request.ts';
+import { traceContextOf } from '../core/trace-context.ts';
+import type { KnownHead } from './known-heads.ts';
+import type { ServerContext } from './server-context.ts';
+
+/** Makes the record of a request whose header section was read, and shows it to the observers. */
+export function receivedRequest(
+  { attached }: ServerContext,
+  { head, traceparent }: KnownHead,
+  arrivedAt: number,
+): ReceivedRequest {
+  const request: ReceivedRequest = {
+    head,
+    trace: traceContextOf(traceparent),
+    arrivedAt,
+    bodyBytes: 0,
+    body: undefined,
+    tokenId: undefined,
+  };
+  for (const observer of attached.observers) observer.received?.(request);
+  return request;
+}
