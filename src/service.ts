@@ -12,7 +12,7 @@ import { Activity } from './operate/console/activity.ts';
 import { makeConsoleCode } from './operate/console/console-code.ts';
 import { type ConsoleParts, OperatorConsole, type ShownSetting } from './operate/console/operator-console.ts';
 import { RejectedRequests } from './operate/console/rejected-requests.ts';
-import { startSamples } from './operate/console/samples.ts';
+import { type Samples, startSamples } from './operate/console/samples.ts';
 import { KnownDamage } from './operate/known-damage.ts';
 import { loggedRequest } from './operate/logged-request.ts';
 import { Metrics } from './operate/metrics.ts';
@@ -154,6 +154,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     });
     const operatorConsole =
       settings.console &&
+      samples &&
       new OperatorConsole({
         engine,
         damage,
@@ -162,7 +163,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         version: VERSION,
         ...settings.console,
         isFirstStart: engine.schemaSteps.before === 0,
-        samples: opened.use(startSamples(metrics, queue)),
+        samples,
         search: opened.use(await openSearch(settings.database)),
         docsUrl: docsUrlOf(settings, reserved),
         onToken: token => tokens.add(token),

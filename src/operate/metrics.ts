@@ -1,4 +1,3 @@
-import type { RecordableHistogram } from 'node:perf_hooks';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { ERROR_NAMES, ERRORS, type ErrorName } from '../core/contract/errors.ts';
 import { OUTCOMES } from '../core/contract/plant.ts';
@@ -55,8 +54,6 @@ export class Metrics {
   /** The mean of the last second, smoothed; 0 for a second without a commit. */
   commitSeconds = 0;
   #commitsBefore = { count: 0, sum: 0 };
-  /** Also receives the duration of each create, in microseconds. */
-  createMicroseconds: RecordableHistogram | undefined;
 
   constructor(version: string, engine: 'sqlite' | 'postgres') {
     const results: Result[] = ['other', ...OUTCOMES, ...ERROR_NAMES];
@@ -68,11 +65,10 @@ export class Metrics {
       this.#processMetrics.removeSingleMetric(`nodejs_active_${counted}_total`);
   }
 
-  countResponse(result: Result, durationMs = 0): void {
+  /** @param durationMs since the arrival of the whole request */
+  countResponse(result: Result, durationMs: number): void {
     this.#responses.set(result, this.#responses.get(result)! + 1);
-    if (!isOutcome(result)) return;
-    this.#createDuration.observe(durationMs / 1000);
-    this.createMicroseconds?.record(Math.max(1, Math.round(durationMs * 1000)));
+    if (isOutcome(result)) this.#createDuration.observe(durationMs / 1000);
   }
 
   /** Must be called every second. */

@@ -1,7 +1,7 @@
 import { createHistogram } from 'node:perf_hooks';
 import type { PlantQueue } from '../../core/commit/plant-commits.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
-import { isErrorName } from '../../core/response.ts';
+import { isErrorName, isOutcome, type Result } from '../../core/response.ts';
 import type { Counts, Metrics } from '../metrics.ts';
 
 /** Both together take at most 3 MB. */
@@ -10,12 +10,11 @@ const LONG = { intervalSeconds: 10, length: 24 * 60 * 6 };
 
 export type Samples = ReturnType<typeof startSamples>;
 
-/** Samples of the last 24 hours, from the counters of the metrics. */
+/** Samples of the last 24 hours: from the counts of the metrics, and percentiles of durations. */
 export function startSamples(metrics: Metrics, queue: PlantQueue) {
   const startedAt = Date.now();
   const short = ringOf(SHORT, metrics.counts());
   const long = ringOf(LONG, metrics.counts());
-  metrics.createMicroseconds = short.createMicroseconds;
   let timer: NodeJS.Timeout;
   const sample = () => {
     const counts = metrics.counts();
@@ -32,6 +31,12 @@ export function startSamples(metrics: Metrics, queue: PlantQueue) {
   };
   wait();
   return {
+    /** Must be called after each response. */
+    responded(result: Result, durationMs: number): void {
+      if (!isOutcome(result)) return;
+      // A histogram of Node takes whole numbers from 1.
+      short.createMicroseconds.record(Math.max(1, Math.round(durationMs * 1000)));
+    },
     /** @param second 0: all samples, as for one that is in the future */
     after(second: number) {
       const newest = short.newest();

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, mock, suite, test } from 'node:test';
 import type { PlantQueue } from '../../../src/core/commit/plant-commits.ts';
+import type { Result } from '../../../src/core/response.ts';
 import { type Samples, startSamples } from '../../../src/operate/console/samples.ts';
 import { Metrics } from '../../../src/operate/metrics.ts';
 
@@ -20,6 +21,12 @@ suite('samples of the console', () => {
       now++;
       mock.timers.tick(1_000);
     }
+  }
+
+  /** What the service calls after each response. */
+  function respond(result: Result, durationMs: number): void {
+    metrics.countResponse(result, durationMs);
+    samples.responded(result, durationMs);
   }
 
   function read(second: number) {
@@ -43,9 +50,9 @@ suite('samples of the console', () => {
 
   test('are rates of a second and of ten seconds, with errors by number and name', () => {
     pass(27, () => {
-      metrics.countResponse('created', 2);
-      metrics.countResponse('notJson');
-      metrics.countResponse('notJson');
+      respond('created', 2);
+      respond('notJson', 0);
+      respond('notJson', 0);
     });
     const { newest, short, long, startedAt } = read(0);
     assert.deepEqual([newest, startedAt], [START + 27, START * 1_000]);
@@ -66,16 +73,16 @@ suite('samples of the console', () => {
   test('have percentiles of all durations of ten seconds, which are no means of percentiles', () => {
     for (let second = 0; second < 7; second++)
       pass(1, () => {
-        for (let count = 0; count < 100; count++) metrics.countResponse('created', second === 3 ? 500 : 1);
+        for (let count = 0; count < 100; count++) respond('created', second === 3 ? 500 : 1);
       });
     const { p50, p99 } = read(0).long.columns;
     assert.deepEqual([Math.round(p50[0]), Math.round(p99[0] / 10)], [1, 50]);
   });
 
   test('show seconds without a sample as such, and reach back 24 hours', () => {
-    pass(5, () => metrics.countResponse('created', 1));
+    pass(5, () => respond('created', 1));
     now = START + 9;
-    for (let count = 0; count < 10; count++) metrics.countResponse('created', 1);
+    for (let count = 0; count < 10; count++) respond('created', 1);
     pass(1);
     assert.deepEqual(read(0).short.columns.created, [1, 1, 1, 1, 1, null, null, null, null, 2]);
     now = START + 2 * DAY_SECONDS;
@@ -87,9 +94,9 @@ suite('samples of the console', () => {
   });
 
   test('forget what is after a time to which the clock was set back', () => {
-    pass(30, () => metrics.countResponse('created', 1));
+    pass(30, () => respond('created', 1));
     now = START + 10;
-    pass(2, () => metrics.countResponse('revised', 1));
+    pass(2, () => respond('revised', 1));
     const { newest, short } = read(START + 30);
     assert.deepEqual([newest, short.count, short.columns.revised.slice(-2)], [START + 12, 12, [1, 1]]);
   });
