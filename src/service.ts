@@ -20,6 +20,7 @@ import { monitoredCommits } from './operate/monitored-commits.ts';
 import { opsServer } from './operate/ops-server.ts';
 import { errorLog, rateLimitedLog, type ServiceLog } from './operate/rate-limited-log.ts';
 import type { ServiceState } from './operate/readiness.ts';
+import { RecentRates } from './operate/recent-rates.ts';
 import { storeWarningsOf } from './operate/store-warnings.ts';
 import { documentationOf } from './pages/docs/docs-page.ts';
 import { trustedProxiesOf } from './server/client-address.ts';
@@ -31,6 +32,7 @@ import { VERSION } from './version.ts';
 /** Interval of the store checks that log warnings, so that the log does not depend on `/readyz`. */
 const STORE_WATCH_INTERVAL_MS = 10_000;
 const COMMITS_ASSESSED_INTERVAL_MS = 1_000;
+const RATES_ASSESSED_INTERVAL_MS = 1_000;
 
 export {
   type AllowedOrigins,

@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
-import { ERROR_NAMES, ERRORS, type ErrorName } from '../core/contract/errors.ts';
+import { ERROR_NAMES, ERRORS } from '../core/contract/errors.ts';
 import { OUTCOMES } from '../core/contract/plant.ts';
 import { isErrorName, isOutcome, type Result } from '../core/response.ts';
 import { type CommandRun, FAULTS_FOUND } from '../engines/command-runs.ts';
@@ -11,10 +11,6 @@ const DURATION_BOUNDS_SECONDS = [
   ...[0.1, 0.25, 0.5, 1, 2.5, 5, 10],
 ];
 const BATCH_BOUNDS_PLANTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
-
-const REJECTIONS = ERROR_NAMES.filter(name => ERRORS[name].status < 500);
-/** The weight of the last second in a mean, so that a burst of one second causes no warning. */
-const SMOOTHING = 0.25;
 
 /** What was counted since the start. */
 export interface Counts {
@@ -49,11 +45,6 @@ export class Metrics {
     DURATION_BOUNDS_SECONDS,
   );
   #commitsFailed = 0;
-  /** By result: responses in the last second, smoothed, and all responses so far. */
-  readonly #rates = new Map<Result, { rate: number; count: number }>();
-  /** The mean of the last second, smoothed; 0 for a second without a commit. */
-  commitSeconds = 0;
-  #commitsBefore = { count: 0, sum: 0 };
 
   constructor(version: string, engine: 'sqlite' | 'postgres') {
     const results: Result[] = ['other', ...OUTCOMES, ...ERROR_NAMES];
@@ -69,27 +60,6 @@ export class Metrics {
   countResponse(result: Result, durationMs: number): void {
     this.#responses.set(result, this.#responses.get(result)! + 1);
     if (isOutcome(result)) this.#createDuration.observe(durationMs / 1000);
-  }
-
-  /** Must be called every second. */
-  assess(): void {
-    for (const [result, count] of this.#responses) {
-      const { rate, count: before } = this.#rates.get(result) ?? { rate: 0, count: 0 };
-      this.#rates.set(result, { rate: rate + (count - before - rate) * SMOOTHING, count });
-    }
-    const { count, sum } = this.#commitDuration.total();
-    const mean = (sum - this.#commitsBefore.sum) / Math.max(1, count - this.#commitsBefore.count);
-    this.commitSeconds += (mean - this.commitSeconds) * SMOOTHING;
-    this.#commitsBefore = { count, sum };
-  }
-
-  /** How many requests per second are rejected and confirmed, and the most frequent error. */
-  get rates(): { rejected: number; confirmed: number; most: ErrorName } {
-    const rateOf = (result: Result): number => this.#rates.get(result)?.rate ?? 0;
-    const sumOf = (results: readonly Result[]): number =>
-      results.reduce((sum, each) => sum + rateOf(each), 0);
-    const most = REJECTIONS.toSorted((a, b) => rateOf(b) - rateOf(a))[0]!;
-    return { rejected: sumOf(REJECTIONS), confirmed: sumOf(OUTCOMES), most };
   }
 
   committed(plants: number, durationMs: number): void {

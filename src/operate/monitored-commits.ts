@@ -15,9 +15,8 @@ const FAILURE_SHOWN_MS = 10_000;
  * some small batches. After a bad second, a test commit assesses each second without plants: a
  * service that is not ready gets none.
  *
- * @returns the wrapped operations; `assess`, which the caller calls every second, also for the rates
- *   of the metrics, and which never throws; `failingMs`, the time since the first bad second ended, 0
- *   if the last one was not bad
+ * @returns the wrapped operations; `assess`, which the caller calls every second, and which never
+ *   throws; `failingMs`, the time since the first bad second ended, 0 if the last one was not bad
  */
 export function monitoredCommits(
   engine: PlantCommits,
@@ -66,7 +65,6 @@ export function monitoredCommits(
       return damage.isKnown ? [DAMAGE_WARNING, ...warnings] : [...warnings];
     },
     assess: async (): Promise<void> => {
-      metrics.assess();
       let [plants, isBad] = [confirmed + failed, failed > confirmed];
       confirmed = failed = 0;
       if (plants === 0) {

@@ -1,0 +1,54 @@
+import { ERROR_NAMES, ERRORS, type ErrorName } from '../core/contract/errors.ts';
+import { OUTCOMES } from '../core/contract/plant.ts';
+import type { Result } from '../core/response.ts';
+import type { Counts, Metrics } from './metrics.ts';
+
+const REJECTIONS = ERROR_NAMES.filter(name => ERRORS[name].status < 500);
+/** The weight of the last second in a mean, so that a burst of one second causes no warning. */
+const SMOOTHING = 0.25;
+
+/** Rates of responses and the mean commit time, of the last seconds, from the counts of the metrics. */
+export class RecentRates {
+  readonly #metrics: Metrics;
+  /** The counts at the end of the last second. */
+  #before: Counts;
+  /** Responses in the last second, smoothed. */
+  readonly #rates = new Map<Result, number>();
+  #commitSeconds = 0;
+
+  constructor(metrics: Metrics) {
+    this.#metrics = metrics;
+    this.#before = metrics.counts();
+  }
+
+  /** Must be called every second. */
+  assess(): void {
+    const before = this.#before;
+    const counts = this.#metrics.counts();
+    for (const [result, count] of counts.responses) {
+      const rate = this.#rateOf(result);
+      this.#rates.set(result, rate + (count - before.responses.get(result)! - rate) * SMOOTHING);
+    }
+    const batches = Math.max(1, counts.batches - before.batches);
+    const mean = (counts.commitSeconds - before.commitSeconds) / batches;
+    this.#commitSeconds += (mean - this.#commitSeconds) * SMOOTHING;
+    this.#before = counts;
+  }
+
+  /** The mean of the last second, smoothed; 0 for a second without a commit. */
+  get commitSeconds(): number {
+    return this.#commitSeconds;
+  }
+
+  /** How many requests per second are rejected and confirmed, and the most frequent error. */
+  get rates(): { rejected: number; confirmed: number; most: ErrorName } {
+    const sumOf = (results: readonly Result[]): number =>
+      results.reduce((sum, each) => sum + this.#rateOf(each), 0);
+    const most = REJECTIONS.toSorted((a, b) => this.#rateOf(b) - this.#rateOf(a))[0]!;
+    return { rejected: sumOf(REJECTIONS), confirmed: sumOf(OUTCOMES), most };
+  }
+
+  #rateOf(result: Result): number {
+    return this.#rates.get(result) ?? 0;
+  }
+}
