@@ -1,8 +1,8 @@
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { ERROR_NAMES, ERRORS } from '../core/contract/errors.ts';
 import { OUTCOMES } from '../core/contract/plant.ts';
 import { isErrorName, isOutcome, type Result } from '../core/response.ts';
-import { type CommandRun, FAULTS_FOUND } from '../engines/command-runs.ts';
+import { FAULTS_FOUND } from '../engines/command-runs.ts';
 import type { ServiceState } from './readiness.ts';
 
 /** Upper bounds of both duration histograms. A create waits less than 5 s. */
@@ -23,37 +23,52 @@ export interface Counts {
 /**
  * The metrics for Prometheus, with the names and units that it recommends
  * (https://prometheus.io/docs/practices/naming/). They contain nothing that a client sends: no name
- * of a plant, no id, no token. Metrics of Node and of the process come from prom-client.
+ * of a plant, no id, no token.
  */
 export class Metrics {
-  readonly #processMetrics = new Registry();
-  readonly #build: string;
+  /** Metrics of the service and of Node. Each other part can register metrics of its own here. */
+  readonly registry = new Registry();
   readonly #responses = new Map<Result, number>();
-  readonly #createDuration = bucketHistogram(
-    'plant_store_create_duration_seconds',
-    'Time from the arrival of a whole request to its 200 response.',
-    DURATION_BOUNDS_SECONDS,
-  );
-  readonly #batchPlants = bucketHistogram(
-    'plant_store_batch_plants',
-    'Plants that shared a commit.',
-    BATCH_BOUNDS_PLANTS,
-  );
-  readonly #commitDuration = bucketHistogram(
-    'plant_store_commit_duration_seconds',
-    'Time from giving a batch to the engine until the batch is durable.',
-    DURATION_BOUNDS_SECONDS,
-  );
-  #commitsFailed = 0;
+  /** Sums of the histograms below, which prom-client returns only by a promise. */
+  readonly #commits = { batches: 0, batchPlants: 0, commitSeconds: 0 };
+  readonly #createDuration = new Histogram({
+    name: 'plant_store_create_duration_seconds',
+    help: 'Time from the arrival of a whole request to its 200 response.',
+    buckets: DURATION_BOUNDS_SECONDS,
+    registers: [this.registry],
+  });
+  readonly #batchPlants = new Histogram({
+    name: 'plant_store_batch_plants',
+    help: 'Plants that shared a commit.',
+    buckets: BATCH_BOUNDS_PLANTS,
+    registers: [this.registry],
+  });
+  readonly #commitDuration = new Histogram({
+    name: 'plant_store_commit_duration_seconds',
+    help: 'Time from giving a batch to the engine until the batch is durable.',
+    buckets: DURATION_BOUNDS_SECONDS,
+    registers: [this.registry],
+  });
+  readonly #commitsFailed = new Counter({
+    name: 'plant_store_commits_failed_total',
+    help: 'Batches that the engine did not confirm; the responses to their plants were 503.',
+    registers: [this.registry],
+  });
 
   constructor(version: string, engine: 'sqlite' | 'postgres') {
     const results: Result[] = ['other', ...OUTCOMES, ...ERROR_NAMES];
     for (const result of results) this.#responses.set(result, 0);
-    this.#build = labels({ version, node_version: process.versions.node, engine });
-    collectDefaultMetrics({ register: this.#processMetrics });
+    registerRequests(this.registry, this.#responses);
+    new Gauge({
+      name: 'plant_store_build_info',
+      help: 'Always 1; the labels identify the program.',
+      labelNames: ['version', 'node_version', 'engine'],
+      registers: [this.registry],
+    }).set({ version, node_version: process.versions.node, engine }, 1);
+    collectDefaultMetrics({ register: this.registry });
     // The suffix is for counters, but these are gauges. The same gauges exist without the suffix.
     for (const counted of ['handles', 'requests', 'resources'])
-      this.#processMetrics.removeSingleMetric(`nodejs_active_${counted}_total`);
+      this.registry.removeSingleMetric(`nodejs_active_${counted}_total`);
   }
 
   /** @param durationMs since the arrival of the whole request */
@@ -62,67 +77,49 @@ export class Metrics {
     if (isOutcome(result)) this.#createDuration.observe(durationMs / 1000);
   }
 
+  /** Counts a batch that the engine confirmed. */
   committed(plants: number, durationMs: number): void {
+    const seconds = durationMs / 1000;
     this.#batchPlants.observe(plants);
-    this.#commitDuration.observe(durationMs / 1000);
+    this.#commitDuration.observe(seconds);
+    this.#commits.batches++;
+    this.#commits.batchPlants += plants;
+    this.#commits.commitSeconds += seconds;
   }
 
+  /** Counts a batch that the engine did not confirm. */
   commitFailed(): void {
-    this.#commitsFailed++;
+    this.#commitsFailed.inc();
   }
 
-  /** The console of the operator shows the difference of two readings. */
+  /** A copy, for those who need the difference of two readings. */
   counts(): Counts {
-    return {
-      responses: new Map(this.#responses),
-      batches: this.#batchPlants.total().count,
-      batchPlants: this.#batchPlants.total().sum,
-      commitSeconds: this.#commitDuration.total().sum,
-    };
-  }
-
-  get contentType(): string {
-    return this.#processMetrics.contentType;
+    return { responses: new Map(this.#responses), ...this.#commits };
   }
 
   /** All metrics in the text format of Prometheus. */
-  async text(state: ServiceState): Promise<string> {
-    const counted = [
-      metric(
-        'plant_store_requests_total',
-        'Requests by response: HTTP status, error number, and the name of the error or the outcome.',
-        [...this.#responses].map(([result, count]) => [labelsOf(result), count]),
-      ),
-      this.#createDuration.text(),
-      this.#batchPlants.text(),
-      this.#commitDuration.text(),
-      metric(
-        'plant_store_commits_failed_total',
-        'Batches that the engine did not confirm; the responses to their plants were 503.',
-        [['', this.#commitsFailed]],
-      ),
-      metric('plant_store_build_info', 'Always 1; the labels identify the program.', [[this.#build, 1]]),
-    ];
-    return [...counted, ...gauges(state), await this.#processMetrics.metrics()].join('\n');
+  text(state: ServiceState): Promise<string> {
+    return Registry.merge([this.registry, registryOf(state)]).metrics();
   }
 }
 
-/** https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format */
-function metric(name: string, help: string, samples: [labels: string, value: number][]): string {
-  const type = name.endsWith('_total') ? 'counter' : 'gauge';
-  const lines = samples.map(([labels, value]) => `${name}${labels} ${value}\n`);
-  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
+/** Registers a counter that is set at each scrape: to count with labels costs more than a map does. */
+function registerRequests(registry: Registry, responses: ReadonlyMap<Result, number>): void {
+  new Counter({
+    name: 'plant_store_requests_total',
+    help: 'Requests by response: HTTP status, error number, and the name of the error or the outcome.',
+    labelNames: ['status', 'error', 'result'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [result, count] of responses) this.inc(labelsOf(result), count);
+    },
+  });
 }
 
-/** No value needs escaping: all are names, numbers and versions. */
-function labels(values: Record<string, string | number>): string {
-  const pairs = Object.entries(values).map(([label, value]) => `${label}="${value}"`);
-  return `{${pairs.join(',')}}`;
-}
-
-function labelsOf(result: Result): string {
-  if (isOutcome(result)) return labels({ status: 200, result });
-  if (!isErrorName(result)) return labels({ result });
+function labelsOf(result: Result): { status?: number; error?: number; result: Result } {
+  if (isOutcome(result)) return { status: 200, result };
+  if (!isErrorName(result)) return { result };
   const { status, number } = ERRORS[result];
   return labels({ status, error: number, result });
 }
@@ -183,31 +180,75 @@ function gauges({ store, engine, ...state }: ServiceState): string[] {
 }
 
 /**
- * A Prometheus histogram. That of prom-client is slower, and every create is counted.
- *
- * @param upperBounds of the buckets, ascending, in the unit at the end of the name
+ * Makes the metrics of one scrape, all from the same state. The registry is a new one each time, so
+ * that metrics which the engine does not have are absent.
  */
-function bucketHistogram(name: string, help: string, upperBounds: readonly number[]) {
-  /** The count of each bucket alone. The last bucket is for values above all bounds. */
-  const counts = new Float64Array(upperBounds.length + 1);
-  let sum = 0;
-  return {
-    observe(value: number): void {
-      let bucket = 0;
-      while (bucket < upperBounds.length && value > upperBounds[bucket]!) bucket++;
-      counts[bucket]!++;
-      sum += value;
-    },
-    total: (): { count: number; sum: number } => ({ count: counts.reduce((all, own) => all + own), sum }),
-    /** https://prometheus.io/docs/instrumenting/exposition_formats/#histograms-and-summaries */
-    text(): string {
-      const lines = [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`];
-      let count = 0;
-      for (const [bucket, ownCount] of counts.entries()) {
-        count += ownCount;
-        lines.push(`${name}_bucket{le="${upperBounds[bucket] ?? '+Inf'}"} ${count}`);
-      }
-      return `${lines.join('\n')}\n${name}_sum ${sum}\n${name}_count ${count}\n`;
-    },
+function registryOf({ store, engine, ...state }: ServiceState): Registry {
+  const registry = new Registry();
+  const registers = [registry];
+  const gauge = (name: string, help: string, value: number | boolean | undefined): void => {
+    if (value !== undefined) new Gauge({ name: `plant_store_${name}`, help, registers }).set(Number(value));
   };
+  const counter = (name: string, help: string, value: number | undefined): void => {
+    if (value !== undefined) new Counter({ name: `plant_store_${name}`, help, registers }).inc(value);
+  };
+  gauge('in_flight_plants', 'Plants that wait for a commit or are in one.', state.plantsInFlight);
+  gauge(
+    'in_flight_limit_plants',
+    'Limit of in_flight_plants, from the rate of the last commits; at the limit, responses are 503.',
+    state.plantsInFlightMax,
+  );
+  gauge('batches_in_flight', 'Batches that the engine is writing.', state.batchesInFlight);
+  gauge('connections', 'Open connections of clients.', state.openConnections);
+  gauge('store_up', 'Whether the store responds: 1 or 0.', store.failure === undefined);
+  gauge(
+    'store_warnings',
+    'Warnings of the store, as in the log and /readyz. Absent while the store does not respond.',
+    store.warnings?.length,
+  );
+  gauge(
+    'damage_known',
+    'Whether anything has met damage since the last verify that passed, also before a restart: 1 or 0.',
+    state.isDamaged,
+  );
+  gauge('shutting_down', 'Whether the service is shutting down: 1 or 0.', state.isShuttingDown);
+  counter('spans_dropped_total', 'Spans that did not reach the collector of traces.', state.spansDropped);
+  gauge('tokens', 'Known tokens, including expired and revoked ones.', state.tokens.size);
+  gauge(
+    'tokens_current',
+    'Whether the token table was read in the last 4 s: 1 or 0.',
+    state.tokens.isCurrent,
+  );
+  counter('flushes_total', 'Commits that were flushed to the disk.', engine.flushes?.count);
+  counter(
+    'flush_seconds_total',
+    'Total time of the flushes of commits.',
+    engine.flushes && engine.flushes.totalMs / 1000,
+  );
+  gauge('wal_bytes', 'Length of the write-ahead log.', engine.walBytes);
+  gauge(
+    'checkpoint_failing',
+    'Whether the write-ahead log could not be copied into the database file: 1 or 0.',
+    engine.isCheckpointFailing,
+  );
+  gauge('disk_free_bytes', 'Free space on the file system of the store.', engine.diskFreeBytes);
+  gauge('store_connections', 'Connections to the database server.', engine.connections);
+  const lastRunAt = new Gauge({
+    name: 'plant_store_last_run_timestamp_seconds',
+    help: 'When verify or backup last ended, since 1970.',
+    labelNames: ['run'],
+    registers,
+  });
+  const lastRunSuccess = new Gauge({
+    name: 'plant_store_last_run_success',
+    help: 'Whether verify or backup last found no fault: 1 or 0.',
+    labelNames: ['run'],
+    registers,
+  });
+  for (const { command, endedAt, result } of state.lastRuns) {
+    if (command === 'damage') continue;
+    lastRunAt.set({ run: command }, endedAt / 1000);
+    lastRunSuccess.set({ run: command }, Number(!result.startsWith(FAULTS_FOUND)));
+  }
+  return registry;
 }

@@ -137,7 +137,7 @@ async function responseTo(
       return jsonResponse(readiness.status === 'ready' ? 200 : 503, JSON.stringify(body));
     }
     case '/metrics':
-      return contentResponse(metrics.contentType, await metrics.text(await readState()));
+      return contentResponse(metrics.registry.contentType, await metrics.text(await readState()));
     default:
       return errorResponse('noSuchPath', NO_SUCH_PATH);
   }
