@@ -29,10 +29,6 @@ import { type ListenAddress, ListenFailed, ReservedAddress } from './server/list
 import { PlantServer } from './server/plant-server.ts';
 import { VERSION } from './version.ts';
 
-/** Interval of the store checks that log warnings, so that the log does not depend on `/readyz`. */
-const STORE_WATCH_INTERVAL_MS = 10_000;
-const COMMITS_ASSESSED_INTERVAL_MS = 1_000;
-const RATES_ASSESSED_INTERVAL_MS = 1_000;
 
 export {
   type AllowedOrigins,
@@ -74,6 +70,7 @@ export interface ServiceSettings extends StoreSettings {
 export interface ExtraContext {
   tokens: TokenCache;
   engine: StorageEngine;
+  metrics: Metrics;
   log: ServiceLog;
 }
 
@@ -112,87 +109,40 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   try {
     const metrics = new Metrics(VERSION, settings.database.engine);
     // Before the store: a start that fails here leaves no new store.
-    const reservedOps = opened.use(await ReservedAddress.reserve(settings.ops));
-    const reserved = opened.use(await ReservedAddress.reserve(settings.listen));
+    const opsListener = opened.use(await ReservedAddress.reserve(settings.ops));
+    const listener = opened.use(await ReservedAddress.reserve(settings.listen));
     const engine = opened.use(await openStore(settings));
-    const damage = new KnownDamage(engine, log);
-    const restartedAt = engine.isAfterCrash ? Date.now() : null;
-    const tokens = await openTokens(engine, damage, log);
-    opened.defer(() => tokens.close());
-    const attached = await openExtras(settings, { tokens, engine, log }, opened);
-    const commits = monitoredCommits(engine, metrics, damage, log);
-    opened.use(setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS));
-    const queue = engine.openQueue(observedCommit(commits.commit, attached.observers));
-    opened.defer(() => queue.close());
-
-    let closing: Promise<void> | undefined;
-    const storeWarnings = storeWarningsOf(commits.check, log);
+    const monitor = opened.use(new StoreMonitor(engine, metrics, log));
+    const tokens = opened.adopt(await openTokens(engine, monitor, log), each => each.close());
+    const attached = await openExtras(settings, { tokens, engine, metrics, log }, opened);
+    const rates = opened.use(new RecentRates(metrics));
+    const queue = opened.adopt(openQueue(engine, monitor, attached), each => each.close());
     // The first check runs before the first plant, so the log begins with the warnings.
-    const { warnings = [] } = await storeWarnings();
-    opened.use(setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS));
-    const observed = { rejected: new RejectedRequests(), activity: new Activity() };
-    const server = plantServer(settings, tokens, queue, {
-      ...attached,
-      observers: [...ownObservers(settings, metrics, observed), ...attached.observers],
-    });
-    const readState = async (): Promise<ServiceState> => ({
-      // Read before the awaits below: a slow store would hide the plants that wait now.
-      ...queue.statistics,
-      commits,
-      tokens,
-      store: await storeWarnings(),
-      engine: await engine.statistics(),
-      isDamaged: damage.isKnown,
-      lastRuns: damage.lastRuns,
-      restartedAt,
-      rates: metrics.rates,
-      commitSeconds: metrics.commitSeconds,
-      warnings: [
-        ...attached.verifiers.flatMap(verifier => verifier.fault() ?? []),
-        ...attached.wrappers.map(({ warning }) => warning),
-      ],
-      openConnections: server.openConnections,
-      isShuttingDown: closing !== undefined,
-    });
-    const operatorConsole =
-      settings.console &&
-      samples &&
-      new OperatorConsole({
-        engine,
-        damage,
-        ...observed,
-        log,
-        version: VERSION,
-        ...settings.console,
-        isFirstStart: engine.schemaSteps.before === 0,
-        samples,
-        search: opened.use(await openSearch(settings.database)),
-        docsUrl: docsUrlOf(settings, reserved),
-        onToken: token => tokens.add(token),
-        labelOf: tokenId => tokens.labelOf(tokenId),
-        onError: damage.observed('a search', errorLog(log, 'a request of the console failed')),
-      });
+    const { warnings = [] } = await monitor.check();
+    const docsUrl = docsUrlOf(settings, listener);
+    const page = opened.use(await openConsole(settings, { engine, monitor, tokens, metrics, queue, docsUrl }));
+    const observers = [metrics, ...(page?.observers ?? []), ...requestLogOf(settings), ...attached.observers];
+    const server = plantServer(settings, tokens, queue, { ...attached, observers });
+    const status = new ServiceStatus({ engine, monitor, tokens, queue, rates, server, attached });
     const hostNames = [settings.ops.host, ...(settings.opsHosts ?? [])];
-    const ops = opsServer({ readState, metrics, hostNames, page: operatorConsole, log });
-    const opsAddress = await ops.listen(reservedOps);
-    opened.defer(() => ops.close());
-    const address = await server.listen(reserved);
-    opened.defer(() => server.close());
+    const ops = opened.adopt(opsServer({ status, metrics, hostNames, page, log }), each => each.close());
+    const opsAddress = await ops.listen(opsListener);
+    const address = await opened.adopt(server, each => each.close()).listen(listener);
     // Last: a start that fails later could not show the token that it made.
-    const firstToken = tokens.size === 0 ? await makeFirstToken(tokens, engine, settings) : undefined;
-    const close = (): Promise<void> => {
-      closing ??= opened.disposeAsync();
-      return closing;
-    };
-    const hasToken = firstToken !== undefined || tokens.size > 0 || attached.verifiers.length > 0;
+    const firstToken = await makeFirstToken(tokens, engine, settings);
+    let closing: Promise<void> | undefined;
     return {
       address,
       opsAddress,
-      firstToken: firstToken || undefined,
-      hasToken,
+      firstToken: firstToken.kind === 'made' ? firstToken.token : undefined,
+      hasToken: firstToken.kind !== 'none' || attached.verifiers.length > 0,
       warnings,
-      close,
-      makeConsoleCode: settings.console && (() => makeConsoleCode(engine)),
+      makeConsoleCode: page && (() => makeConsoleCode(engine)),
+      close() {
+        status.isShuttingDown = true;
+        closing ??= opened.disposeAsync();
+        return closing;
+      },
     };
   } catch (error) {
     await opened
@@ -202,7 +152,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   }
 }
 
-function openTokens(engine: StorageEngine, damage: KnownDamage, log: ServiceLog): Promise<TokenCache> {
+function openTokens(engine: StorageEngine, { damage }: StoreMonitor, log: ServiceLog): Promise<TokenCache> {
   const message = 'the token table cannot be read or written; after 4 s unread, creates get 503';
   const onFailure = rateLimitedLog(details => log.warn(details, message));
   return TokenCache.open(engine, damage.observed('reading tokens', onFailure));
@@ -246,26 +196,12 @@ function observedCommit(
   };
 }
 
-/** What the service itself notes of each response. */
-function ownObservers(
-  { logRequest }: ServiceSettings,
-  metrics: Metrics,
-  { rejected, activity }: Pick<ConsoleParts, 'rejected' | 'activity'>,
-): ResponseObserver[] {
-  const counter: ResponseObserver = {
-    responded(response, request) {
-      metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
-    },
-  };
-  const requestLog: ResponseObserver[] = logRequest
-    ? [
-        {
-          responded: (response, request, addressOf) =>
-            logRequest(loggedRequest(response, request, addressOf())),
-        },
-      ]
-    : [];
-  return [counter, rejected, activity, ...requestLog];
+function openQueue(engine: StorageEngine, { commits }: StoreMonitor, { observers }: Attached): PlantQueue {
+  return engine.openQueue(observedCommit(commits.commit, observers));
+}
+
+function requestLogOf({ logRequest }: ServiceSettings): ResponseObserver[] {
+  return logRequest === undefined ? [] : [requestLog(logRequest)];
 }
 
 function plantServer(
@@ -305,19 +241,18 @@ function docsUrlOf(
 
 export const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
 
-/**
- * Makes a token if only this machine can reach the service and the database user may make tokens.
- *
- * @returns the token; empty if another instance just made it; undefined if there is none
- */
+type FirstToken = { kind: 'made'; token: string } | { kind: 'exists' | 'none' };
+
+/** Makes a token if there is none, only this machine can reach the service, and its database user may. */
 async function makeFirstToken(
   tokens: TokenCache,
   engine: StorageEngine,
   { listen, handOverFirstToken, log }: ServiceSettings,
-): Promise<string | undefined> {
-  if (!LOOPBACK.test(listen.host) || (await engine.hasPlants())) return undefined;
+): Promise<FirstToken> {
+  if (tokens.size > 0) return { kind: 'exists' };
+  if (!LOOPBACK.test(listen.host) || (await engine.hasPlants())) return { kind: 'none' };
   const token = makeToken();
-  if (!handOverFirstToken(token)) return undefined;
+  if (!handOverFirstToken(token)) return { kind: 'none' };
   try {
     const stored = await engine.createToken({
       hash: hashToken(token),
@@ -325,14 +260,15 @@ async function makeFirstToken(
       createdAt: Date.now(),
       expiresAt: null,
     });
-    if (stored === undefined) return '';
+    // Another instance has just made it.
+    if (stored === undefined) return { kind: 'exists' };
     tokens.add(stored);
-    return token;
+    return { kind: 'made', token };
   } catch (cause) {
     if (!(cause instanceof StoreRejected)) throw cause;
     log.info(
       'no first token: this database user may not create tokens; create one as the owner of the store',
     );
-    return undefined;
+    return { kind: 'none' };
   }
 }

@@ -1,5 +1,6 @@
 import { withoutTokens } from '../core/contract/bearer-token.ts';
 import { ERRORS } from '../core/contract/errors.ts';
+import type { ResponseObserver } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import { type HttpResponse, isErrorName } from '../core/response.ts';
 
@@ -42,4 +43,11 @@ export function loggedRequest(
 export function clientText(text: string): string {
   const decoded = withoutTokens(text.replace(ENCODED, decodeURIComponent));
   return decoded.replace(INVISIBLE, encodeURIComponent).slice(0, CLIENT_TEXT_LENGTH_MAX);
+}
+
+/** Writes a log line for each request, after its response. */
+export function requestLog(log: (request: object) => void): ResponseObserver {
+  return {
+    responded: (response, request, addressOf) => log(loggedRequest(response, request, addressOf())),
+  };
 }

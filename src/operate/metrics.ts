@@ -1,7 +1,9 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { ERROR_NAMES, ERRORS } from '../core/contract/errors.ts';
 import { OUTCOMES } from '../core/contract/plant.ts';
-import { isErrorName, isOutcome, type Result } from '../core/response.ts';
+import type { ResponseObserver } from '../core/extension-points.ts';
+import type { ReceivedRequest } from '../core/request.ts';
+import { type HttpResponse, isErrorName, isOutcome, type Result } from '../core/response.ts';
 import { FAULTS_FOUND } from '../engines/command-runs.ts';
 import type { ServiceState } from './readiness.ts';
 
@@ -25,7 +27,7 @@ export interface Counts {
  * (https://prometheus.io/docs/practices/naming/). They contain nothing that a client sends: no name
  * of a plant, no id, no token.
  */
-export class Metrics {
+export class Metrics implements ResponseObserver {
   /** Metrics of the service and of Node. Each other part can register metrics of its own here. */
   readonly registry = new Registry();
   readonly #responses = new Map<Result, number>();
@@ -71,10 +73,9 @@ export class Metrics {
       this.registry.removeSingleMetric(`nodejs_active_${counted}_total`);
   }
 
-  /** @param durationMs since the arrival of the whole request */
-  countResponse(result: Result, durationMs: number): void {
+  responded({ result }: Pick<HttpResponse, 'result'>, request: ReceivedRequest | undefined): void {
     this.#responses.set(result, this.#responses.get(result)! + 1);
-    if (isOutcome(result)) this.#createDuration.observe(durationMs / 1000);
+    if (isOutcome(result)) this.#createDuration.observe(durationMs(request) / 1000);
   }
 
   /** Counts a batch that the engine confirmed. */
@@ -101,6 +102,11 @@ export class Metrics {
   text(state: ServiceState): Promise<string> {
     return Registry.merge([this.registry, registryOf(state)]).metrics();
   }
+}
+
+/** Time since the arrival of the whole request. */
+export function durationMs(request: ReceivedRequest | undefined): number {
+  return request === undefined ? 0 : performance.now() - request.arrivedAt;
 }
 
 /** Registers a counter that is set at each scrape: to count with labels costs more than a map does. */
@@ -212,7 +218,6 @@ function registryOf({ store, engine, ...state }: ServiceState): Registry {
     state.isDamaged,
   );
   gauge('shutting_down', 'Whether the service is shutting down: 1 or 0.', state.isShuttingDown);
-  counter('spans_dropped_total', 'Spans that did not reach the collector of traces.', state.spansDropped);
   gauge('tokens', 'Known tokens, including expired and revoked ones.', state.tokens.size);
   gauge(
     'tokens_current',

@@ -8,7 +8,8 @@ import { isAllowedHost } from './allowed-host.ts';
 import type { Metrics } from './metrics.ts';
 import { createServer } from './node-http.ts';
 import { errorLog, type ServiceLog } from './rate-limited-log.ts';
-import { readinessOf, type ServiceState } from './readiness.ts';
+import { readinessOf } from './readiness.ts';
+import type { ServiceStatus } from './service-status.ts';
 
 /** An idle connection stays open for this long: longer than the scrape interval of Prometheus. */
 const OPS_KEEP_ALIVE_MS = 72_000;
@@ -42,8 +43,7 @@ export interface OpsPage {
 }
 
 interface OpsParts {
-  /** Waits for the store for a limited time, and never throws. */
-  readState: () => Promise<ServiceState>;
+  status: ServiceStatus;
   metrics: Metrics;
   /** The configured names, for {@link isAllowedHost}. */
   hostNames: readonly string[];
@@ -106,7 +106,7 @@ async function respond(
 }
 
 async function responseTo(
-  { readState, metrics, hostNames, page }: OpsParts,
+  { status, metrics, hostNames, page }: OpsParts,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<HttpResponse<string | Uint8Array> | undefined> {
@@ -132,12 +132,12 @@ async function responseTo(
     case '/livez':
       return jsonResponse(200, JSON.stringify({ status: 'live' }));
     case '/readyz': {
-      const { checks, ...readiness } = readinessOf(await readState());
+      const { checks, ...readiness } = readinessOf(await status.read());
       const body = new URLSearchParams(query).has('verbose') ? { ...readiness, checks } : readiness;
       return jsonResponse(readiness.status === 'ready' ? 200 : 503, JSON.stringify(body));
     }
     case '/metrics':
-      return contentResponse(metrics.registry.contentType, await metrics.text(await readState()));
+      return contentResponse(metrics.registry.contentType, await metrics.text(await status.read()));
     default:
       return errorResponse('noSuchPath', NO_SUCH_PATH);
   }

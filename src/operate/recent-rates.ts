@@ -1,28 +1,35 @@
+import { type Clock, repeat, SYSTEM_CLOCK } from '../core/clock.ts';
 import { ERROR_NAMES, ERRORS, type ErrorName } from '../core/contract/errors.ts';
 import { OUTCOMES } from '../core/contract/plant.ts';
 import type { Result } from '../core/response.ts';
 import type { Counts, Metrics } from './metrics.ts';
 
 const REJECTIONS = ERROR_NAMES.filter(name => ERRORS[name].status < 500);
+const ASSESSED_INTERVAL_MS = 1_000;
 /** The weight of the last second in a mean, so that a burst of one second causes no warning. */
 const SMOOTHING = 0.25;
 
 /** Rates of responses and the mean commit time, of the last seconds, from the counts of the metrics. */
-export class RecentRates {
+export class RecentRates implements Disposable {
   readonly #metrics: Metrics;
   /** The counts at the end of the last second. */
   #before: Counts;
   /** Responses in the last second, smoothed. */
   readonly #rates = new Map<Result, number>();
   #commitSeconds = 0;
+  readonly #timer: Disposable;
 
-  constructor(metrics: Metrics) {
+  constructor(metrics: Metrics, clock: Clock = SYSTEM_CLOCK) {
     this.#metrics = metrics;
     this.#before = metrics.counts();
+    this.#timer = repeat(clock, () => this.#assess(), ASSESSED_INTERVAL_MS);
   }
 
-  /** Must be called every second. */
-  assess(): void {
+  [Symbol.dispose](): void {
+    this.#timer[Symbol.dispose]();
+  }
+
+  #assess(): void {
     const before = this.#before;
     const counts = this.#metrics.counts();
     for (const [result, count] of counts.responses) {

@@ -13,8 +13,8 @@ export const traces: Extra = {
 
 /** Opens the extra with these settings. */
 export function tracesExtra(settings: TraceSettings): OpenExtra {
-  return async ({ log }, opened) => {
+  return async ({ metrics, log }, opened) => {
     const { Tracing } = await import('./tracing.ts');
-    return { observers: [opened.use(new Tracing(settings, log))] };
+    return { observers: [opened.use(new Tracing(settings, metrics.registry, log))] };
   };
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import { Counter, type Registry } from 'prom-client';
 import type { PlantWrite } from '../../core/commit/plant-commits.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
@@ -39,14 +40,20 @@ export class Tracing implements ResponseObserver {
   /** The span of the commit of a plant, by the trace of its request. */
   readonly #commits = new WeakMap<TraceContext, SpanIds>();
 
-  constructor(settings: TraceSettings, log: ServiceLog) {
+  /** @param registry gets a metric of the spans that are lost */
+  constructor(settings: TraceSettings, registry: Registry, log: ServiceLog) {
     this.#settings = settings;
     this.#exporter = startExporter(settings, log);
-  }
-
-  /** Spans that did not reach the collector. */
-  get dropped(): number {
-    return this.#exporter.dropped();
+    const { dropped } = this.#exporter;
+    new Counter({
+      name: 'plant_store_spans_dropped_total',
+      help: 'Spans that did not reach the collector of traces.',
+      registers: [registry],
+      collect() {
+        this.reset();
+        this.inc(dropped());
+      },
+    });
   }
 
   /** Decides whether a request is sampled. One without a trace may begin one. */

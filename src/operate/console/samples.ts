@@ -1,8 +1,9 @@
 import { createHistogram } from 'node:perf_hooks';
 import type { PlantQueue } from '../../core/commit/plant-commits.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
-import { isErrorName, isOutcome, type Result } from '../../core/response.ts';
-import type { Counts, Metrics } from '../metrics.ts';
+import type { ReceivedRequest } from '../../core/request.ts';
+import { type HttpResponse, isErrorName, isOutcome } from '../../core/response.ts';
+import { type Counts, durationMs, type Metrics } from '../metrics.ts';
 
 /** Both together take at most 3 MB. */
 const SHORT = { intervalSeconds: 1, length: 15 * 60 };
@@ -31,11 +32,10 @@ export function startSamples(metrics: Metrics, queue: PlantQueue) {
   };
   wait();
   return {
-    /** Must be called after each response. */
-    responded(result: Result, durationMs: number): void {
+    responded({ result }: Pick<HttpResponse, 'result'>, request: ReceivedRequest | undefined): void {
       if (!isOutcome(result)) return;
       // A histogram of Node takes whole numbers from 1.
-      short.createMicroseconds.record(Math.max(1, Math.round(durationMs * 1000)));
+      short.createMicroseconds.record(Math.max(1, Math.round(durationMs(request) * 1000)));
     },
     /** @param second 0: all samples, as for one that is in the future */
     after(second: number) {

@@ -1,0 +1,54 @@
+import type { PlantQueue } from '../core/commit/plant-commits.ts';
+import type { Attached } from '../core/extension-points.ts';
+import type { TokenCache } from '../core/tokens/token-cache.ts';
+import type { ServedStore } from '../engines/open-store.ts';
+import type { ServiceState } from './readiness.ts';
+import type { RecentRates } from './recent-rates.ts';
+import type { StoreMonitor } from './store-monitor.ts';
+
+/** The parts of a service whose state operators see. */
+export interface ObservedParts {
+  engine: ServedStore;
+  monitor: StoreMonitor;
+  tokens: TokenCache;
+  queue: PlantQueue;
+  rates: RecentRates;
+  server: { readonly openConnections: number };
+  attached: Attached;
+}
+
+/** Reads the state of a service, for `/readyz`, `/metrics` and the console. */
+export class ServiceStatus {
+  readonly #parts: ObservedParts;
+  readonly #restartedAt: number | null;
+  isShuttingDown = false;
+
+  constructor(parts: ObservedParts) {
+    this.#parts = parts;
+    this.#restartedAt = parts.engine.isAfterCrash ? Date.now() : null;
+  }
+
+  /** Waits for the store for a limited time, and never throws. */
+  async read(): Promise<ServiceState> {
+    const { engine, monitor, tokens, queue, rates, server, attached } = this.#parts;
+    return {
+      // Read before the awaits below: a slow store would hide the plants that wait now.
+      ...queue.statistics,
+      commits: monitor.commits,
+      tokens,
+      store: await monitor.check(),
+      engine: await engine.statistics(),
+      isDamaged: monitor.damage.isKnown,
+      lastRuns: monitor.damage.lastRuns,
+      restartedAt: this.#restartedAt,
+      rates: rates.rates,
+      commitSeconds: rates.commitSeconds,
+      warnings: [
+        ...attached.verifiers.flatMap(verifier => verifier.fault() ?? []),
+        ...attached.wrappers.map(({ warning }) => warning),
+      ],
+      openConnections: server.openConnections,
+      isShuttingDown: this.isShuttingDown,
+    };
+  }
+}
