@@ -1,19 +1,30 @@
 import type { PlantCommits } from '../core/commit/plant-commits.ts';
 import type { OperatorTables } from './operator-tables.ts';
 
-/** Statistics of an engine. An engine either always or never has a given field. */
-export interface EngineStatistics {
+export interface SqliteStatistics {
+  kind: 'sqlite';
   /** Number of flushed commits, and the total time of their flushes. */
-  flushes?: { count: number; totalMs: number };
-  walBytes?: number;
+  flushes: { count: number; totalMs: number };
+  walBytes: number;
   /** Whether the last copy of the write-ahead log into the database file failed. */
-  isCheckpointFailing?: boolean;
-  /** Free space for this user in the file system of the store, and its size. */
-  diskFreeBytes?: number;
-  diskBytes?: number;
-  /** Connections to the server, open or being opened. */
-  connections?: number;
+  isCheckpointFailing: boolean;
+  /** Of the file system of the store; undefined: unknown, such as after its folder was deleted. */
+  disk: Disk | undefined;
 }
+
+export interface Disk {
+  bytes: number;
+  /** For this user. */
+  freeBytes: number;
+}
+
+export interface PostgresStatistics {
+  kind: 'postgres';
+  /** Connections to the server, open or being opened. */
+  connections: number;
+}
+
+export type EngineStatistics = SqliteStatistics | PostgresStatistics;
 
 /** The last schema step of a store before it was opened, or 0 if it did not exist, and now. */
 export interface SchemaSteps {

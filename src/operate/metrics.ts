@@ -139,7 +139,8 @@ function gauges({ store, engine, ...state }: ServiceState): string[] {
       help,
       runs.map(run => [labels({ run: run.command }), valueIn(run)]),
     );
-  const { flushes } = engine;
+  const sqlite = engine.kind === 'sqlite' ? engine : undefined;
+  const postgres = engine.kind === 'postgres' ? engine : undefined;
   const rows: [name: string, help: string, value: number | boolean | undefined][] = [
     ['in_flight_plants', 'Plants that wait for a commit or are in one.', state.plantsInFlight],
     [
@@ -163,16 +164,21 @@ function gauges({ store, engine, ...state }: ServiceState): string[] {
     ['shutting_down', 'Whether the service is shutting down: 1 or 0.', state.isShuttingDown],
     ['tokens', 'Known tokens, including expired and revoked ones.', state.tokens.size],
     ['tokens_current', 'Whether the token table was read in the last 4 s: 1 or 0.', state.tokens.isCurrent],
-    ['flushes_total', 'Commits that were flushed to the disk.', flushes?.count],
-    ['flush_seconds_total', 'Total time of the flushes of commits.', flushes && flushes.totalMs / 1000],
-    ['wal_bytes', 'Length of the write-ahead log.', engine.walBytes],
+    ['flushes_total', 'Commits that were flushed to the disk.', sqlite?.flushes.count],
+    ['flush_seconds_total', 'Total time of the flushes of commits.', sqlite && sqlite.flushes.totalMs / 1000],
+    ['wal_bytes', 'Length of the write-ahead log.', sqlite?.walBytes],
     [
       'checkpoint_failing',
       'Whether the write-ahead log could not be copied into the database file: 1 or 0.',
-      engine.isCheckpointFailing,
+      sqlite?.isCheckpointFailing,
     ],
-    ['disk_free_bytes', 'Free space on the file system of the store.', engine.diskFreeBytes],
-    ['store_connections', 'Connections to the database server.', engine.connections],
+    [
+      'disk_free_bytes',
+      'Free space on the file system of the store.',
+      // If it is unknown, the alert of a full disk fires.
+      sqlite && (sqlite.disk?.freeBytes ?? 0),
+    ],
+    ['store_connections', 'Connections to the database server.', postgres?.connections],
   ];
   return [
     ...rows

@@ -2,7 +2,7 @@ import type { CommitStatistics } from '../core/commit/plant-commits.ts';
 import { ERRORS, type ErrorName } from '../core/contract/errors.ts';
 import type { OperatorWarning } from '../core/extension-points.ts';
 import type { CommandRun } from '../engines/command-runs.ts';
-import type { EngineStatistics } from '../engines/storage-engine.ts';
+import type { Disk, EngineStatistics } from '../engines/storage-engine.ts';
 import { DAMAGE, DAMAGE_WARNING } from './known-damage.ts';
 import { type StoreState, shownFailure } from './store-warnings.ts';
 
@@ -89,24 +89,29 @@ function textOf({ name, detail, advice }: Check): string {
 /** Every check, the gravest first. */
 function checksOf(state: ServiceState): Check[] {
   const { plantsInFlight, plantsInFlightMax } = state;
-  const { diskFreeBytes: freeBytes = Infinity, diskBytes, walBytes } = state.engine;
-  // 0: the folder is gone.
-  const isDiskFull = diskBytes !== 0 && freeBytes < DISK_FULL_BYTES;
-  const free = `${Math.floor(freeBytes / 1e6)} MB free`;
-  const full = isDiskFull ? `the disk of the store is full (${free}), so ` : '';
-  const part =
-    walBytes === undefined
-      ? 'whether PostgreSQL hangs, has space on its disk, can be reached, and lets this service use its tables'
-      : 'the disk and the files of the store, and whether another program locks them';
+  const isOnPostgres = state.engine.kind === 'postgres';
+  const disk = state.engine.kind === 'sqlite' ? state.engine.disk : undefined;
+  const isDiskFull = disk !== undefined && disk.freeBytes < DISK_FULL_BYTES;
+  const full = isDiskFull ? `the disk of the store is full (${freeText(disk)}), so ` : '';
+  const part = isOnPostgres
+    ? 'whether PostgreSQL hangs, has space on its disk, can be reached, and lets this service use its tables'
+    : 'the disk and the files of the store, and whether another program locks them';
   const checks: Check[] = [];
   const check = (name: string, fault: string | false, detail: string, advice: string): void => {
     checks.push({ name, ok: fault === false, detail: fault || detail, advice: fault ? advice : '' });
   };
-  /** @param failure its cause, and after a semicolon what to do, if that is known */
-  const checkStore = (name: string, isFailing: boolean, fault: string, failure: string, detail: string) => {
+  /**
+   * @param failure its cause, and after a semicolon what to do, if that is known; undefined: there is
+   *   none
+   */
+  const checkStore = (name: string, failure: string | undefined, fault: string, detail: string): void => {
+    if (failure === undefined) {
+      check(name, false, detail, '');
+      return;
+    }
     const [, cause = failure, advice = `check ${part}`] = /^(.*?); (.*)$/s.exec(failure) ?? [];
     const storeAdvice = isDiskFull ? DISK_ADVICE : `${advice}; the log of the service has the details`;
-    check(name, isFailing && `${full}${fault} and plants get 503 responses: ${cause}`, detail, storeAdvice);
+    check(name, `${full}${fault} and plants get 503 responses: ${cause}`, detail, storeAdvice);
   };
   check(
     'shutdown',
@@ -114,24 +119,29 @@ function checksOf(state: ServiceState): Check[] {
     'the service accepts requests',
     'start it again if it does not start by itself',
   );
-  const { failure = '', warnings = [] } = state.store;
+  const { failure, warnings = [] } = state.store;
   const failed = state.commits.failure();
   const commitsFail = failed !== undefined || state.commits.failingMs() > 0;
   // Other checks may only know that they wait, for example for a lock that made the commits fail.
   const known = failed === undefined ? undefined : shownFailure(failed);
-  checkStore('store', failure !== '', 'the store cannot be used,', known ?? failure, 'the store can be used');
+  checkStore(
+    'store',
+    failure === undefined ? undefined : (known ?? failure),
+    'the store cannot be used,',
+    'the store can be used',
+  );
   checkStore(
     'tokens',
-    !state.tokens.isCurrent,
+    state.tokens.isCurrent ? undefined : (known ?? shownFailure(state.tokens.failure)),
     'the token table cannot be read, so no token is accepted',
-    known ?? shownFailure(state.tokens.failure),
     `${state.tokens.size === 1 ? '1 token is' : `${state.tokens.size} tokens are`} cached and current`,
   );
-  checkStore('commits', commitsFail, 'commits fail,', shownFailure(failed), 'commits succeed');
+  checkStore('commits', commitsFail ? shownFailure(failed) : undefined, 'commits fail,', 'commits succeed');
   check('damage', state.isDamaged && DAMAGE.fault, 'no damage of the store is known', DAMAGE.advice);
   // A full disk is already the reason why commits fail.
-  const isNearlyFull = diskBytes !== 0 && freeBytes < DISK_FREE_BYTES_MIN && !(isDiskFull && commitsFail);
-  const diskFault = isNearlyFull && `the disk of the store is nearly full (${free})`;
+  const isNearlyFull =
+    disk !== undefined && disk.freeBytes < DISK_FREE_BYTES_MIN && !(isDiskFull && commitsFail);
+  const diskFault = isNearlyFull && `the disk of the store is nearly full (${freeText(disk)})`;
   check('disk', diskFault, 'the disk of the store has space, or is not on this machine', DISK_ADVICE);
   check(
     'queue',
@@ -145,7 +155,7 @@ function checksOf(state: ServiceState): Check[] {
     state.commitSeconds > COMMIT_SECONDS_MAX &&
       `commits are slow, and plants wait for them (${state.commitSeconds.toFixed(1)} s on average)`,
     'commits are fast',
-    walBytes === undefined
+    isOnPostgres
       ? 'check the database server, its disk, locks on its tables, and the network to it'
       : 'check the disk, and programs that use it much or lock the store',
   );
@@ -159,6 +169,10 @@ function checksOf(state: ServiceState): Check[] {
   for (const warning of warnings.filter(each => each !== DAMAGE_WARNING))
     check('warnings', warning, '', 'fix this soon, since plants may be lost later');
   return checks;
+}
+
+function freeText({ freeBytes }: Disk): string {
+  return `${Math.floor(freeBytes / 1e6)} MB free`;
 }
 
 function rejectionFault({ rejected, confirmed, most }: ServiceState['rates']): string | false {

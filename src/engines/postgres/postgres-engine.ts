@@ -10,7 +10,7 @@ import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { TOKEN_GROUP_SIZE } from '../../core/contract/limits.ts';
 import { OperatorTables } from '../operator-tables.ts';
 import { numberOf, type Row, textOf } from '../revision-rows.ts';
-import type { EngineStatistics, SchemaSteps } from '../storage-engine.ts';
+import type { PostgresStatistics, SchemaSteps } from '../storage-engine.ts';
 import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
 import { CitusWorkers, prepareCoordinator, prepareServer } from './citus/citus-workers.ts';
 import { workerQueues } from './citus/worker-queues.ts';
@@ -115,8 +115,8 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     return [...warnings, ...(await this.#workers.check())];
   }
 
-  async statistics(): Promise<EngineStatistics> {
-    return { connections: this.#pool.connections + this.#workers.connections };
+  async statistics(): Promise<PostgresStatistics> {
+    return { kind: 'postgres', connections: this.#pool.connections + this.#workers.connections };
   }
 
   async tokenFingerprints(): Promise<ReadonlyMap<number, string>> {

@@ -7,7 +7,7 @@ import type { PlantCommits, PlantQueue, PlantWrite, WriteResult } from '../../co
 import type { CommandRun } from '../command-runs.ts';
 import { lastRuns, OperatorTables } from '../operator-tables.ts';
 import type { Row } from '../revision-rows.ts';
-import type { EngineStatistics, SchemaSteps } from '../storage-engine.ts';
+import type { SchemaSteps, SqliteStatistics } from '../storage-engine.ts';
 import { CalledThread, type StartWorker } from './called-thread.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { explainFailure, prepareFile, StoreFileReplaced } from './database.ts';
@@ -32,7 +32,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   readonly #clock: Clock;
   readonly #flushes = { count: 0, totalMs: 0 };
   #lastFlushMs = 0;
-  #lastMeasured = { walBytes: 0, diskFreeBytes: 0, diskBytes: 0 };
+  #lastMeasured: Pick<SqliteStatistics, 'walBytes' | 'disk'> = { walBytes: 0, disk: undefined };
   #measuring: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
 
@@ -90,23 +90,26 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
     this.#checkpoints.committed();
   }
 
-  async statistics(): Promise<EngineStatistics> {
+  async statistics(): Promise<SqliteStatistics> {
     // A file system that hangs blocks a thread of Node's small pool, so only one call is in flight.
     this.#measuring ??= this.#measure().finally(() => (this.#measuring = undefined));
     await Promise.race([this.#measuring, delay(MEASURE_TIMEOUT_MS, undefined, { ref: false })]);
-    const isCheckpointFailing = this.#checkpoints.failure !== undefined;
-    return { flushes: this.#flushes, isCheckpointFailing, ...this.#lastMeasured };
+    return {
+      kind: 'sqlite',
+      flushes: this.#flushes,
+      isCheckpointFailing: this.#checkpoints.failure !== undefined,
+      ...this.#lastMeasured,
+    };
   }
 
   async #measure(): Promise<void> {
     const { path } = this.#settings;
-    // 0 when unknown: a new or closed store has no log, and a deleted folder has no free space.
+    // A new or closed store has no log.
     const wal = await stat(`${path}-wal`).catch(() => undefined);
     const disk = await statfs(dirname(path)).catch(() => undefined);
     this.#lastMeasured = {
       walBytes: wal?.size ?? 0,
-      diskFreeBytes: disk === undefined ? 0 : disk.bavail * disk.bsize,
-      diskBytes: disk === undefined ? 0 : disk.blocks * disk.bsize,
+      disk: disk && { bytes: disk.blocks * disk.bsize, freeBytes: disk.bavail * disk.bsize },
     };
   }
 

@@ -13,7 +13,7 @@ import { isTokenLabel, type StoredToken } from '../../core/tokens/stored-token.t
 import { hashToken, makeToken } from '../../core/tokens/token.ts';
 import type { CommandRun } from '../../engines/command-runs.ts';
 import { type PlantFilter, type PlantSearch, searchAll } from '../../engines/plant-search.ts';
-import type { StorageEngine } from '../../engines/storage-engine.ts';
+import type { Disk, StorageEngine } from '../../engines/storage-engine.ts';
 import { pageFile } from '../../pages/console/page-files.ts';
 import { COMMON_FIELDS } from '../../server/response-head.ts';
 import { bytesText } from '../bytes-text.ts';
@@ -97,8 +97,8 @@ export class OperatorConsole implements OpsPage {
   constructor(parts: ConsoleParts) {
     this.#parts = parts;
     this.#sessions = new Sessions(parts.engine);
-    void parts.engine.statistics().then(({ diskFreeBytes }) => {
-      this.#start.diskFreeBytes = diskFreeBytes;
+    void parts.engine.statistics().then(statistics => {
+      if (statistics.kind === 'sqlite') this.#start.diskFreeBytes = statistics.disk?.freeBytes;
     });
   }
 
@@ -204,13 +204,14 @@ export class OperatorConsole implements OpsPage {
     },
     'GET api/store': async () => {
       const { database, settings, search, engine, onError } = this.#parts;
-      const { walBytes, connections } = await engine.statistics();
+      const statistics = await engine.statistics();
       const bytes = (await search.bytes().catch(onError)) ?? undefined;
       const rows: FactRow[] = [
         ['Store', database],
         ['Size', bytesText(bytes)],
-        ['Write-ahead log', bytesText(walBytes)],
-        ['Connections to PostgreSQL', connections?.toString()],
+        statistics.kind === 'sqlite'
+          ? ['Write-ahead log', bytesText(statistics.walBytes)]
+          : ['Connections to PostgreSQL', String(statistics.connections)],
       ];
       return json({ rows: [...rows, ...(await this.#facts())], settings });
     },
@@ -219,17 +220,18 @@ export class OperatorConsole implements OpsPage {
   /** What an operator asks first. */
   async #facts(): Promise<FactRow[]> {
     const { engine, damage, version, isFirstStart } = this.#parts;
-    const { diskFreeBytes, diskBytes, walBytes } = await engine.statistics();
+    const statistics = await engine.statistics();
     const start = isFirstStart ? 'the first start on this store, ' : '';
     const run = (label: string, command: CommandRun['command'], otherwise?: string): FactRow => {
       const last = damage.lastRuns.find(each => each.command === command);
       return last ? [label, `${ageText(last.endedAt)}: ${last.result}`, last.endedAt] : [label, otherwise];
     };
+    const isOnSqlite = statistics.kind === 'sqlite';
     // PostgreSQL has backup programs of its own.
-    const noBackup = walBytes === undefined ? undefined : 'none yet; npx plant-store backup FILE makes one';
+    const noBackup = isOnSqlite ? 'none yet; npx plant-store backup FILE makes one' : undefined;
     return [
       ['Up since', `${start}version ${version}`, this.#start.at],
-      ['Free on the disk', this.#freeText(diskFreeBytes, diskBytes)],
+      ['Free on the disk', isOnSqlite ? this.#freeText(statistics.disk) : undefined],
       run('Last backup', 'backup', noBackup),
       run('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
       run('Last damage', 'damage'),
@@ -294,12 +296,14 @@ export class OperatorConsole implements OpsPage {
   readonly #labelOf: LabelOf = tokenId => this.#parts.labelOf(tokenId) ?? String(tokenId);
 
   /** With the days until the disk is full, if it fills and enough time has passed. */
-  #freeText(freeBytes: number | undefined, bytes: number | undefined): string | undefined {
-    if (freeBytes === undefined) return undefined;
+  #freeText(disk: Disk | undefined): string {
+    if (disk === undefined) return 'unknown';
+    const { freeBytes, bytes } = disk;
     const text = `${bytesText(freeBytes)} of ${bytesText(bytes)}`;
     const elapsedMs = Date.now() - this.#start.at;
-    const usedBytes = (this.#start.diskFreeBytes ?? 0) - freeBytes;
-    if (elapsedMs < DISK_RATE_MS_MIN || usedBytes <= 0) return text;
+    if (this.#start.diskFreeBytes === undefined || elapsedMs < DISK_RATE_MS_MIN) return text;
+    const usedBytes = this.#start.diskFreeBytes - freeBytes;
+    if (usedBytes <= 0) return text;
     const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / DAY_MS);
     return `${text}; full in ${days < 2 ? 'less than 2 days' : `${days} days`} at the rate of all programs since the start`;
   }
