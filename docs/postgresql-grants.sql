@@ -12,7 +12,9 @@ GRANT SELECT ON plant_schema_step TO plant_service;
 GRANT SELECT, INSERT ON plant_revision TO plant_service;
 GRANT SELECT ON plant TO plant_service;
 GRANT SELECT, UPDATE (last_used_day) ON token TO plant_service;
-GRANT SELECT, INSERT, DELETE, UPDATE (expires_at) ON console_code TO plant_service;
+GRANT SELECT, INSERT, DELETE ON console_code TO plant_service;
+GRANT SELECT, INSERT, DELETE, UPDATE (expires_at) ON console_session TO plant_service;
 GRANT SELECT, INSERT, UPDATE ON last_run TO plant_service;
+GRANT SELECT, INSERT, UPDATE ON known_damage TO plant_service;
 -- Only for --oidc-issuer, which adds a row for each subject:
 --   GRANT INSERT ON token TO plant_service;

@@ -148,7 +148,12 @@ async function store(database: string, plants: readonly NewPlant[], batch = BATC
     await engine.commit(plants.slice(begin, begin + batch).map(plant => plantWrite(plant, 1)));
   }
   await engine.revokeToken('revoked', Date.now());
-  await engine.recordRun({ command: 'backup', endedAt: Date.now(), result: 'complete' });
+  await engine.recordRun({
+    command: 'backup',
+    endedAt: Date.now(),
+    hasSucceeded: true,
+    result: 'complete',
+  });
   await engine.close();
 }
 

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { StoreDamaged } from '../core/commit/store-errors.ts';
-import { type CommandRun, FAULTS_FOUND } from '../engines/command-runs.ts';
+import type { CommandRun } from '../engines/command-runs.ts';
+import type { DamageRecord } from '../engines/damage-record.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { inExistingStore } from '../engines/open-store.ts';
 import { wasOpenedForWriting } from '../engines/sqlite/database.ts';
@@ -20,10 +21,10 @@ export const SEAL_SUFFIX = '.seal';
  */
 export async function noteRun(
   database: DatabaseAddress,
-  command: 'backup' | 'verify',
+  command: CommandRun['command'],
   result: string | undefined,
   fault: string | undefined,
-  { repaired, isCompared = false }: { repaired?: CommandRun | undefined; isCompared?: boolean } = {},
+  { repaired, isCompared = false }: { repaired?: DamageRecord | undefined; isCompared?: boolean } = {},
 ): Promise<void> {
   const isServed = database.engine === 'postgres' || wasServed(database.path);
   const endedAt = Date.now();
@@ -31,12 +32,15 @@ export async function noteRun(
     const isUnchangeable = !isServed && isBackup(database.path, isCompared);
     if (isUnchangeable && (repaired === undefined || fault !== undefined)) return;
     await inExistingStore(database, async store => {
-      if (fault !== undefined)
-        await store.recordRun({ command: 'damage', endedAt, result: `met by ${command}: ${fault}` });
-      else if (repaired !== undefined) await store.forgetRun(repaired);
+      if (fault !== undefined) await store.recordDamage({ metAt: endedAt, metBy: `${command}: ${fault}` });
+      else if (repaired !== undefined) await store.forgetDamage(repaired);
       if (result === undefined) return;
-      const text = fault === undefined ? result : `${FAULTS_FOUND}${fault}; ${result}`;
-      await store.recordRun({ command, endedAt, result: text });
+      await store.recordRun({
+        command,
+        endedAt,
+        hasSucceeded: fault === undefined,
+        result: fault === undefined ? result : `${fault}; ${result}`,
+      });
     });
   } catch (error) {
     // The services meet this damage, too.

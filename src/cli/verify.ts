@@ -2,11 +2,12 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { Command } from 'commander';
 import { StoreDamaged, StoreRejected } from '../core/commit/store-errors.ts';
-import { type CommandRun, FAULTS_FOUND } from '../engines/command-runs.ts';
+import type { DamageRecord } from '../engines/damage-record.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { openReader } from '../engines/open-store.ts';
 import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../operate/proof/seal.ts';
 import { settledTime, type Verification, verifyRevisions } from '../operate/proof/verification.ts';
+import { FAULTS_FOUND } from '../operate/run-text.ts';
 import { noteRun } from './note-run.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { reportFaults } from './output/damage.ts';
@@ -83,11 +84,10 @@ async function verify(options: VerifyOptions): Promise<void> {
 async function check(
   database: DatabaseAddress,
   earlier: Seal | undefined,
-): Promise<Verification & { structure: string[]; damage: CommandRun | undefined }> {
+): Promise<Verification & { structure: string[]; damage: DamageRecord | undefined }> {
   await using reader = await openReader(database);
-  // First: what is met from now on is not what this run checks. A page of runs may be damaged, too.
-  const runs = await reader.lastRuns().catch(() => []);
-  const damage = runs.find(({ command }) => command === 'damage');
+  // First: what is met from now on is not what this run checks. Its page may be damaged, too.
+  const damage = await reader.knownDamage().catch(() => undefined);
   const structureFaults = await reader.structureFaults();
   if (structureFaults === undefined) console.error(STRUCTURE_NOT_CHECKED);
   const structure = structureFaults ?? [];

@@ -1,10 +1,10 @@
-/** The result of a command that found faults contains this, before the first one. */
-export const FAULTS_FOUND = 'FAULTS FOUND: ';
-
-/** A run of a command that the operator should know of, or damage that was met last. */
+/** The last run of a command that the operator should know of. */
 export interface CommandRun {
-  command: 'backup' | 'verify' | 'damage';
+  command: 'backup' | 'verify';
   /** Milliseconds since 1970 UTC. */
   endedAt: number;
+  /** Whether it found no fault. */
+  hasSucceeded: boolean;
+  /** In words, for the operator. It begins with the first fault, if the run found one. */
   result: string;
 }

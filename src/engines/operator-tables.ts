@@ -1,12 +1,18 @@
 import type { NewStoredToken, StoredToken, TokenGroup } from '../core/tokens/stored-token.ts';
 import type { CommandRun } from './command-runs.ts';
-import { numberOf, type Query, type Row } from './revision-rows.ts';
+import { type DamageRecord, knownDamage } from './damage-record.ts';
+import { numberOf, type Row } from './revision-rows.ts';
 import { allTokens, NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf, tokensOfGroup } from './token-rows.ts';
 
 /** The tokens of a store, and what it keeps for the console. Both engines run the same SQL. */
 export abstract class OperatorTables {
   /** A {@link Query}, whose change is durable when it returns, and unknown after a failure. */
   protected abstract query(text: string, values: unknown[]): Promise<Row[]>;
+
+  /** Reads rows that decide no response to a plant, and have no parameters. */
+  protected read(text: string): Promise<Row[]> {
+    return this.query(text, []);
+  }
 
   /** SQL of the fingerprint of a group, if it depends on the tokens alone. */
   protected readonly tokenDigest?: string;
@@ -66,58 +72,99 @@ export abstract class OperatorTables {
     await this.query(update, [day, ...tokenIds]);
   }
 
-  /**
-   * Stores the SHA-256 of a code that signs in to the console once, or the key of a session.
-   * Deletes all that have expired.
-   */
+  /** Stores the SHA-256 of a code that signs in to the console once. Deletes all that have expired. */
   async createConsoleCode(hash: string, expiresAt: number): Promise<void> {
-    await this.query('DELETE FROM console_code WHERE expires_at <= $1', [Date.now()]);
-    // After a lost result the code exists, and a second attempt changes nothing.
-    const insert = 'INSERT INTO console_code VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING';
-    await this.query(insert, [hash, expiresAt]);
+    await this.#createExpiring('console_code', hash, expiresAt);
   }
 
-  /** Deletes codes or sessions. @returns the valid ones, each to one caller in all instances */
+  /** Deletes codes. @returns the valid ones, each to one caller in all instances */
   async takeConsoleCodes(hashes: string[], now: number): Promise<string[]> {
-    const taken = await this.#consoleRows('DELETE', hashes, 'RETURNING hash, expires_at');
+    const taken = await this.#rowsOf(
+      hashes,
+      among => `DELETE FROM console_code WHERE hash IN (${among}) RETURNING hash, expires_at`,
+    );
     return taken.filter(([, expiresAt]) => numberOf(expiresAt) > now).map(([hash]) => String(hash));
+  }
+
+  /** @param key the SHA-256 of the secret of the session. Deletes all sessions that have expired. */
+  async createConsoleSession(key: string, expiresAt: number): Promise<void> {
+    await this.#createExpiring('console_session', key, expiresAt);
   }
 
   /** When each valid session of the console ends, ms since 1970. */
   async consoleSessions(keys: string[], now: number): Promise<Map<string, number>> {
-    const rows = await this.#consoleRows('SELECT hash, expires_at', keys);
+    const rows = await this.#rowsOf(
+      keys,
+      among => `SELECT hash, expires_at FROM console_session WHERE hash IN (${among})`,
+    );
     const ends = rows.map(([key, expiresAt]) => [String(key), numberOf(expiresAt)] as const);
     return new Map(ends.filter(([, expiresAt]) => expiresAt > now));
   }
 
+  /** Moves the end of a session, unless the session has ended. */
   async extendConsoleSession(key: string, expiresAt: number): Promise<void> {
-    await this.query('UPDATE console_code SET expires_at = $1 WHERE hash = $2', [expiresAt, key]);
+    await this.query('UPDATE console_session SET expires_at = $1 WHERE hash = $2', [expiresAt, key]);
+  }
+
+  /** Ends a session in all instances. */
+  async endConsoleSession(key: string): Promise<void> {
+    await this.query('DELETE FROM console_session WHERE hash = $1', [key]);
   }
 
   /** Notes a run of a command. It replaces the last one of this command. */
-  async recordRun({ command, endedAt, result }: CommandRun): Promise<void> {
-    const upsert = `INSERT INTO last_run VALUES ($1, $2, $3) ON CONFLICT (command)
-      DO UPDATE SET ended_at = excluded.ended_at, result = excluded.result`;
-    await this.query(upsert, [command, endedAt, result]);
+  async recordRun({ command, endedAt, hasSucceeded, result }: CommandRun): Promise<void> {
+    const upsert = `INSERT INTO last_run (command, ended_at, has_succeeded, result)
+      VALUES ($1, $2, $3, $4) ON CONFLICT (command) DO UPDATE SET
+        ended_at = excluded.ended_at, has_succeeded = excluded.has_succeeded, result = excluded.result`;
+    await this.query(upsert, [command, endedAt, Number(hasSucceeded), result]);
   }
 
-  /** Forgets a noted run, unless another one has replaced it. */
-  async forgetRun({ command, endedAt, result }: CommandRun): Promise<void> {
-    const text = 'DELETE FROM last_run WHERE command = $1 AND ended_at = $2 AND result = $3';
-    await this.query(text, [command, endedAt, result]);
+  /** The last run of each command that has one. */
+  async lastRuns(): Promise<CommandRun[]> {
+    const rows = await this.read(LAST_RUNS);
+    return rows.map(([command, endedAt, hasSucceeded, result]) => ({
+      command: command as CommandRun['command'],
+      endedAt: numberOf(endedAt),
+      hasSucceeded: numberOf(hasSucceeded) === 1,
+      result: String(result),
+    }));
   }
 
-  lastRuns(): Promise<CommandRun[]> {
-    return lastRuns((text, values) => this.query(text, values));
+  /** Remembers damage for all instances. It replaces the damage that was met before. */
+  async recordDamage({ metAt, metBy }: DamageRecord): Promise<void> {
+    const upsert = `INSERT INTO known_damage (id, met_at, met_by) VALUES (1, $1, $2)
+      ON CONFLICT (id) DO UPDATE SET met_at = excluded.met_at, met_by = excluded.met_by`;
+    await this.query(upsert, [metAt, metBy]);
   }
 
-  async #consoleRows(verb: string, hashes: string[], end = ''): Promise<Row[]> {
+  /** @returns undefined: the store knows of no damage */
+  knownDamage(): Promise<DamageRecord | undefined> {
+    return knownDamage(text => this.read(text));
+  }
+
+  /** Forgets damage that is repaired, unless other damage has replaced it. */
+  async forgetDamage({ metAt, metBy }: DamageRecord): Promise<void> {
+    await this.query('DELETE FROM known_damage WHERE met_at = $1 AND met_by = $2', [metAt, metBy]);
+  }
+
+  async #createExpiring(
+    table: 'console_code' | 'console_session',
+    hash: string,
+    expiresAt: number,
+  ): Promise<void> {
+    await this.query(`DELETE FROM ${table} WHERE expires_at <= $1`, [Date.now()]);
+    // After a lost result the row exists, and a second attempt changes nothing.
+    const insert = `INSERT INTO ${table} (hash, expires_at) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`;
+    await this.query(insert, [hash, expiresAt]);
+  }
+
+  /** @param statement makes a statement for the rows among these parameters */
+  async #rowsOf(hashes: string[], statement: (among: string) => string): Promise<Row[]> {
     const rows: Row[] = [];
     // A statement has at most some 30,000 parameters, and guesses may be more.
-    for (let first = 0; first < hashes.length; first += CODES_AT_A_TIME_MAX) {
-      const some = hashes.slice(first, first + CODES_AT_A_TIME_MAX);
-      const text = `${verb} FROM console_code WHERE hash IN (${parameters(some)}) ${end}`;
-      rows.push(...(await this.query(text, some)));
+    for (let first = 0; first < hashes.length; first += HASHES_AT_A_TIME_MAX) {
+      const some = hashes.slice(first, first + HASHES_AT_A_TIME_MAX);
+      rows.push(...(await this.query(statement(parameters(some)), some)));
     }
     return rows;
   }
@@ -137,16 +184,11 @@ export abstract class OperatorTables {
   }
 }
 
-export async function lastRuns(query: Query): Promise<CommandRun[]> {
-  const rows = await query('SELECT command, ended_at, result FROM last_run ORDER BY command', []);
-  return rows.map(([command, endedAt, result]) => ({
-    command: command as CommandRun['command'],
-    endedAt: numberOf(endedAt),
-    result: String(result),
-  }));
-}
+/** As a number, because only PostgreSQL has a type boolean. */
+const LAST_RUNS = `SELECT command, ended_at, CASE WHEN has_succeeded THEN 1 ELSE 0 END, result
+  FROM last_run ORDER BY command`;
 
-const CODES_AT_A_TIME_MAX = 1_000;
+const HASHES_AT_A_TIME_MAX = 1_000;
 
 function parameters(values: readonly unknown[], first = 1): string {
   return values.map((_, index) => `$${first + index}`).join(', ');

@@ -1,6 +1,6 @@
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import type { StoredToken } from '../core/tokens/stored-token.ts';
-import type { CommandRun } from './command-runs.ts';
+import type { DamageRecord } from './damage-record.ts';
 
 /** Reads whole stores for commands. A service may write to the store at the same time. */
 export interface PlantReader extends AsyncDisposable {
@@ -17,7 +17,7 @@ export interface PlantReader extends AsyncDisposable {
   /** Takes a while: it counts all rows. The bytes are those on disk, if the engine can tell. */
   size(): Promise<{ plants: number; revisions: number; bytes: number | undefined }>;
   tokens(): Promise<StoredToken[]>;
-  lastRuns(): Promise<CommandRun[]>;
+  knownDamage(): Promise<DamageRecord | undefined>;
   /** The largest `recordedAt` up to this time; 0 if there is none. */
   newestTime(until: number): Promise<number>;
   /** Checks pages and indexes. @returns a text for each fault; undefined if that is not possible */

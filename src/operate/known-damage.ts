@@ -1,10 +1,12 @@
 import { StoreDamaged } from '../core/commit/store-errors.ts';
 import type { CommandRun } from '../engines/command-runs.ts';
+import type { DamageRecord } from '../engines/damage-record.ts';
 import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
 
-/** The part of a store that remembers damage for all instances, also over a restart. */
-interface RunsOfStore {
-  recordRun(run: CommandRun): Promise<void>;
+/** The part of a store that remembers damage and runs for all instances, also over a restart. */
+interface StoreMemory {
+  recordDamage(damage: DamageRecord): Promise<void>;
+  knownDamage(): Promise<DamageRecord | undefined>;
   lastRuns(): Promise<CommandRun[]>;
 }
 
@@ -24,14 +26,14 @@ export const DAMAGE_WARNING = `${DAMAGE.fault}; ${DAMAGE.advice}`;
  * began. No times are compared, so no clock has to be right.
  */
 export class KnownDamage {
-  readonly #store: RunsOfStore;
+  readonly #store: StoreMemory;
   readonly #onFailure: (cause: unknown) => void;
   /** What met damage that the store does not have as a row yet. */
   #unrecorded: { what: string } | undefined;
-  /** The last noted run of each command. */
-  lastRuns: readonly CommandRun[] = [];
+  #recorded: DamageRecord | undefined;
+  #lastRuns: readonly CommandRun[] = [];
 
-  constructor(store: RunsOfStore, log: ServiceLog) {
+  constructor(store: StoreMemory, log: ServiceLog) {
     this.#store = store;
     const message =
       'what is known of damage, verify and backup cannot be read from the store or written to it';
@@ -39,7 +41,17 @@ export class KnownDamage {
   }
 
   get isKnown(): boolean {
-    return this.#unrecorded !== undefined || this.lastRuns.some(({ command }) => command === 'damage');
+    return this.#unrecorded !== undefined || this.#recorded !== undefined;
+  }
+
+  /** The last damage that the store has as a row. */
+  get recorded(): DamageRecord | undefined {
+    return this.#recorded;
+  }
+
+  /** The last noted run of each command. */
+  get lastRuns(): readonly CommandRun[] {
+    return this.#lastRuns;
   }
 
   /** @param what met damage, such as `a create` */
@@ -63,12 +75,9 @@ export class KnownDamage {
     try {
       const unrecorded = this.#unrecorded;
       if (unrecorded !== undefined)
-        await this.#store.recordRun({
-          command: 'damage',
-          endedAt: Date.now(),
-          result: `met by ${unrecorded.what}`,
-        });
-      this.lastRuns = await this.#store.lastRuns();
+        await this.#store.recordDamage({ metAt: Date.now(), metBy: unrecorded.what });
+      this.#recorded = await this.#store.knownDamage();
+      this.#lastRuns = await this.#store.lastRuns();
       // Damage that was met meanwhile is a row of its own: a `verify` may have begun in between.
       if (this.#unrecorded === unrecorded) this.#unrecorded = undefined;
     } catch (cause) {

@@ -4,7 +4,6 @@ import { OUTCOMES } from '../core/contract/plant.ts';
 import type { ResponseObserver } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import { type HttpResponse, isErrorName, isOutcome, type Result } from '../core/response.ts';
-import { FAULTS_FOUND } from '../engines/command-runs.ts';
 import type { ServiceState } from './readiness.ts';
 
 /** Upper bounds of both duration histograms. A create waits less than 5 s. */
@@ -139,8 +138,7 @@ function gauges({ store, engine, ...state }: ServiceState): string[] {
       help,
       runs.map(run => [labels({ run: run.command }), valueIn(run)]),
     );
-  const sqlite = engine.kind === 'sqlite' ? engine : undefined;
-  const postgres = engine.kind === 'postgres' ? engine : undefined;
+  const { flushes } = engine;
   const rows: [name: string, help: string, value: number | boolean | undefined][] = [
     ['in_flight_plants', 'Plants that wait for a commit or are in one.', state.plantsInFlight],
     [
@@ -164,21 +162,16 @@ function gauges({ store, engine, ...state }: ServiceState): string[] {
     ['shutting_down', 'Whether the service is shutting down: 1 or 0.', state.isShuttingDown],
     ['tokens', 'Known tokens, including expired and revoked ones.', state.tokens.size],
     ['tokens_current', 'Whether the token table was read in the last 4 s: 1 or 0.', state.tokens.isCurrent],
-    ['flushes_total', 'Commits that were flushed to the disk.', sqlite?.flushes.count],
-    ['flush_seconds_total', 'Total time of the flushes of commits.', sqlite && sqlite.flushes.totalMs / 1000],
+    ['flushes_total', 'Commits that were flushed to the disk.', flushes?.count],
+    ['flush_seconds_total', 'Total time of the flushes of commits.', flushes && flushes.totalMs / 1000],
     ['wal_bytes', 'Length of the write-ahead log.', sqlite?.walBytes],
     [
       'checkpoint_failing',
       'Whether the write-ahead log could not be copied into the database file: 1 or 0.',
       sqlite?.isCheckpointFailing,
     ],
-    [
-      'disk_free_bytes',
-      'Free space on the file system of the store.',
-      // If it is unknown, the alert of a full disk fires.
-      sqlite && (sqlite.disk?.freeBytes ?? 0),
-    ],
-    ['store_connections', 'Connections to the database server.', postgres?.connections],
+    ['disk_free_bytes', 'Free space on the file system of the store.', sqlite?.diskFreeBytes],
+    ['store_connections', 'Connections to the database server.', engine.kind === 'postgres' ? engine.connections : undefined],
   ];
   return [
     ...rows
@@ -230,20 +223,21 @@ function registryOf({ store, engine, ...state }: ServiceState): Registry {
     'Whether the token table was read in the last 4 s: 1 or 0.',
     state.tokens.isCurrent,
   );
-  counter('flushes_total', 'Commits that were flushed to the disk.', engine.flushes?.count);
+  const sqlite = engine.kind === 'sqlite' ? engine : undefined;
+  counter('flushes_total', 'Commits that were flushed to the disk.', sqlite?.flushes.count);
   counter(
     'flush_seconds_total',
     'Total time of the flushes of commits.',
-    engine.flushes && engine.flushes.totalMs / 1000,
+    sqlite && sqlite.flushes.totalMs / 1000,
   );
-  gauge('wal_bytes', 'Length of the write-ahead log.', engine.walBytes);
+  gauge('wal_bytes', 'Length of the write-ahead log.', sqlite?.walBytes);
   gauge(
     'checkpoint_failing',
     'Whether the write-ahead log could not be copied into the database file: 1 or 0.',
-    engine.isCheckpointFailing,
+    sqlite?.isCheckpointFailing,
   );
-  gauge('disk_free_bytes', 'Free space on the file system of the store.', engine.diskFreeBytes);
-  gauge('store_connections', 'Connections to the database server.', engine.connections);
+  gauge('disk_free_bytes', 'Free space on the file system of the store.', sqlite?.diskFreeBytes);
+  gauge('store_connections', 'Connections to the database server.', engine.kind === 'postgres' ? engine.connections : undefined);
   const lastRunAt = new Gauge({
     name: 'plant_store_last_run_timestamp_seconds',
     help: 'When verify or backup last ended, since 1970.',
@@ -256,10 +250,9 @@ function registryOf({ store, engine, ...state }: ServiceState): Registry {
     labelNames: ['run'],
     registers,
   });
-  for (const { command, endedAt, result } of state.lastRuns) {
-    if (command === 'damage') continue;
+  for (const { command, endedAt, hasSucceeded } of state.lastRuns) {
     lastRunAt.set({ run: command }, endedAt / 1000);
-    lastRunSuccess.set({ run: command }, Number(!result.startsWith(FAULTS_FOUND)));
+    lastRunSuccess.set({ run: command }, Number(hasSucceeded));
   }
   return registry;
 }

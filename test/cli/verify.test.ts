@@ -17,6 +17,7 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { SealDigest } from '../../src/operate/proof/seal.ts';
+import { runText } from '../../src/operate/run-text.ts';
 import { commandProcess } from '../harness/command-lines.ts';
 import { fillStore, HARD_PLANTS } from '../harness/copied-stores.ts';
 import { openCommandStore } from '../harness/open-store.ts';
@@ -64,7 +65,8 @@ async function storeWithRows(engine: EngineUnderTest): Promise<string> {
 async function lastRun(database: string): Promise<string | undefined> {
   const store = await openCommandStore(database);
   const runs = await store.lastRuns().finally(() => store.close());
-  return runs.find(({ command }) => command === 'verify')?.result;
+  const run = runs.find(({ command }) => command === 'verify');
+  return run && runText(run);
 }
 
 test('the line of a store is that of its backup', async () => {

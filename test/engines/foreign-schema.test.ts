@@ -31,6 +31,8 @@ const CHANGES: Record<'SQLite' | 'PostgreSQL', Change[]> = {
     ['trigger plant_revision_is_not_updated is missing', 'DROP TRIGGER plant_revision_is_not_updated'],
     ['view plant_revision is not part of the schema', replace],
     ['table last_run was changed', 'DROP TABLE last_run; CREATE TABLE last_run (command, ended_at, result)'],
+    ['table console_session is missing', 'DROP TABLE console_session'],
+    ['table known_damage was changed', 'ALTER TABLE known_damage ADD COLUMN other TEXT'],
     ['index one is not part of the schema', uniqueName],
   ],
   PostgreSQL: [
@@ -54,6 +56,8 @@ const CHANGES: Record<'SQLite' | 'PostgreSQL', Change[]> = {
     ['row-level security of token', 'ALTER TABLE token ENABLE ROW LEVEL SECURITY'],
     ['column label of token was changed', 'ALTER TABLE token ALTER label TYPE name'],
     ['column revoked_at of token was changed', 'ALTER TABLE token ALTER revoked_at SET DEFAULT 1'],
+    ['column hash of console_session is missing', 'ALTER TABLE console_session DROP hash'],
+    ['column met_by of known_damage was changed', 'ALTER TABLE known_damage ALTER met_by DROP NOT NULL'],
     ['index token_pkey of token is missing', 'ALTER TABLE token DROP CONSTRAINT token_pkey'],
     ['index one of plant_revision', uniqueName],
     [

@@ -158,4 +158,33 @@ function testTokens(under: EngineUnderTest): void {
       await command.createConsoleCode(`until ${expiresAt}`, expiresAt);
     assert.deepEqual(await hashesIn(service.database), [`until ${soon}`, `until ${soon + 1}`]);
   });
+
+  test('sessions of the console are no codes, and end by themselves, or when they are ended', async () => {
+    await using service = await openNewStore(under);
+    await using another = await openTokens(service.database);
+    const soon = Date.now() + 60_000;
+    const sessions = (now: number, ...keys: string[]) => another.consoleSessions(keys, now);
+    for (const key of ['one', 'other']) await service.createConsoleSession(key, soon);
+    await service.createConsoleCode('code', soon);
+    assert.deepEqual(await service.takeConsoleCodes(['one', 'other'], 1), []);
+    assert.deepEqual(
+      await sessions(soon - 1, 'one', 'other', 'code'),
+      new Map([
+        ['one', soon],
+        ['other', soon],
+      ]),
+    );
+    assert.deepEqual(await sessions(soon, 'one'), new Map());
+    await service.extendConsoleSession('one', soon + 1);
+    assert.deepEqual(await sessions(soon, 'one', 'other'), new Map([['one', soon + 1]]));
+    await service.endConsoleSession('one');
+    // Its end may come before the extension of another instance.
+    await another.extendConsoleSession('one', soon + 2);
+    assert.deepEqual(await sessions(1, 'one', 'other'), new Map([['other', soon]]));
+    await service.extendConsoleSession('other', Date.now() - 1);
+    await service.createConsoleSession('later', soon);
+    const rows = await under.sql(service.database, 'SELECT hash FROM console_session');
+    assert.deepEqual(rows, [{ hash: 'later' }]);
+    assert.deepEqual(await service.takeConsoleCodes(['code'], 1), ['code']);
+  });
 }

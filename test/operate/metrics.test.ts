@@ -5,7 +5,6 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { QUEUE_PLANTS_MAX } from '../../src/core/commit/group-commit.ts';
 import { ERRORS } from '../../src/core/contract/errors.ts';
 import { makeToken } from '../../src/core/tokens/token.ts';
-import { FAULTS_FOUND } from '../../src/engines/command-runs.ts';
 import { ask, chunked, RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { responsesIn, type Scrape, scrape } from '../harness/scrape.ts';
@@ -31,11 +30,11 @@ interface Board {
 async function scrapeAfterPlant(engine: EngineUnderTest): Promise<Scrape> {
   await using service = await startTestService({ database: await engine.newDatabase() });
   await using store = await openTokens(service.database);
-  for (const [command, result] of [
-    ['verify', `${FAULTS_FOUND}one`],
-    ['backup', 'made'],
+  for (const [command, hasSucceeded] of [
+    ['verify', false],
+    ['backup', true],
   ] as const)
-    await store.recordRun({ command, endedAt: 5_000, result });
+    await store.recordRun({ command, endedAt: 5_000, hasSucceeded, result: 'in words' });
   using connection = await RawConnection.open(service.address.port);
   connection.write(requestBytes(service.token));
   assert.equal((await connection.response()).status, 200);

@@ -2,7 +2,7 @@ import { countThatFits, TEXT_BYTES } from '../../core/commit/batch-size.ts';
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreDamaged } from '../../core/commit/store-errors.ts';
 import { ID_MIN } from '../../core/contract/limits.ts';
-import { lastRuns } from '../operator-tables.ts';
+import { knownDamage } from '../damage-record.ts';
 import type { PlantReader } from '../plant-reader.ts';
 import { countRows, newestTime, type Query, REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
 import { allTokens } from '../token-rows.ts';
@@ -25,7 +25,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     revisionsInSlices: from => revisionsFrom(search, from),
     size: async () => ({ ...(await countRows(query)), bytes: await bytes(connection) }),
     tokens: () => allTokens(query),
-    lastRuns: () => lastRuns(query),
+    knownDamage: () => knownDamage(query),
     newestTime: until => newestTime(query, until),
     structureFaults: () => structureFaults(connection),
     identity: () => identity(connection),

@@ -109,8 +109,10 @@ const FOUND = `SELECT item || ' of ' || relname, definition FROM pg_class AS our
     UNION ALL SELECT 'kind ' || relkind::text, '' WHERE relkind <> 'r'
     UNION ALL SELECT 'property UNLOGGED', '' WHERE relpersistence <> 'p'
     UNION ALL SELECT 'row-level security', '' WHERE relrowsecurity
-  ) AS found (item, definition) WHERE ours.oid IN
-    (to_regclass('plant_revision'), to_regclass('token'), to_regclass('console_code'), to_regclass('last_run'))`;
+  ) AS found (item, definition) WHERE ours.oid IN (
+    to_regclass('plant_revision'), to_regclass('token'), to_regclass('console_code'),
+    to_regclass('console_session'), to_regclass('last_run'), to_regclass('known_damage')
+  )`;
 
 /** @returns one text for each difference between the tables and those of the schema steps */
 export async function schemaFaults(connection: Connection): Promise<string[]> {
@@ -139,8 +141,10 @@ const PLANT_RIGHTS = [...READER_RIGHTS, 'INSERT on plant_revision'];
 export const SERVICE_RIGHTS = [
   ...PLANT_RIGHTS,
   'UPDATE (last_used_day) on token',
-  ...['SELECT', 'INSERT', 'DELETE', 'UPDATE (expires_at)'].map(right => `${right} on console_code`),
+  ...['SELECT', 'INSERT', 'DELETE'].map(right => `${right} on console_code`),
+  ...['SELECT', 'INSERT', 'DELETE', 'UPDATE (expires_at)'].map(right => `${right} on console_session`),
   ...['SELECT', 'INSERT', 'UPDATE'].map(right => `${right} on last_run`),
+  ...['SELECT', 'INSERT', 'UPDATE'].map(right => `${right} on known_damage`),
 ];
 export const COPY_RIGHTS = [...PLANT_RIGHTS, 'INSERT on token', 'UPDATE on token'];
 

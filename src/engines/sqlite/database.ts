@@ -167,7 +167,8 @@ function applySchemaSteps(database: DatabaseSync, path: string): SchemaSteps {
 
 /** Other tables do no harm, nor do indexes that are not unique. */
 const SCHEMA_ITEMS = `SELECT type || ' ' || name, sql FROM sqlite_schema
-  WHERE lower(tbl_name) IN ('plant_revision', 'plant', 'token', 'console_code', 'last_run')
+  WHERE lower(tbl_name) IN
+      ('plant_revision', 'plant', 'token', 'console_code', 'console_session', 'last_run', 'known_damage')
     AND sql IS NOT NULL AND (name = 'token_copy' OR sql NOT LIKE 'CREATE INDEX %')`;
 
 /** @returns one text for each difference between the schema and that of the schema steps */

@@ -4,8 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
 import { GroupCommit } from '../../core/commit/group-commit.ts';
 import type { PlantCommits, PlantQueue, PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
-import type { CommandRun } from '../command-runs.ts';
-import { lastRuns, OperatorTables } from '../operator-tables.ts';
+import { OperatorTables } from '../operator-tables.ts';
 import type { Row } from '../revision-rows.ts';
 import type { SchemaSteps, SqliteStatistics } from '../storage-engine.ts';
 import { CalledThread, type StartWorker } from './called-thread.ts';
@@ -124,12 +123,12 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
     return this.#call(['tokenFingerprints']);
   }
 
-  override lastRuns(): Promise<CommandRun[]> {
-    return lastRuns(text => this.#call(['read', text]));
-  }
-
   protected override query(text: string, values: unknown[]): Promise<Row[]> {
     return this.#call(['query', text, values]);
+  }
+
+  protected override read(text: string): Promise<Row[]> {
+    return this.#call(['read', text]);
   }
 
   async close(): Promise<void> {

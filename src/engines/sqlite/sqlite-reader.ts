@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreDamaged } from '../../core/commit/store-errors.ts';
-import { lastRuns } from '../operator-tables.ts';
+import { knownDamage } from '../damage-record.ts';
 import type { PlantReader } from '../plant-reader.ts';
 import { countRows, newestTime, type Query } from '../revision-rows.ts';
 import { allTokens } from '../token-rows.ts';
@@ -33,7 +33,7 @@ export function openSqliteReader(path: string): PlantReader {
     revisionsInSlices: from => readEach(database, revisionsInSlices(database, from)),
     size: async () => ({ ...(await countRows(query)), bytes: Number((await query(BYTES, []))[0]![0]) }),
     tokens: () => allTokens(query),
-    lastRuns: () => lastRuns(query),
+    knownDamage: () => knownDamage(query),
     newestTime: until => newestTime(query, until),
     structureFaults: async () => read(() => [...schemaFaults(database), ...structureFaults(database)]),
     identity: async () => {

@@ -21,6 +21,7 @@ import { DAMAGE, type KnownDamage } from '../known-damage.ts';
 import type { OpsPage } from '../ops-server.ts';
 import type { ServiceLog } from '../rate-limited-log.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../revision-csv.ts';
+import { runText } from '../run-text.ts';
 import type { Activity } from './activity.ts';
 import {
   type Call,
@@ -135,7 +136,7 @@ export class OperatorConsole implements OpsPage {
   /** By method and path, such as `GET api/now`. */
   readonly #handlers: Record<string, Handler> = {
     'POST api/session': async ({ body, request }) => {
-      const secret = await this.#sessions.signIn(typeof body.code === 'string' ? body.code : '');
+      const secret = typeof body.code === 'string' ? await this.#sessions.signIn(body.code) : undefined;
       const problem = 'this link was used, has expired or is of another store';
       if (secret === undefined) return failure(403, `${problem}; run ${this.#signInCommand()} for a new one`);
       this.#parts.log.info('an operator signed in to the console');
@@ -149,8 +150,12 @@ export class OperatorConsole implements OpsPage {
     },
     'GET api/now': async ({ query }) => {
       const { samples, activity, damage } = this.#parts;
-      const present = { runs: damage.lastRuns, busiest: activity.busiest(this.#labelOf) };
-      return json({ ...samples.after(Number(query.get('after'))), ...present, facts: await this.#facts() });
+      return json({
+        ...samples.after(Number(query.get('after'))),
+        runs: marksOf(damage),
+        busiest: activity.busiest(this.#labelOf),
+        facts: await this.#facts(),
+      });
     },
     'GET api/plants': async ({ query }) => {
       const page = await this.#parts.search.page(filterOf(query), PAGE_PLANTS, SEARCH_TIME_MS);
@@ -224,17 +229,20 @@ export class OperatorConsole implements OpsPage {
     const start = isFirstStart ? 'the first start on this store, ' : '';
     const run = (label: string, command: CommandRun['command'], otherwise?: string): FactRow => {
       const last = damage.lastRuns.find(each => each.command === command);
-      return last ? [label, `${ageText(last.endedAt)}: ${last.result}`, last.endedAt] : [label, otherwise];
+      return last === undefined ? [label, otherwise] : eventRow(label, last.endedAt, runText(last));
     };
     const isOnSqlite = statistics.kind === 'sqlite';
     // PostgreSQL has backup programs of its own.
     const noBackup = isOnSqlite ? 'none yet; npx plant-store backup FILE makes one' : undefined;
+    const { recorded } = damage;
     return [
       ['Up since', `${start}version ${version}`, this.#start.at],
       ['Free on the disk', isOnSqlite ? this.#freeText(statistics.disk) : undefined],
       run('Last backup', 'backup', noBackup),
       run('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
-      run('Last damage', 'damage'),
+      recorded === undefined
+        ? ['Last damage', undefined]
+        : eventRow('Last damage', recorded.metAt, `met by ${recorded.metBy}`),
     ];
   }
 
@@ -307,6 +315,16 @@ export class OperatorConsole implements OpsPage {
     const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / DAY_MS);
     return `${text}; full in ${days < 2 ? 'less than 2 days' : `${days} days`} at the rate of all programs since the start`;
   }
+}
+
+/** What the plots of the page mark, by the time when it ended or was met. */
+function marksOf({ lastRuns, recorded }: KnownDamage): { command: string; endedAt: number }[] {
+  const marks = lastRuns.map(({ command, endedAt }) => ({ command, endedAt }));
+  return recorded === undefined ? marks : [...marks, { command: 'damage', endedAt: recorded.metAt }];
+}
+
+function eventRow(label: string, at: number, text: string): FactRow {
+  return [label, `${ageText(at)}: ${text}`, at];
 }
 
 function ageText(at: number): string {

@@ -12,10 +12,7 @@ const RECHECK_INTERVAL_MS = 3_000;
 /** Shortest interval between two lookups of the same kind in the store. */
 const LOOKUP_INTERVAL_MS = 200;
 
-const CODE = /^[A-Za-z0-9_-]{43}$/;
 const SECRET = /^[A-Za-z0-9_-]{43} [A-Za-z0-9_-]{43}$/;
-
-type Lookup = (key: string) => Promise<Map<string, number>>;
 
 /**
  * The sessions of signed-in operators. The store has the hash of each secret, so that a session
@@ -28,33 +25,33 @@ export class Sessions {
   readonly #active = new Map<string, { expiresAt: number; checkedAt: number }>();
   /** Keys of sessions that ended here. No lookup that began earlier may bring them back. */
   readonly #signedOut = new Set<string>();
-  readonly #takeCodes: Lookup;
-  readonly #readSessions: Lookup;
+  /** @returns the hashes of the valid codes of the batch, which no other batch gets */
+  readonly #takeCodes: (hash: string) => Promise<Set<string>>;
+  /** @returns when each valid session of the batch ends, ms since 1970 */
+  readonly #readSessions: (key: string) => Promise<Map<string, number>>;
 
   constructor(store: OperatorTables) {
     this.#store = store;
-    this.#takeCodes = inBatches(async hashes => {
-      return new Map((await store.takeConsoleCodes(hashes, Date.now())).map(hash => [hash, 0]));
-    });
+    this.#takeCodes = inBatches(async hashes => new Set(await store.takeConsoleCodes(hashes, Date.now())));
     this.#readSessions = inBatches(keys => store.consoleSessions(keys, Date.now()));
   }
 
   /** @returns both halves of a secret, with a blank between them; undefined for a wrong code */
   async signIn(code: string): Promise<string | undefined> {
-    const hash = hashToken(CODE.test(code) ? code : '');
+    const hash = hashToken(code);
     // Of several requests with the same code, the first one gets the session.
     if (!(await this.#takeCodes(hash)).delete(hash)) return undefined;
     const secret = `${makeConsoleSecret()} ${makeConsoleSecret()}`;
     const expiresAt = Date.now() + SESSION_IDLE_MS;
-    await this.#store.createConsoleCode(keyOf(secret), expiresAt);
-    this.#active.set(keyOf(secret), { expiresAt, checkedAt: performance.now() });
+    await this.#store.createConsoleSession(hashToken(secret), expiresAt);
+    this.#active.set(hashToken(secret), { expiresAt, checkedAt: performance.now() });
     return secret;
   }
 
   /** Whether a session is active. The call counts as a use. */
   async isActive(secret: string): Promise<boolean> {
     if (!SECRET.test(secret)) return false;
-    const key = keyOf(secret);
+    const key = hashToken(secret);
     const session = this.#active.get(key);
     if (session === undefined || session.expiresAt <= Date.now()) {
       await this.#check(key);
@@ -63,17 +60,18 @@ export class Sessions {
       // Not awaited, as the store may hang.
       this.#check(key).catch(() => {});
     }
-    return (this.#active.get(key)?.expiresAt ?? 0) > Date.now();
+    const current = this.#active.get(key);
+    return current !== undefined && current.expiresAt > Date.now();
   }
 
   /** @throws {StoreUnavailable} then the session ended here, but may return with a restart */
   async signOut(secret: string): Promise<void> {
-    const key = keyOf(secret);
+    const key = hashToken(secret);
     // Requests without a session do not load the store.
     if (!this.#signedOut.has(key) && !(await this.isActive(secret))) return;
     this.#signedOut.add(key);
     this.#active.delete(key);
-    await this.#store.takeConsoleCodes([key], 0);
+    await this.#store.endConsoleSession(key);
   }
 
   /** Gives a session the state that it has in the store, and moves its end there. */
@@ -93,18 +91,10 @@ export class Sessions {
   }
 }
 
-/**
- * The row of a session. The row of a code has only a hash as its key, so neither can be used as the
- * other one.
- */
-function keyOf(secret: string): string {
-  return `session:${hashToken(secret)}`;
-}
-
 /** One lookup for all keys of an interval: a flood of wrong ones does not load the store. */
-function inBatches(run: (keys: string[]) => ReturnType<Lookup>): Lookup {
+function inBatches<Found>(run: (keys: string[]) => Promise<Found>): (key: string) => Promise<Found> {
   const keys: string[] = [];
-  let lookup: ReturnType<Lookup> | undefined;
+  let lookup: Promise<Found> | undefined;
   /** Settles when the next lookup may begin. */
   let pause: Promise<unknown> | undefined;
   const next = async () => {

@@ -94,7 +94,7 @@ const FAULTS: [name: string, database: string, serveSays: RegExp, exportSays?: R
   [
     'no right to write plants',
     url('plants', 'half'),
-    /\(SELECT on plant_revision, INSERT on plant_revision, UPDATE \(last_used_day\) on token, SELECT on console_code, INSERT on console_code, DELETE on console_code, UPDATE \(expires_at\) on console_code, SELECT on last_run, INSERT on last_run, UPDATE on last_run\); grant it /,
+    /\(SELECT on plant_revision, INSERT on plant_revision, UPDATE \(last_used_day\) on token, SELECT on console_code, INSERT on console_code, DELETE on console_code, SELECT on console_session, INSERT on console_session, DELETE on console_session, UPDATE \(expires_at\) on console_session, SELECT on last_run, INSERT on last_run, UPDATE on last_run, SELECT on known_damage, INSERT on known_damage, UPDATE on known_damage\); grant it /,
     /the user lacks a right \(SELECT on plant_revision\); grant it with /,
   ],
   ['too many connections', url('plants', 'crowded'), /the server has no connection left \(.*\); raise max_/],

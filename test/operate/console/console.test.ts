@@ -128,7 +128,8 @@ suite('the console and its store', async () => {
     await using command = await openTokens(service.database);
     for (const days of [1, 2]) {
       const endedAt = Date.now() - days * 86_400_000;
-      await command.recordRun({ command: 'backup', endedAt, result: `backup ${days}` });
+      const result = `backup ${days}`;
+      await command.recordRun({ command: 'backup', endedAt, hasSucceeded: true, result });
       const age = days === 1 ? '24 h' : '2 days';
       await until('the run is known', async () => String((await facts()).get('Last backup')).includes(age));
       assert.deepEqual((await facts()).get('Last backup'), [`${age} ago: backup ${days}`, endedAt]);

@@ -61,7 +61,12 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   await until('24 hours are shown', async () => (await plants.getAttribute('aria-valuemax')) === '8640');
 
   await using command = await openTokens(service.database);
-  await command.recordRun({ command: 'backup', endedAt: Date.now(), result: 'complete' });
+  await command.recordRun({
+    command: 'backup',
+    endedAt: Date.now(),
+    hasSucceeded: true,
+    result: 'complete',
+  });
   await page.getByText(/Mark: start at .*Mark: backup at/).waitFor();
   const loaded = requests.length;
   await page.context().setOffline(true);

@@ -3,10 +3,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
-import { type CommandRun, FAULTS_FOUND } from '../../../src/engines/command-runs.ts';
+import { FAULTS_FOUND } from '../../../src/operate/run-text.ts';
 import { startBrowser } from '../../harness/browser.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
 import { sendText } from '../../harness/console-session.ts';
+import { openReader } from '../../harness/open-store.ts';
 import { type RunningService, startTestService } from '../../harness/running-service.ts';
 import { scrape } from '../../harness/scrape.ts';
 import { readyz } from '../../harness/store-outage.ts';
@@ -68,21 +69,28 @@ for (const engine of engines)
 for (const engine of engines)
   test(`damage on ${engine.name} that is met while verify runs stays known, whatever the clocks say`, async () => {
     await using store = await openNewStore(engine);
-    const known = async () => (await store.lastRuns()).filter(({ command }) => command === 'damage');
-    const damage = (endedAt: number): CommandRun => ({
-      command: 'damage',
-      endedAt,
-      result: 'met by a create',
-    });
-    await store.recordRun({ command: 'verify', endedAt: 2 ** 45, result: 'no fault found' });
-    await store.recordRun(damage(2));
-    for (const later of [3, 1]) {
-      await store.recordRun(damage(later));
-      await store.forgetRun(damage(2));
-      assert.deepEqual(await known(), [damage(later)]);
+    const damage = (metAt: number, metBy = 'a create') => ({ metAt, metBy });
+    const verified = {
+      command: 'verify',
+      endedAt: 2 ** 45,
+      hasSucceeded: true,
+      result: 'no fault found',
+    } as const;
+    await store.recordRun(verified);
+    await store.recordDamage(damage(2));
+    for (const later of [damage(3), damage(1), damage(2, 'a search')]) {
+      await store.recordDamage(later);
+      await store.forgetDamage(damage(2));
+      assert.deepEqual(await store.knownDamage(), later);
     }
-    await store.forgetRun(damage(1));
-    assert.deepEqual(await known(), []);
+    await using reader = await openReader(store.database);
+    assert.deepEqual(await reader.knownDamage(), damage(2, 'a search'));
+    await store.forgetDamage(damage(2, 'a search'));
+    assert.equal(await store.knownDamage(), undefined);
+    assert.deepEqual(await store.lastRuns(), [verified]);
+    const failed = { ...verified, endedAt: 1, hasSucceeded: false, result: 'plant 1 is damaged' };
+    await store.recordRun(failed);
+    assert.deepEqual(await store.lastRuns(), [failed]);
   });
 
 test('many rejected requests are a warning until they stop', async () => {

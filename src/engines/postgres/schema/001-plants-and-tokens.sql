@@ -38,18 +38,34 @@ SELECT id, revision, name, tag, recorded_at, recorded_by
 FROM plant_revision AS latest
 WHERE revision = (SELECT max(revision) FROM plant_revision WHERE id = latest.id);
 
--- Codes that sign in to the console once. On Citus the table is local to the coordinator.
+-- Codes that sign in to the console once. On Citus the table is local to the coordinator, as are
+-- all tables below.
 CREATE TABLE console_code (
   hash text NOT NULL,              -- SHA-256 of the code in hexadecimal; the code itself is not stored
   expires_at bigint NOT NULL,      -- milliseconds since 1970 UTC
   CONSTRAINT console_code_pkey PRIMARY KEY (hash)
 );
 
--- The last run of each command that the operator should know of. On Citus the table is local to
--- the coordinator.
+-- Sessions of the console. No code is a session, and no session is a code.
+CREATE TABLE console_session (
+  hash text NOT NULL,              -- SHA-256 of the secret in hexadecimal; the secret itself is not stored
+  expires_at bigint NOT NULL,      -- milliseconds since 1970 UTC
+  CONSTRAINT console_session_pkey PRIMARY KEY (hash)
+);
+
+-- The last run of each command that the operator should know of.
 CREATE TABLE last_run (
   command text NOT NULL,
   ended_at bigint NOT NULL,        -- milliseconds since 1970 UTC
+  has_succeeded boolean NOT NULL,
   result text NOT NULL,            -- in words, for the operator
   CONSTRAINT last_run_pkey PRIMARY KEY (command)
+);
+
+-- The damage that was met last since a verify passed: one row, or none.
+CREATE TABLE known_damage (
+  id integer NOT NULL CHECK (id = 1),
+  met_at bigint NOT NULL,          -- milliseconds since 1970 UTC
+  met_by text NOT NULL,            -- in words, for the operator
+  CONSTRAINT known_damage_pkey PRIMARY KEY (id)
 );

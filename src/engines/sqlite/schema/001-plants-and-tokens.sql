@@ -49,9 +49,23 @@ CREATE TABLE console_code (
   expires_at INTEGER NOT NULL            -- milliseconds since 1970 UTC
 ) STRICT, WITHOUT ROWID;
 
+-- Sessions of the console. No code is a session, and no session is a code.
+CREATE TABLE console_session (
+  hash TEXT NOT NULL PRIMARY KEY,        -- SHA-256 of the secret in hexadecimal; the secret itself is not stored
+  expires_at INTEGER NOT NULL            -- milliseconds since 1970 UTC
+) STRICT, WITHOUT ROWID;
+
 -- The last run of each command that the operator should know of, such as backup.
 CREATE TABLE last_run (
   command TEXT NOT NULL PRIMARY KEY,
   ended_at INTEGER NOT NULL,             -- milliseconds since 1970 UTC
+  has_succeeded INTEGER NOT NULL CHECK (has_succeeded IN (0, 1)),
   result TEXT NOT NULL                   -- in words, for the operator
 ) STRICT, WITHOUT ROWID;
+
+-- The damage that was met last since a verify passed: one row, or none.
+CREATE TABLE known_damage (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  met_at INTEGER NOT NULL,               -- milliseconds since 1970 UTC
+  met_by TEXT NOT NULL                   -- in words, for the operator
+) STRICT;

@@ -1,0 +1,9 @@
+import type { CommandRun } from '../engines/command-runs.ts';
+
+/** Begins what a command says that found faults. */
+export const FAULTS_FOUND = 'FAULTS FOUND: ';
+
+/** The result of a run, as an operator reads it. */
+export function runText({ hasSucceeded, result }: CommandRun): string {
+  return hasSucceeded ? result : `${FAULTS_FOUND}${result}`;
+}
