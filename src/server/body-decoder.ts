@@ -1,8 +1,23 @@
+import type { ErrorName } from '../core/contract/errors.ts';
 import { HEADER_BYTES_MAX } from '../core/contract/limits.ts';
 import type { BodyFraming } from '../core/request.ts';
 
-/** Why the bytes of a body are rejected. */
-export type BodyFault = 'badHttp' | 'headersTooLarge';
+/** What bytes of a body have led to. */
+export type Decoded =
+  /** All of them belong to the body, and it is incomplete. */
+  | { kind: 'more' }
+  /** `bytes` of them belong to the body. */
+  | { kind: 'complete'; bytes: number }
+  | Invalid;
+
+interface Invalid {
+  kind: 'invalid';
+  error: Extract<ErrorName, 'badHttp' | 'headersTooLarge'>;
+}
+
+const MORE: Decoded = { kind: 'more' };
+const BAD_HTTP: Invalid = { kind: 'invalid', error: 'badHttp' };
+const TOO_LARGE: Invalid = { kind: 'invalid', error: 'headersTooLarge' };
 
 /** A chunk's size and its extensions (RFC 9112 section 7.1.1), without the end of the line. */
 const CHUNK_LINE =
@@ -25,7 +40,9 @@ type Expected =
   | { kind: 'chunkEnd'; seen: '' | '\r' }
   /** `part` is the beginning of the line, if it has arrived. */
   | { kind: 'chunkLine' | 'trailer'; part: string }
-  | { kind: 'nothing' };
+  | { kind: 'nothing' }
+  /** The bytes so far are no part of a body. */
+  | Invalid;
 
 /**
  * Reads a chunked body as most clients send a short one: whole, in one chunk.
@@ -64,83 +81,77 @@ export class BodyDecoder {
     return this.#expected.kind === 'nothing';
   }
 
-  /**
-   * @param take is called with each piece of the content. It is a view of `bytes`
-   * @returns how many of the bytes belong to the body; what is wrong with them otherwise
-   */
-  decode(bytes: Buffer, take: (piece: Buffer) => void): number | BodyFault {
+  /** @param take is called with each piece of the content. It is a view of `bytes` */
+  decode(bytes: Buffer, take: (piece: Buffer) => void): Decoded {
     let at = 0;
-    while (at < bytes.length && this.#expected.kind !== 'nothing') {
-      const next =
-        this.#expected.kind === 'content'
-          ? this.#takeContent(bytes, at, this.#expected, take)
-          : this.#expected.kind === 'chunkEnd'
-            ? this.#takeChunkEnd(bytes[at]!, at, this.#expected)
-            : this.#takeLine(bytes, at, this.#expected);
-      if (typeof next !== 'number') return next;
-      at = next;
+    for (;;) {
+      const expected = this.#expected;
+      if (expected.kind === 'invalid') return expected;
+      if (expected.kind === 'nothing') return { kind: 'complete', bytes: at };
+      if (at === bytes.length) return MORE;
+      switch (expected.kind) {
+        case 'content': {
+          const piece = bytes.subarray(at, at + expected.bytes);
+          take(piece);
+          this.#expected = contentOf(expected.bytes - piece.length, expected.isChunk);
+          at += piece.length;
+          break;
+        }
+        case 'chunkEnd':
+          this.#expected = afterChunkEnd(expected.seen, bytes[at]!);
+          at++;
+          break;
+        case 'chunkLine':
+        case 'trailer': {
+          const lineEnd = bytes.indexOf(LF, at);
+          const end = lineEnd === -1 ? bytes.length : lineEnd + 1;
+          this.#expected = this.#afterLine(bytes, at, end, expected);
+          at = end;
+          break;
+        }
+      }
     }
-    return at;
   }
 
-  #takeContent(
+  /** @returns what follows the bytes of a line from `start` to `end`, or the rest of this line */
+  #afterLine(
     bytes: Buffer,
-    at: number,
-    { bytes: left, isChunk }: Extract<Expected, { kind: 'content' }>,
-    take: (piece: Buffer) => void,
-  ): number {
-    const piece = bytes.subarray(at, at + left);
-    take(piece);
-    this.#expected = contentOf(left - piece.length, isChunk);
-    return at + piece.length;
-  }
-
-  #takeChunkEnd(byte: number, at: number, { seen }: Extract<Expected, { kind: 'chunkEnd' }>) {
-    const character = String.fromCharCode(byte);
-    if (seen === '' && character === '\r') this.#expected = { kind: 'chunkEnd', seen: '\r' };
-    else if (seen === '\r' && character === '\n') this.#expected = { kind: 'chunkLine', part: '' };
-    else return 'badHttp';
-    return at + 1;
-  }
-
-  #takeLine(
-    bytes: Buffer,
-    at: number,
+    start: number,
+    end: number,
     { kind, part }: Extract<Expected, { kind: 'chunkLine' | 'trailer' }>,
-  ): number | BodyFault {
-    const lineEnd = bytes.indexOf(LF, at);
-    const end = lineEnd === -1 ? bytes.length : lineEnd + 1;
-    if (part.length + end - at > HEADER_BYTES_MAX) return 'headersTooLarge';
-    const line = part + bytes.toString('latin1', at, end);
-    if (lineEnd === -1) {
-      if (kind === 'chunkLine' && !CHUNK_LINE_PART.test(line)) return 'badHttp';
-      this.#expected = { kind, part: line };
-      return end;
-    }
-    if (!line.endsWith('\r\n')) return 'badHttp';
-    const next = kind === 'chunkLine' ? this.#chunkOf(line.slice(0, -2)) : this.#trailerOf(line.slice(0, -2));
-    if (typeof next === 'string') return next;
-    if (this.#extraBytes > HEADER_BYTES_MAX) return 'headersTooLarge';
-    this.#expected = next;
-    return end;
+  ): Expected {
+    if (part.length + end - start > HEADER_BYTES_MAX) return TOO_LARGE;
+    const line = part + bytes.toString('latin1', start, end);
+    if (!line.endsWith('\n'))
+      return kind === 'chunkLine' && !CHUNK_LINE_PART.test(line) ? BAD_HTTP : { kind, part: line };
+    if (!line.endsWith('\r\n')) return BAD_HTTP;
+    const content = line.slice(0, -2);
+    const next = kind === 'chunkLine' ? this.#afterChunkLine(content) : this.#afterTrailer(content);
+    return next.kind !== 'invalid' && this.#extraBytes > HEADER_BYTES_MAX ? TOO_LARGE : next;
   }
 
-  #chunkOf(line: string): Expected | BodyFault {
+  #afterChunkLine(line: string): Expected {
     const [, size, extensions] = CHUNK_LINE.exec(line) ?? [];
-    if (size === undefined || extensions === undefined) return 'badHttp';
+    if (size === undefined || extensions === undefined) return BAD_HTTP;
     this.#extraBytes += extensions.length;
     const length = Number(`0x${size}`);
     return length === 0 ? { kind: 'trailer', part: '' } : contentOf(length, true);
   }
 
-  #trailerOf(line: string): Expected | BodyFault {
+  #afterTrailer(line: string): Expected {
     if (line === '') return { kind: 'nothing' };
     this.#extraBytes += line.length;
-    return TRAILER.test(line) ? { kind: 'trailer', part: '' } : 'badHttp';
+    return TRAILER.test(line) ? { kind: 'trailer', part: '' } : BAD_HTTP;
   }
 }
 
 function contentOf(bytes: number, isChunk: boolean): Expected {
   if (bytes > 0) return { kind: 'content', bytes, isChunk };
   return isChunk ? { kind: 'chunkEnd', seen: '' } : { kind: 'nothing' };
+}
+
+function afterChunkEnd(seen: '' | '\r', byte: number): Expected {
+  const character = String.fromCharCode(byte);
+  if (seen === '' && character === '\r') return { kind: 'chunkEnd', seen: '\r' };
+  return seen === '\r' && character === '\n' ? { kind: 'chunkLine', part: '' } : BAD_HTTP;
 }

@@ -8,6 +8,7 @@ import { Exchange } from './exchange.ts';
 import { HeadReader, type KnownHead } from './known-heads.ts';
 import { UNTAKEN_MS_MAX } from './limits.ts';
 import { Output } from './output.ts';
+import { EXCHANGE } from './plain-creates.ts';
 import { receivedRequest } from './received-request.ts';
 import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-head.ts';
 import { type PendingResponse, ResponseQueue } from './response-queue.ts';
@@ -183,21 +184,22 @@ export class Connection {
     const before = isFirst ? this.#state : IDLE;
     if (!budget.hasTime(isFirst ? now : undefined)) return this.#defer(budget, received, start, before);
     const checked = before.kind === 'head' ? before.checked : 0;
-    const known = this.#heads.read(received, start, checked, exchangeBudget);
-    if (known === 'later') return this.#defer(exchangeBudget, received, start, before);
-    // Otherwise a client that sends without a pause would delay the end.
-    if (known === 'more' && this.#hasReadLast) return this.#fail('shuttingDown');
-    if (known === 'more')
-      return this.#hold(received, start, { kind: 'head', since, checked: received.length - start });
-    if (typeof known === 'string') return this.#fail(known);
-    return this.#takeRequest(
-      known,
-      received,
-      start + known.section.length,
-      since,
-      now,
-      !rejectsPlants(this.#parts.context.phase),
-    );
+    const reading = this.#heads.read(received, start, checked, exchangeBudget);
+    switch (reading.kind) {
+      case 'head': {
+        const cameInTime = !rejectsPlants(this.#parts.context.phase);
+        const bodyStart = start + reading.section.length;
+        return this.#takeRequest(reading, received, bodyStart, since, now, cameInTime);
+      }
+      case 'more':
+        // Otherwise a client that sends without a pause would delay the end.
+        if (this.#hasReadLast) return this.#fail('shuttingDown');
+        return this.#hold(received, start, { kind: 'head', since, checked: received.length - start });
+      case 'later':
+        return this.#defer(exchangeBudget, received, start, before);
+      case 'invalid':
+        return this.#fail(reading.error);
+    }
   }
 
   /** @returns where the request ends whose body begins at `start`; undefined: in another state */
@@ -210,16 +212,17 @@ export class Connection {
     cameInTime: boolean,
   ): number | undefined {
     const { creates, exchangeBudget } = this.#parts;
-    const body = cameInTime ? creates.bodyAt(known, received, start) : undefined;
+    const body = cameInTime ? creates.bodyAt(known, received, start) : EXCHANGE;
     // In this state its head is not read again.
-    if (body === 'more') return this.#hold(received, start, { kind: 'request', since, known, cameInTime });
+    if (body.kind === 'more')
+      return this.#hold(received, start, { kind: 'request', since, known, cameInTime });
     const { length } = this.#responses;
-    const budget = body === undefined ? exchangeBudget : creates.budgetOf(length);
+    const budget = body.kind === 'exchange' ? exchangeBudget : creates.budgetOf(length);
     const wasRead = start === 0;
     // The budget of plain creates was asked before their heads were read.
-    if ((wasRead || body === undefined) && !budget.hasTime())
+    if ((wasRead || body.kind === 'exchange') && !budget.hasTime())
       return this.#defer(budget, received, start, { kind: 'request', since, known, cameInTime });
-    if (body === undefined) return this.#begin(known, received, start, since, now);
+    if (body.kind === 'exchange') return this.#begin(known, received, start, since, now);
     const created = creates.create(known, body, now, this, length === 0);
     this.#responses.respondLater(this.#responses.add(created.request), created.response);
     return known.head.isLast ? this.#hold('', 0, { kind: 'ending' }) : body.end;
@@ -326,12 +329,13 @@ export class Connection {
     const { exchangeBudget } = this.#parts;
     let at = 0;
     while (at < bytes.length && !exchange.isComplete) {
-      const decoded = exchange.decode(bytes.subarray(at, at + DECODED_BYTES_MAX));
-      if (typeof decoded === 'string') {
-        this.#endDecoding(state, decoded);
+      const part = bytes.subarray(at, at + DECODED_BYTES_MAX);
+      const decoded = exchange.decode(part);
+      if (decoded.kind === 'invalid') {
+        this.#endDecoding(state, decoded.error);
         return;
       }
-      at += decoded;
+      at += decoded.kind === 'complete' ? decoded.bytes : part.length;
       if (at === bytes.length || exchange.isComplete || exchangeBudget.hasTime()) continue;
       if (state.kind === 'discarded') this.#endDecoding(state);
       else this.#defer(exchangeBudget, bytes.toString('latin1', at), 0, state);

@@ -1,9 +1,15 @@
 import type { ReceivedRequest, RequestHead } from '../core/request.ts';
-import { BodyDecoder, type BodyFault } from './body-decoder.ts';
+import { BodyDecoder, type Decoded } from './body-decoder.ts';
 import { BodyShare, ReceivedBody } from './long-bodies.ts';
 
-/** The bytes, why they are rejected, or undefined if nobody waits for the response any more. */
-export type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;
+/** What has become of a body that a handler reads. */
+export type BodyReading =
+  | { kind: 'whole'; bytes: Uint8Array }
+  | { kind: 'tooLarge' }
+  /** Too many long bodies are in memory. */
+  | { kind: 'noRoom' }
+  /** Nobody waits for the response any more. */
+  | { kind: 'abandoned' };
 
 type State =
   /** Its handler has not asked for the body. What arrives is discarded. */
@@ -50,27 +56,27 @@ export class Exchange {
   /** Reads the body, once. It reserves its memory before the first byte. */
   readBody(bytesMax: number): Promise<BodyReading> {
     const { framing } = this.head;
-    if (!this.isAwaited) return Promise.resolve(undefined);
+    if (!this.isAwaited) return Promise.resolve({ kind: 'abandoned' });
     const body = new ReceivedBody(this.share, bytesMax);
-    if (framing.kind === 'length' && !body.announce(framing.bytes)) return Promise.resolve('noRoom');
+    if (framing.kind === 'length' && !body.announce(framing.bytes))
+      return Promise.resolve({ kind: 'noRoom' });
     return new Promise(settle => {
       this.#state = { kind: 'reading', body, settle };
-      if (this.isComplete) this.#settle(body.bytes, { kind: 'read' });
+      if (this.isComplete) this.#settle({ kind: 'whole', bytes: body.bytes }, { kind: 'read' });
       else this.#onBodyWanted();
     });
   }
 
-  /** @returns how many of the bytes belong to this request; what is wrong with them otherwise */
-  decode(bytes: Buffer): number | BodyFault {
-    const end = this.#decoder.decode(bytes, this.#take);
-    if (this.#state.kind === 'reading' && this.isComplete)
-      this.#settle(this.#state.body.bytes, { kind: 'read' });
-    return end;
+  decode(bytes: Buffer): Decoded {
+    const decoded = this.#decoder.decode(bytes, this.#take);
+    if (this.#state.kind === 'reading' && decoded.kind === 'complete')
+      this.#settle({ kind: 'whole', bytes: this.#state.body.bytes }, { kind: 'read' });
+    return decoded;
   }
 
   /** Its handler need not go on. */
   end(): void {
-    this.#settle(undefined, { kind: 'over' });
+    this.#settle({ kind: 'abandoned' }, { kind: 'over' });
   }
 
   readonly #take = (piece: Buffer): void => {
@@ -79,7 +85,7 @@ export class Exchange {
     if (fault === undefined) return;
     // At once, since other bodies may grow before the handler goes on.
     this.share[Symbol.dispose]();
-    this.#settle(fault, { kind: 'read' });
+    this.#settle({ kind: fault }, { kind: 'read' });
   };
 
   #settle(reading: BodyReading, next: State): void {

@@ -2,7 +2,7 @@ import { type PlainCreate, plainCreateOf } from '../core/create-plant.ts';
 import { fieldValues } from '../core/header-fields.ts';
 import type { RequestHead } from '../core/request.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
-import { findHead, readHead } from './request-head.ts';
+import { findHead, type HeadReading, readHead } from './request-head.ts';
 
 /** Longest head that is remembered. Access tokens take one to two KiB. */
 const HEAD_BYTES_MAX = 3 * 1024;
@@ -11,6 +11,7 @@ const HEADS_MAX = 1_000;
 
 /** A valid head with all that depends on it alone. */
 export interface KnownHead {
+  readonly kind: 'head';
   /** Its bytes. A head of the same bytes has the same meaning, so it need not be read. */
   readonly section: string;
   readonly head: RequestHead;
@@ -18,6 +19,16 @@ export interface KnownHead {
   /** The only field traceparent. Several are ignored. */
   readonly traceparent: string | undefined;
 }
+
+/** What a connection has read of a request. Nothing is allocated for a head that was read before. */
+type KnownHeadReading =
+  | KnownHead
+  | Exclude<HeadReading, { kind: 'head' }>
+  /** The time for long heads is spent. */
+  | { kind: 'later' };
+
+const LATER: KnownHeadReading = { kind: 'later' };
+const BAD_HTTP: KnownHeadReading = { kind: 'invalid', error: 'badHttp' };
 
 /** This field differs in each request, so heads are remembered without it. */
 const TRACEPARENT = /\r\n[tT]raceparent: ([!-~]+)(?=\r\n)/;
@@ -56,23 +67,17 @@ export class HeadReader {
   /**
    * @param checked as of {@link findHead}
    * @param longHeads for heads that are too long to be remembered: each takes up to 2 ms
-   * @returns the head that begins at `start`, or why there is none; `later`: the budget is spent
+   * @returns the head that begins at `start`, or why there is none
    */
-  read(
-    received: string,
-    start: number,
-    checked: number,
-    longHeads: TickBudget,
-  ): KnownHead | 'more' | 'later' | 'badHttp' | 'headersTooLarge' {
+  read(received: string, start: number, checked: number, longHeads: TickBudget): KnownHeadReading {
     const latest = this.#latest;
     // This takes half the time of `startsWith`.
     if (latest && received.slice(start, start + latest.section.length) === latest.section) return latest;
     const reading = findHead(received, start, checked);
-    if (reading.kind === 'more') return 'more';
-    if (reading.kind === 'invalid') return reading.error;
-    if (reading.section.length > HEAD_BYTES_MAX && !longHeads.hasTime()) return 'later';
+    if (reading.kind !== 'head') return reading;
+    if (reading.section.length > HEAD_BYTES_MAX && !longHeads.hasTime()) return LATER;
     const known = knownHeadOf(reading.section);
-    if (known === undefined) return 'badHttp';
+    if (known === undefined) return BAD_HTTP;
     if (known.section.length <= HEAD_BYTES_MAX) this.#latest = known;
     return known;
   }
@@ -83,6 +88,7 @@ function read(section: string): KnownHead | undefined {
   if (head === undefined) return undefined;
   const traceparents = fieldValues(head.fields, 'traceparent');
   return {
+    kind: 'head',
     section,
     head,
     create: plainCreateOf(head),

@@ -17,12 +17,24 @@ const ONLY_SENDER_REQUESTS = 16;
 
 /** The whole body of a plain create with a valid token. */
 interface PlainBody {
+  kind: 'body';
   tokenId: number;
   /** With one character for each byte. */
   content: string;
   /** Where the request ends. */
   end: number;
 }
+
+/** What a request is, by the bytes of its body so far. */
+type PlainBodyReading =
+  | PlainBody
+  /** Its body is incomplete. */
+  | { kind: 'more' }
+  /** It needs its handler. */
+  | { kind: 'exchange' };
+
+const MORE: PlainBodyReading = { kind: 'more' };
+export const EXCHANGE: PlainBodyReading = { kind: 'exchange' };
 
 /** The plain creates of all connections. Nothing is awaited before their plants are queued. */
 export class PlainCreates {
@@ -45,22 +57,22 @@ export class PlainCreates {
    * Reads the body that begins at `start`.
    *
    * @param received with one character for each byte
-   * @returns `more`: it is incomplete; undefined: the request needs its handler
    */
-  bodyAt({ create }: KnownHead, received: string, start: number): PlainBody | 'more' | undefined {
+  bodyAt({ create }: KnownHead, received: string, start: number): PlainBodyReading {
     const { createPlant } = this.#context;
-    if (create === undefined) return undefined;
+    if (create === undefined) return EXCHANGE;
     const { tokenHash, framing } = create;
-    if (framing.kind === 'length' && framing.bytes > this.#bodyBytesMax) return undefined;
+    if (framing.kind === 'length' && framing.bytes > this.#bodyBytesMax) return EXCHANGE;
     const tokenId = createPlant.cachedTokenId(tokenHash);
-    if (tokenId === undefined) return undefined;
+    if (tokenId === undefined) return EXCHANGE;
     if (framing.kind === 'length') {
       const end = start + framing.bytes;
-      return end > received.length ? 'more' : { tokenId, content: received.slice(start, end), end };
+      if (end > received.length) return MORE;
+      return { kind: 'body', tokenId, content: received.slice(start, end), end };
     }
     const chunk = onlyChunkAt(received, start);
     const isShort = chunk !== undefined && chunk.content.length <= this.#bodyBytesMax;
-    return isShort ? { tokenId, content: chunk.content, end: chunk.end } : undefined;
+    return isShort ? { kind: 'body', tokenId, content: chunk.content, end: chunk.end } : EXCHANGE;
   }
 
   budgetOf(pendingResponses: number): TickBudget {

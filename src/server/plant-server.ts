@@ -124,10 +124,11 @@ export class PlantServer {
     const { request } = exchange;
     const admitted = await createPlant.admit(request);
     if ('status' in admitted) return admitted;
-    const bytes = await exchange.readBody(createPlant.bodyBytesMax);
-    if (bytes === undefined) return undefined;
-    if (bytes === 'tooLarge') return errorResponse('bodyTooLarge', undefined, admitted.fields);
-    if (bytes === 'noRoom') return errorResponse('busy', TOO_MANY_LONG_BODIES, admitted.fields);
+    const body = await exchange.readBody(createPlant.bodyBytesMax);
+    if (body.kind === 'abandoned') return undefined;
+    if (body.kind === 'tooLarge') return errorResponse('bodyTooLarge', undefined, admitted.fields);
+    if (body.kind === 'noRoom') return errorResponse('busy', TOO_MANY_LONG_BODIES, admitted.fields);
+    const { bytes } = body;
     Object.assign(request, { arrivedAt: this.#clock.now(), bodyBytes: bytes.length, body: bytes });
     const reading = await createPlant.read(bytes, () => exchange.isAwaited);
     if (reading === undefined) return undefined;

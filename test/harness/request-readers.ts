@@ -29,11 +29,11 @@ export function takenByService(bytes: Buffer): TakenRequest[] {
     const decoder = new BodyDecoder(head.framing);
     let body = '';
     const decoded = decoder.decode(bytes.subarray(bodyStart), piece => (body += piece.toString('latin1')));
-    if (typeof decoded === 'string' || !decoder.isComplete) return taken;
+    if (decoded.kind !== 'complete') return taken;
     const { method, target, fields } = head;
     taken.push({ method, target, fields, body });
     if (head.isLast) return taken;
-    start = bodyStart + decoded;
+    start = bodyStart + decoded.bytes;
   }
   return taken;
 }
