@@ -20,7 +20,7 @@ const none = () => ({ plants: 0, errors: 0 });
  * last used since the start. In memory only.
  */
 export class Activity implements ResponseObserver {
-  readonly #newest: { at: number; id: string; outcome: Outcome; tokenId: number | undefined }[] = [];
+  readonly #newest: { at: number; id: string; outcome: Outcome; tokenId: number }[] = [];
   /** By token id; ms since 1970. The store has only the day. */
   readonly lastUses = new Map<number, number>();
   /** The newest interval is first. */
@@ -30,12 +30,12 @@ export class Activity implements ResponseObserver {
   /** Counts a response. */
   responded({ result, headers }: Omit<HttpResponse, 'body'>, received: ReceivedRequest | undefined): void {
     const tokenId = received?.tokenId;
+    if (tokenId === undefined) return;
     if (isOutcome(result)) {
       const id = headers[headers.indexOf('Plant-Id') + 1]!;
       this.#newest.push({ at: Date.now(), id, outcome: result, tokenId });
       if (this.#newest.length > NEWEST_MAX) this.#newest.shift();
     }
-    if (tokenId === undefined) return;
     if (result !== 'tokenRejected') this.lastUses.set(tokenId, Date.now());
     this.#advance();
     const counts = this.#intervals[0]!.getOrInsertComputed(tokenId, none);
@@ -46,7 +46,7 @@ export class Activity implements ResponseObserver {
   /** The newest plants first. */
   newest(labelOf: LabelOf) {
     const plants = this.#newest.toReversed();
-    return plants.map(({ tokenId = 0, ...plant }) => ({ ...plant, label: labelOf(tokenId) }));
+    return plants.map(({ tokenId, ...plant }) => ({ ...plant, label: labelOf(tokenId) }));
   }
 
   /** The busiest tokens first, with means of plants and errors per second. */

@@ -44,12 +44,15 @@ export function sessionCookie(request: IncomingMessage, half: string, end = ''):
 /**
  * Both halves of the secret of the session, as made by `Sessions`. A browser sends a cookie to all
  * ports of the host. The other half is in the storage of the page's origin, so of its port.
+ *
+ * @returns undefined if a half is missing
  */
-export function secretOf(request: IncomingMessage): string {
+export function secretOf(request: IncomingMessage): string | undefined {
   const prefix = `${cookieName(request)}=`;
   const cookies = request.headers.cookie?.split('; ') ?? [];
   const cookie = cookies.find(each => each.startsWith(prefix))?.slice(prefix.length);
-  return `${cookie} ${request.headers['plant-store-console']}`;
+  const header = request.headers['plant-store-console'];
+  return cookie === undefined || header === undefined ? undefined : `${cookie} ${header}`;
 }
 
 /** @returns {} without a body @throws {InvalidCall} if it is not a JSON object, or too long */

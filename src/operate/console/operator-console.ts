@@ -113,7 +113,7 @@ export class OperatorConsole implements OpsPage {
       return failure(403, 'only the page of the console may send this');
     const handler = this.#handlers[`${method} ${path}`];
     try {
-      if (path !== 'api/session' && !(await this.#sessions.isActive(secretOf(request))))
+      if (path !== 'api/session' && !(await this.#isSignedIn(request)))
         return failure(401, `sign in first: run ${this.#signInCommand()} for a new link`);
       if (handler === undefined) return failure(404, 'there is nothing at this path');
       const body = method === 'GET' ? {} : await readJsonBody(request);
@@ -133,6 +133,11 @@ export class OperatorConsole implements OpsPage {
     }
   }
 
+  async #isSignedIn(request: Call['request']): Promise<boolean> {
+    const secret = secretOf(request);
+    return secret !== undefined && (await this.#sessions.isActive(secret));
+  }
+
   /** By method and path, such as `GET api/now`. */
   readonly #handlers: Record<string, Handler> = {
     'POST api/session': async ({ body, request }) => {
@@ -145,7 +150,8 @@ export class OperatorConsole implements OpsPage {
     },
     'GET api/session': () => json({ command: this.#signInCommand() }),
     'DELETE api/session': async ({ request }) => {
-      await this.#sessions.signOut(secretOf(request));
+      const secret = secretOf(request);
+      if (secret !== undefined) await this.#sessions.signOut(secret);
       return noContent(sessionCookie(request, '', '; Max-Age=0'));
     },
     'GET api/now': async ({ query }) => {

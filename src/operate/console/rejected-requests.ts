@@ -29,12 +29,12 @@ export class RejectedRequests implements ResponseObserver {
   /** The group with the newest request is last. */
   readonly #groups = new Map<string, Group>();
   #count = 0;
-  /** Milliseconds since 1970. */
-  #bodiesUntil = 0;
+  /** Bodies are recorded until this time, ms since 1970; undefined: they are not. */
+  #recordsBodiesUntil: number | undefined;
 
   /** Starts to record bodies, or stops it and forgets them. */
   recordBodies(isOn: boolean): void {
-    this.#bodiesUntil = isOn ? Date.now() + RECORDING_MS : 0;
+    this.#recordsBodiesUntil = isOn ? Date.now() + RECORDING_MS : undefined;
     if (isOn) return;
     for (const { examples } of this.#groups.values())
       for (const example of examples) example.body = undefined;
@@ -52,7 +52,7 @@ export class RejectedRequests implements ResponseObserver {
     group.count++;
     group.lastAt = Date.now();
     const { message } = JSON.parse(String(body)) as ErrorBody;
-    group.examples.unshift(exampleOf(message, received, group.lastAt < this.#bodiesUntil));
+    group.examples.unshift(exampleOf(message, received, this.#bodiesUntil() !== undefined));
     group.examples.splice(EXAMPLES_MAX);
   }
 
@@ -80,8 +80,13 @@ export class RejectedRequests implements ResponseObserver {
     const groups = [...this.#groups].reverse().map(([key, { tokenId, examples, ...group }]) => {
       return { key, ...group, label: tokenId === undefined ? null : labelOf(tokenId) };
     });
-    const bodiesUntil = Date.now() < this.#bodiesUntil ? this.#bodiesUntil : null;
-    return { count: this.#count, bodiesUntil, groups };
+    return { count: this.#count, bodiesUntil: this.#bodiesUntil() ?? null, groups };
+  }
+
+  /** @returns undefined: no bodies are recorded now */
+  #bodiesUntil(): number | undefined {
+    const until = this.#recordsBodiesUntil;
+    return until !== undefined && Date.now() < until ? until : undefined;
   }
 
   /** The last requests of a group, the newest first. None if it made room for others. */
