@@ -8,27 +8,22 @@ import { hashToken, makeToken } from './core/tokens/token.ts';
 import { TokenCache } from './core/tokens/token-cache.ts';
 import { openSearch, openServedStore, type ServedStore, type StoreSettings } from './engines/open-store.ts';
 import { type StorageEngine, schemaUpdateOf } from './engines/storage-engine.ts';
-import { Activity } from './operate/console/activity.ts';
 import { makeConsoleCode } from './operate/console/console-code.ts';
-import { type ConsoleParts, OperatorConsole, type ShownSetting } from './operate/console/operator-console.ts';
-import { RejectedRequests } from './operate/console/rejected-requests.ts';
-import { type Samples, startSamples } from './operate/console/samples.ts';
-import { KnownDamage } from './operate/known-damage.ts';
-import { loggedRequest } from './operate/logged-request.ts';
+import { OperatorConsole, type ShownService, type ShownSetting } from './operate/console/operator-console.ts';
+import { startSamples } from './operate/console/samples.ts';
+import { requestLog } from './operate/logged-request.ts';
 import { Metrics } from './operate/metrics.ts';
-import { monitoredCommits } from './operate/monitored-commits.ts';
 import { opsServer } from './operate/ops-server.ts';
 import { errorLog, rateLimitedLog, type ServiceLog } from './operate/rate-limited-log.ts';
-import type { ServiceState } from './operate/readiness.ts';
 import { RecentRates } from './operate/recent-rates.ts';
-import { storeWarningsOf } from './operate/store-warnings.ts';
+import { type ObservedParts, ServiceStatus } from './operate/service-status.ts';
+import { StoreMonitor } from './operate/store-monitor.ts';
 import { documentationOf } from './pages/docs/docs-page.ts';
 import { trustedProxiesOf } from './server/client-address.ts';
 import type { AllowedOrigins } from './server/cross-origin.ts';
 import { type ListenAddress, ListenFailed, ReservedAddress } from './server/listen.ts';
 import { PlantServer } from './server/plant-server.ts';
 import { VERSION } from './version.ts';
-
 
 export {
   type AllowedOrigins,
@@ -120,7 +115,9 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // The first check runs before the first plant, so the log begins with the warnings.
     const { warnings = [] } = await monitor.check();
     const docsUrl = docsUrlOf(settings, listener);
-    const page = opened.use(await openConsole(settings, { engine, monitor, tokens, metrics, queue, docsUrl }));
+    const page = opened.use(
+      await openConsole(settings, { engine, monitor, tokens, metrics, queue }, docsUrl),
+    );
     const observers = [metrics, ...(page?.observers ?? []), ...requestLogOf(settings), ...attached.observers];
     const server = plantServer(settings, tokens, queue, { ...attached, observers });
     const status = new ServiceStatus({ engine, monitor, tokens, queue, rates, server, attached });
@@ -200,6 +197,27 @@ function openQueue(engine: StorageEngine, { commits }: StoreMonitor, { observers
   return engine.openQueue(observedCommit(commits.commit, observers));
 }
 
+type ConsoleSources = Pick<ObservedParts, 'engine' | 'monitor' | 'tokens' | 'queue'> & { metrics: Metrics };
+
+/** @returns undefined if it is off */
+async function openConsole(
+  { console, database, log }: ServiceSettings,
+  { engine, monitor, tokens, metrics, queue }: ConsoleSources,
+  docsUrl: ShownService['docsUrl'],
+): Promise<OperatorConsole | undefined> {
+  if (console === undefined) return undefined;
+  const isFirstStart = engine.schemaSteps.before === 0;
+  return new OperatorConsole({
+    shown: { ...console, version: VERSION, isFirstStart, docsUrl },
+    engine,
+    damage: monitor.damage,
+    tokens,
+    search: await openSearch(database),
+    samples: startSamples(metrics, queue),
+    log,
+  });
+}
+
 function requestLogOf({ logRequest }: ServiceSettings): ResponseObserver[] {
   return logRequest === undefined ? [] : [requestLog(logRequest)];
 }
@@ -231,7 +249,7 @@ function plantServer(
 function docsUrlOf(
   { docs, publicUrl, listen: { host } }: ServiceSettings,
   reserved: ReservedAddress,
-): ConsoleParts['docsUrl'] {
+): ShownService['docsUrl'] {
   if (!docs) return undefined;
   if (publicUrl !== undefined) return () => `${publicUrl}/docs`;
   const { port } = reserved.address() as AddressInfo;

@@ -126,62 +126,7 @@ function labelsOf(result: Result): { status?: number; error?: number; result: Re
   if (isOutcome(result)) return { status: 200, result };
   if (!isErrorName(result)) return { result };
   const { status, number } = ERRORS[result];
-  return labels({ status, error: number, result });
-}
-
-/** Metrics that are read at each scrape, without those that the engine does not have. */
-function gauges({ store, engine, ...state }: ServiceState): string[] {
-  const runs = state.lastRuns.filter(({ command }) => command !== 'damage');
-  const ofRuns = (name: string, help: string, valueIn: (run: CommandRun) => number): string =>
-    metric(
-      `plant_store_last_run_${name}`,
-      help,
-      runs.map(run => [labels({ run: run.command }), valueIn(run)]),
-    );
-  const { flushes } = engine;
-  const rows: [name: string, help: string, value: number | boolean | undefined][] = [
-    ['in_flight_plants', 'Plants that wait for a commit or are in one.', state.plantsInFlight],
-    [
-      'in_flight_limit_plants',
-      'Limit of in_flight_plants, from the rate of the last commits; at the limit, responses are 503.',
-      state.plantsInFlightMax,
-    ],
-    ['batches_in_flight', 'Batches that the engine is writing.', state.batchesInFlight],
-    ['connections', 'Open connections of clients.', state.openConnections],
-    ['store_up', 'Whether the store responds: 1 or 0.', store.failure === undefined],
-    [
-      'store_warnings',
-      'Warnings of the store, as in the log and /readyz. Absent while the store does not respond.',
-      store.warnings?.length,
-    ],
-    [
-      'damage_known',
-      'Whether anything has met damage since the last verify that passed, also before a restart: 1 or 0.',
-      state.isDamaged,
-    ],
-    ['shutting_down', 'Whether the service is shutting down: 1 or 0.', state.isShuttingDown],
-    ['tokens', 'Known tokens, including expired and revoked ones.', state.tokens.size],
-    ['tokens_current', 'Whether the token table was read in the last 4 s: 1 or 0.', state.tokens.isCurrent],
-    ['flushes_total', 'Commits that were flushed to the disk.', flushes?.count],
-    ['flush_seconds_total', 'Total time of the flushes of commits.', flushes && flushes.totalMs / 1000],
-    ['wal_bytes', 'Length of the write-ahead log.', sqlite?.walBytes],
-    [
-      'checkpoint_failing',
-      'Whether the write-ahead log could not be copied into the database file: 1 or 0.',
-      sqlite?.isCheckpointFailing,
-    ],
-    ['disk_free_bytes', 'Free space on the file system of the store.', sqlite?.diskFreeBytes],
-    ['store_connections', 'Connections to the database server.', engine.kind === 'postgres' ? engine.connections : undefined],
-  ];
-  return [
-    ...rows
-      .filter(([, , value]) => value !== undefined)
-      .map(([name, help, value]) => metric(`plant_store_${name}`, help, [['', Number(value)]])),
-    ofRuns('timestamp_seconds', 'When verify or backup last ended, since 1970.', run => run.endedAt / 1000),
-    ofRuns('success', 'Whether verify or backup last found no fault: 1 or 0.', run =>
-      Number(!run.result.startsWith(FAULTS_FOUND)),
-    ),
-  ];
+  return { status, error: number, result };
 }
 
 /**
@@ -236,8 +181,12 @@ function registryOf({ store, engine, ...state }: ServiceState): Registry {
     'Whether the write-ahead log could not be copied into the database file: 1 or 0.',
     sqlite?.isCheckpointFailing,
   );
-  gauge('disk_free_bytes', 'Free space on the file system of the store.', sqlite?.diskFreeBytes);
-  gauge('store_connections', 'Connections to the database server.', engine.kind === 'postgres' ? engine.connections : undefined);
+  gauge('disk_free_bytes', 'Free space on the file system of the store.', sqlite?.disk?.freeBytes);
+  gauge(
+    'store_connections',
+    'Connections to the database server.',
+    engine.kind === 'postgres' ? engine.connections : undefined,
+  );
   const lastRunAt = new Gauge({
     name: 'plant_store_last_run_timestamp_seconds',
     help: 'When verify or backup last ended, since 1970.',

@@ -43,7 +43,7 @@ export interface OpsPage {
 }
 
 interface OpsParts {
-  status: ServiceStatus;
+  status: Pick<ServiceStatus, 'read'>;
   metrics: Metrics;
   /** The configured names, for {@link isAllowedHost}. */
   hostNames: readonly string[];

@@ -2,19 +2,21 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Metrics } from '../../src/operate/metrics.ts';
 import { RecentRates } from '../../src/operate/recent-rates.ts';
+import { ControlledClock } from '../harness/controlled-clock.ts';
 
 test('the rates and the mean commit time follow what happens each second, and fall after it', () => {
+  const clock = new ControlledClock();
   const metrics = new Metrics('1.0.0', 'sqlite');
-  const recent = new RecentRates(metrics);
+  const recent = new RecentRates(metrics, clock);
   const second = (): void => {
-    for (let count = 0; count < 8; count++) metrics.countResponse('created', 1);
-    for (let count = 0; count < 12; count++) metrics.countResponse('notJson', 0);
-    metrics.countResponse('noSuchPath', 0);
+    for (let count = 0; count < 8; count++) metrics.responded({ result: 'created' }, undefined);
+    for (let count = 0; count < 12; count++) metrics.responded({ result: 'notJson' }, undefined);
+    metrics.responded({ result: 'noSuchPath' }, undefined);
     // This error is no rejection, because it is no fault of a client.
-    metrics.countResponse('storeUnavailable', 0);
+    metrics.responded({ result: 'storeUnavailable' }, undefined);
     metrics.committed(6, 100);
     metrics.committed(2, 300);
-    recent.assess();
+    clock.advance(1_000);
   };
   assert.deepEqual([recent.rates.rejected, recent.rates.confirmed, recent.commitSeconds], [0, 0, 0]);
   second();
@@ -24,6 +26,6 @@ test('the rates and the mean commit time follow what happens each second, and fa
   const { rejected, confirmed } = recent.rates;
   assert.deepEqual([Math.round(rejected), Math.round(confirmed)], [13, 8]);
   assert.ok(Math.abs(recent.commitSeconds - 0.2) < 1e-9);
-  for (let count = 0; count < 100; count++) recent.assess();
+  for (let count = 0; count < 100; count++) clock.advance(1_000);
   assert.ok(recent.rates.rejected < 1e-9 && recent.rates.confirmed < 1e-9 && recent.commitSeconds < 1e-9);
 });

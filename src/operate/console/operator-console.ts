@@ -8,9 +8,11 @@ import {
   TOKEN_EXPIRY_MS_MAX,
   TOKEN_LABEL_LENGTH_MAX,
 } from '../../core/contract/limits.ts';
+import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { HttpResponse } from '../../core/response.ts';
-import { isTokenLabel, type StoredToken } from '../../core/tokens/stored-token.ts';
+import { isTokenLabel } from '../../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../../core/tokens/token.ts';
+import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { CommandRun } from '../../engines/command-runs.ts';
 import { type PlantFilter, type PlantSearch, searchAll } from '../../engines/plant-search.ts';
 import type { Disk, StorageEngine } from '../../engines/storage-engine.ts';
@@ -19,10 +21,10 @@ import { COMMON_FIELDS } from '../../server/response-head.ts';
 import { bytesText } from '../bytes-text.ts';
 import { DAMAGE, type KnownDamage } from '../known-damage.ts';
 import type { OpsPage } from '../ops-server.ts';
-import type { ServiceLog } from '../rate-limited-log.ts';
+import { errorLog, type ServiceLog } from '../rate-limited-log.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../revision-csv.ts';
 import { runText } from '../run-text.ts';
-import type { Activity } from './activity.ts';
+import { Activity } from './activity.ts';
 import {
   type Call,
   failure,
@@ -36,7 +38,7 @@ import {
   secretOf,
   sessionCookie,
 } from './calls.ts';
-import type { LabelOf, RejectedRequests } from './rejected-requests.ts';
+import { type LabelOf, RejectedRequests } from './rejected-requests.ts';
 import type { Samples } from './samples.ts';
 import { Sessions } from './sessions.ts';
 
@@ -53,28 +55,27 @@ const DAY_MS = 86_400_000;
 /** The name, the value and the source of a setting. */
 export type ShownSetting = readonly [name: string, value: string, source: 'flag' | 'environment' | 'default'];
 
-export interface ConsoleParts {
-  engine: StorageEngine;
-  /** Not the engine's own reads, so that searches delay no creates. */
-  search: PlantSearch;
-  samples: Samples;
-  damage: KnownDamage;
-  rejected: RejectedRequests;
-  activity: Activity;
-  /** The label of a token. It reads no store, which may not respond. */
-  labelOf: (tokenId: number) => string | undefined;
-  /** The address of `/docs`, for a console at this host; undefined if it is not served. */
-  docsUrl: ((consoleHost: string) => string) | undefined;
+/** What the console shows of its service. */
+export interface ShownService {
   version: string;
   isFirstStart: boolean;
   /** The store, without its password. */
   database: string;
   settings: readonly ShownSetting[];
-  /** Makes a token that was created or revoked here take effect at once. */
-  onToken: (token: StoredToken) => void;
-  /** Logs why a request failed. */
-  onError: (cause: unknown) => void;
-  /** Receives what operators do. */
+  /** The address of `/docs`, for a console at this host; undefined if it is not served. */
+  docsUrl: ((consoleHost: string) => string) | undefined;
+}
+
+export interface ConsoleParts {
+  shown: ShownService;
+  engine: StorageEngine;
+  damage: KnownDamage;
+  /** Its labels are shown: it reads no store, which may not respond. A change here takes effect at once. */
+  tokens: Pick<TokenCache, 'add' | 'labelOf'>;
+  /** Not the engine's own reads, so that searches delay no creates. */
+  search: PlantSearch;
+  samples: Samples;
+  /** Receives what operators do, and why a request failed. */
   log: ServiceLog;
 }
 
@@ -89,18 +90,31 @@ type FactRow = [label: string, text: string | undefined, at?: number];
  * All paths of `api/` need a session, except `api/session`, which starts and ends it. A change also
  * needs the Origin of this listener (RFC 6454), so that no other page can make a browser send it.
  */
-export class OperatorConsole implements OpsPage {
+export class OperatorConsole implements OpsPage, AsyncDisposable {
   readonly #parts: ConsoleParts;
   readonly #sessions: Sessions;
+  readonly #rejected = new RejectedRequests();
+  readonly #activity = new Activity();
+  /** What the page shows of responses comes from these. */
+  readonly observers: readonly ResponseObserver[];
+  readonly #onError: (cause: unknown) => void;
   /** Free bytes of the disk at the start, for the rate at which it fills. */
   readonly #start = { at: Date.now(), diskFreeBytes: undefined as number | undefined };
 
   constructor(parts: ConsoleParts) {
     this.#parts = parts;
     this.#sessions = new Sessions(parts.engine);
+    this.observers = [this.#rejected, this.#activity, parts.samples];
+    const onError = errorLog(parts.log, 'a request of the console failed');
+    this.#onError = parts.damage.observed('a search', onError);
     void parts.engine.statistics().then(statistics => {
       if (statistics.kind === 'sqlite') this.#start.diskFreeBytes = statistics.disk?.freeBytes;
     });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#parts.samples[Symbol.dispose]();
+    await this.#parts.search[Symbol.asyncDispose]();
   }
 
   async respond(...[path, query, request, response]: Parameters<OpsPage['respond']>) {
@@ -124,7 +138,7 @@ export class OperatorConsole implements OpsPage {
       if (error instanceof StoreRejected) return failure(409, error.message);
       // The client closed the connection of a download.
       if ((error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE') return undefined;
-      this.#parts.onError(error);
+      this.#onError(error);
       if (error instanceof StoreDamaged)
         return failure(503, `the store is damaged, and a part of it cannot be read; ${DAMAGE.advice}`);
       if (error instanceof StoreUnavailable)
@@ -155,11 +169,11 @@ export class OperatorConsole implements OpsPage {
       return noContent(sessionCookie(request, '', '; Max-Age=0'));
     },
     'GET api/now': async ({ query }) => {
-      const { samples, activity, damage } = this.#parts;
+      const { samples, damage } = this.#parts;
       return json({
         ...samples.after(Number(query.get('after'))),
         runs: marksOf(damage),
-        busiest: activity.busiest(this.#labelOf),
+        busiest: this.#activity.busiest(this.#labelOf),
         facts: await this.#facts(),
       });
     },
@@ -172,7 +186,7 @@ export class OperatorConsole implements OpsPage {
       });
     },
     'GET api/plants/count': async () => json({ revisions: (await this.#parts.search.revisions()) ?? null }),
-    'GET api/newest': () => json({ plants: this.#parts.activity.newest(this.#labelOf) }),
+    'GET api/newest': () => json({ plants: this.#activity.newest(this.#labelOf) }),
     'GET api/revisions': async ({ query, request }) => {
       const { id } = filterOf(query);
       const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id, SHOWN_REVISIONS_MAX);
@@ -180,43 +194,43 @@ export class OperatorConsole implements OpsPage {
       const { hostname } = new URL(`http://${request.headers.host}`);
       return json({
         revisions: revisions.map(each => this.#shown(each)),
-        docs: this.#parts.docsUrl?.(hostname) ?? null,
+        docs: this.#parts.shown.docsUrl?.(hostname) ?? null,
       });
     },
     'GET api/plants.csv': call => this.#download(call),
-    'GET api/rejected': () => json(this.#parts.rejected.list(this.#labelOf)),
+    'GET api/rejected': () => json(this.#rejected.list(this.#labelOf)),
     'GET api/rejected/examples': ({ query }) =>
-      json({ examples: this.#parts.rejected.examples(query.get('key') ?? '') }),
+      json({ examples: this.#rejected.examples(query.get('key') ?? '') }),
     'POST api/rejected': ({ body: { isOn } }) => {
-      this.#parts.rejected.recordBodies(isOn === true);
+      this.#rejected.recordBodies(isOn === true);
       return noContent();
     },
     'GET api/tokens': async () => {
-      const { engine, activity } = this.#parts;
-      const tokens = await engine.tokens();
+      const tokens = await this.#parts.engine.tokens();
       // Without the hash.
       const shown = tokens.map(({ id, label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
-        const lastUsedAt = activity.lastUses.get(id) ?? null;
+        const lastUsedAt = this.#activity.lastUses.get(id) ?? null;
         return { label, createdAt, expiresAt, revokedAt, lastUsedDay, lastUsedAt };
       });
       return json({ tokens: shown.sort((a, b) => a.createdAt - b.createdAt) });
     },
     'POST api/tokens': ({ body }) => this.#createToken(body),
     'POST api/tokens/revoke': async ({ body: { label } }) => {
-      const { engine, onToken, log } = this.#parts;
+      const { engine, tokens, log } = this.#parts;
       const token =
         typeof label === 'string' &&
         isTokenLabel(label, SUBJECT_LABEL_LENGTH_MAX) &&
         (await engine.revokeToken(label, Date.now()));
       if (!token) throw new InvalidCall('no token has this label');
-      onToken(token);
+      tokens.add(token);
       log.info(`an operator revoked the token ${JSON.stringify(token.label)} in the console`);
       return noContent();
     },
     'GET api/store': async () => {
-      const { database, settings, search, engine, onError } = this.#parts;
+      const { shown, search, engine } = this.#parts;
+      const { database, settings } = shown;
       const statistics = await engine.statistics();
-      const bytes = (await search.bytes().catch(onError)) ?? undefined;
+      const bytes = (await search.bytes().catch(this.#onError)) ?? undefined;
       const rows: FactRow[] = [
         ['Store', database],
         ['Size', bytesText(bytes)],
@@ -230,7 +244,8 @@ export class OperatorConsole implements OpsPage {
 
   /** What an operator asks first. */
   async #facts(): Promise<FactRow[]> {
-    const { engine, damage, version, isFirstStart } = this.#parts;
+    const { engine, damage, shown } = this.#parts;
+    const { version, isFirstStart } = shown;
     const statistics = await engine.statistics();
     const start = isFirstStart ? 'the first start on this store, ' : '';
     const run = (label: string, command: CommandRun['command'], otherwise?: string): FactRow => {
@@ -262,12 +277,12 @@ export class OperatorConsole implements OpsPage {
 
   /** The command that prints a link to this console. The database URL may be a secret. */
   #signInCommand(): string {
-    const [, ops, source] = this.#parts.settings.find(([name]) => name === 'ops') ?? [];
+    const [, ops, source] = this.#parts.shown.settings.find(([name]) => name === 'ops') ?? [];
     return `npx plant-store console${source === undefined || source === 'default' ? '' : ` --ops ${ops}`}`;
   }
 
   async #createToken({ label, expiresAt = null }: Call['body']): Promise<HttpResponse> {
-    const { engine, onToken, log } = this.#parts;
+    const { engine, tokens, log } = this.#parts;
     const createdAt = Date.now();
     if (typeof label !== 'string' || !isTokenLabel(label))
       throw new InvalidCall(
@@ -280,7 +295,7 @@ export class OperatorConsole implements OpsPage {
     const row = { hash: hashToken(token), label, createdAt, expiresAt: expiresAt as number | null };
     const stored = await engine.createToken(row);
     if (stored === undefined) return failure(409, 'another token has this label; choose another one');
-    onToken(stored);
+    tokens.add(stored);
     log.info(`an operator created the token ${JSON.stringify(label)} in the console`);
     return json({ token }, 201);
   }
@@ -307,7 +322,7 @@ export class OperatorConsole implements OpsPage {
   }
 
   /** A copied revision may contain the id of a token that this store lacks. */
-  readonly #labelOf: LabelOf = tokenId => this.#parts.labelOf(tokenId) ?? String(tokenId);
+  readonly #labelOf: LabelOf = tokenId => this.#parts.tokens.labelOf(tokenId) ?? String(tokenId);
 
   /** With the days until the disk is full, if it fills and enough time has passed. */
   #freeText(disk: Disk | undefined): string {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, mock, suite, test } from 'node:test';
 import type { PlantQueue } from '../../../src/core/commit/plant-commits.ts';
+import type { ReceivedRequest } from '../../../src/core/request.ts';
 import type { Result } from '../../../src/core/response.ts';
 import { type Samples, startSamples } from '../../../src/operate/console/samples.ts';
 import { Metrics } from '../../../src/operate/metrics.ts';
@@ -25,8 +26,8 @@ suite('samples of the console', () => {
 
   /** What the service calls after each response. */
   function respond(result: Result, durationMs: number): void {
-    metrics.countResponse(result, durationMs);
-    samples.responded(result, durationMs);
+    const request = { arrivedAt: performance.now() - durationMs } as ReceivedRequest;
+    for (const observer of [metrics, samples]) observer.responded({ result }, request);
   }
 
   function read(second: number) {
