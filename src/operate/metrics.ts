@@ -181,7 +181,9 @@ function registryOf({ store, engine, ...state }: ServiceState): Registry {
     'Whether the write-ahead log could not be copied into the database file: 1 or 0.',
     sqlite?.isCheckpointFailing,
   );
-  gauge('disk_free_bytes', 'Free space on the file system of the store.', sqlite?.disk?.freeBytes);
+  // An unknown disk counts as full, so that its alert fires.
+  const freeBytes = sqlite && (sqlite.disk?.freeBytes ?? 0);
+  gauge('disk_free_bytes', 'Free space on the file system of the store.', freeBytes);
   gauge(
     'store_connections',
     'Connections to the database server.',

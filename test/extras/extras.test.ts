@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { copyCheckout } from '../harness/copied-checkout.ts';
+import { testFolder } from '../harness/test-folder.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const EXTRAS = readdirSync(join(ROOT, 'src/extras'));
+const PACKAGES = ['node_modules', 'test/node_modules', 'packaging/compiler/node_modules'];
+/** Those of the socket and of the command line. None of them uses an extra. */
+const TESTS = ['test/server/http-requests.test.ts', 'test/cli/cli.test.ts'];
+
+for (const extra of EXTRAS)
+  test(`without the folder of ${extra} and its line, the service compiles and passes its tests`, async () => {
+    const cwd = testFolder();
+    copyCheckout(cwd);
+    for (const folder of PACKAGES) symlinkSync(join(ROOT, folder), join(cwd, folder));
+    for (const folder of ['src', 'test']) rmSync(join(cwd, folder, 'extras', extra), { recursive: true });
+    const list = join(cwd, 'src/extras.ts');
+    const lines = readFileSync(list, 'utf8').split('\n');
+    const others = lines.filter(line => !line.includes(`./extras/${extra}/`));
+    assert.equal(others.length, lines.length - 1);
+    writeFileSync(list, others.join('\n'));
+    const project = { extends: './tsconfig.json', include: ['bin', 'src'] };
+    writeFileSync(join(cwd, 'tsconfig.service.json'), JSON.stringify(project));
+
+    const run = (...args: string[]) => promisify(execFile)(process.execPath, args, { cwd });
+    await run('packaging/compiler/node_modules/typescript/bin/tsc', '-p', 'tsconfig.service.json');
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+    const tests = promisify(execFile)(process.execPath, ['--test', ...TESTS], { cwd, env });
+    await assert.doesNotReject(tests);
+  });
