@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ERRORS, errorBody } from '../../src/core/contract/errors.ts';
 import type { LoggedRequest } from './client-log.ts';
-import { historyFaults } from './linearizable.ts';
+import { historyFaults, type JudgedRequest, type RequestResult, requestFaults } from './linearizable.ts';
 import { withChecksum } from './stored-revisions.ts';
 
 // This check judges the fault scenarios, so it must find each kind of violation, and no others.
@@ -16,9 +16,13 @@ const HISTORIES: [what: string, stored: string, requests: string, faults?: strin
   ['a retry', 'a', '0 1 a created 1, 2 3 a unchanged 1'],
   ['a first plant as revised', 'a', '0 1 a revised 1', 'wrong outcome'],
   ['a second revision as created', 'ab', '0 1 a created 1, 2 3 b created 2', 'wrong outcome'],
-  ['no revision', 'a', '0 1 a lost, 2 3 a unchanged 0', 'wrong outcome, stranger'],
-  ['a number for two contents', 'a', '0 1 a created 1, 2 3 b unchanged 1', 'two contents'],
+  ['no revision', 'a', '0 1 a lost, 2 3 a unchanged 0', 'wrong outcome, lost, stranger'],
+  ['a number for two contents', 'a', '0 1 a created 1, 2 3 b unchanged 1', 'two contents, lost'],
   ['a revision of two requests', 'a', '0 2 a created 1, 1 3 a created 1', 'made twice'],
+
+  ['a confirmed plant that is missing', '', '0 1 a created 1', 'lost'],
+  ['a confirmed plant that is changed', 'b', '0 1 a created 1, 0 1 b lost', 'lost'],
+  ['a revision that repeats the one before', 'aa', '0 1 a created 1, 2 3 a lost', 'stored again'],
 
   ['overlapping requests, the later one first', 'ba', '0 9 a revised 2, 1 8 b created 1'],
   ['a response at the time of a sending', 'ba', '0 5 a revised 2, 5 8 b created 1'],
@@ -63,6 +67,112 @@ for (const [what, stored, requests, faults = ''] of HISTORIES) {
       withChecksum({ plant: { id: 7n, name }, revision: index + 1, recordedAt: 0, recordedBy: 1 }),
     );
     const found = historyFaults(log, revisions);
+    assert.equal(found.map(line => line.split(':')[0]).join(', '), faults, found.join('\n'));
+  });
+}
+
+const CREATED: RequestResult = { kind: 'confirmed', revision: 1, outcome: 'created' };
+const REVISED: RequestResult = { kind: 'confirmed', revision: 2, outcome: 'revised' };
+const UNCHANGED: RequestResult = { kind: 'confirmed', revision: 1, outcome: 'unchanged' };
+const UNKNOWN: RequestResult = { kind: 'unknown', reason: 'no response' };
+const TAKEN: RequestResult = { kind: 'idTaken', reason: 'status 400' };
+
+function requestAt(sentAt: number, respondedAt: number, name: string, result: RequestResult): JudgedRequest {
+  return { plant: { id: 7n, name }, sentAt, respondedAt, result };
+}
+
+/**
+ * What a log of HTTP does not have: the sender and the token of each request, and when each revision
+ * was stored. The revisions `a` and `b` are stored at 3 and at 6 ms, by the tokens 1 and 2.
+ */
+const KNOWN_MORE: [what: string, requests: JudgedRequest[], faults?: string][] = [
+  [
+    'one sender, in order',
+    [
+      { ...requestAt(0, 9, 'a', CREATED), sender: 1 },
+      { ...requestAt(1, 8, 'b', REVISED), sender: 1 },
+    ],
+  ],
+  [
+    'one sender, overlapping, the later one first',
+    [
+      { ...requestAt(0, 9, 'b', REVISED), sender: 1 },
+      { ...requestAt(1, 8, 'a', CREATED), sender: 1 },
+    ],
+    'out of order',
+  ],
+  [
+    'two senders, overlapping, the later one first',
+    [
+      { ...requestAt(0, 9, 'b', REVISED), sender: 1 },
+      { ...requestAt(1, 8, 'a', CREATED), sender: 2 },
+    ],
+  ],
+  [
+    'the token of another request',
+    [
+      { ...requestAt(0, 9, 'a', CREATED), recordedBy: 1 },
+      { ...requestAt(0, 9, 'b', REVISED), recordedBy: 1 },
+    ],
+    'wrong token',
+  ],
+  [
+    'an unknown request of another token',
+    [
+      { ...requestAt(0, 9, 'a', CREATED), recordedBy: 1 },
+      { ...requestAt(0, 9, 'b', UNKNOWN), recordedBy: 1 },
+    ],
+    'stranger',
+  ],
+  [
+    'two unknown requests, of the later one the token',
+    [
+      requestAt(0, 9, 'a', CREATED),
+      { ...requestAt(0, 9, 'b', UNKNOWN), recordedBy: 1 },
+      { ...requestAt(1, 9, 'b', UNKNOWN), recordedBy: 2 },
+    ],
+  ],
+  [
+    'confirmed before it is stored',
+    [requestAt(0, 2, 'a', CREATED), requestAt(0, 9, 'b', REVISED)],
+    'confirmed too early',
+  ],
+  [
+    'stored before it is sent',
+    [requestAt(0, 9, 'a', CREATED), requestAt(7, 9, 'b', REVISED)],
+    'stored too early',
+  ],
+  [
+    'stored before an unknown request is sent',
+    [requestAt(0, 9, 'a', CREATED), requestAt(7, 9, 'b', UNKNOWN)],
+    'stored too early',
+  ],
+  [
+    'unchanged while it is the latest',
+    [requestAt(0, 9, 'a', CREATED), requestAt(0, 9, 'b', REVISED), requestAt(5, 9, 'a', UNCHANGED)],
+  ],
+  [
+    'unchanged after it was replaced',
+    [requestAt(0, 9, 'a', CREATED), requestAt(0, 9, 'b', REVISED), requestAt(7, 9, 'a', UNCHANGED)],
+    'out of order',
+  ],
+  [
+    'an id that is taken while another content is stored',
+    [requestAt(0, 9, 'a', CREATED), requestAt(0, 9, 'b', REVISED), requestAt(4, 5, 'b', TAKEN)],
+  ],
+  [
+    'an id that is taken before another content is stored',
+    [requestAt(0, 9, 'a', CREATED), requestAt(0, 9, 'b', REVISED), requestAt(1, 2, 'b', TAKEN)],
+    'wrongly rejected',
+  ],
+];
+
+for (const [what, requests, faults = ''] of KNOWN_MORE) {
+  test(`the history check, ${what}: ${faults === '' ? 'no fault' : faults}`, () => {
+    const found = requestFaults(requests, [
+      { plant: { id: 7n, name: 'a' }, revision: 1, recordedBy: 1, storedAt: 3 },
+      { plant: { id: 7n, name: 'b' }, revision: 2, recordedBy: 2, storedAt: 6 },
+    ]);
     assert.equal(found.map(line => line.split(':')[0]).join(', '), faults, found.join('\n'));
   });
 }

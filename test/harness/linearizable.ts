@@ -1,14 +1,42 @@
-import type { PlantRevision } from '../../src/core/commit/plant-revision.ts';
 import { ERRORS } from '../../src/core/contract/errors.ts';
-import { newPlantJson } from '../../src/core/contract/plant.ts';
-import type { LoggedRequest } from './client-log.ts';
+import { type NewPlant, newPlantJson } from '../../src/core/contract/plant.ts';
+import type { LoggedRequest, LoggedResponse } from './client-log.ts';
+
+/** A plant that was sent, and what its client knows of it. */
+export interface JudgedRequest {
+  plant: NewPlant;
+  /** All times are of one monotonic clock, in ms. */
+  sentAt: number;
+  respondedAt: number;
+  result: RequestResult;
+  /** Requests of one sender take effect in the order in which they were sent, also if they overlap. */
+  sender?: number;
+  /** The id of its token, if it is known. A revision is stored with that of the request that created it. */
+  recordedBy?: number;
+}
+
+export type RequestResult =
+  | { kind: 'confirmed'; revision: number; outcome: string | undefined }
+  /** It met another content. As after any other rejection, it is never stored. */
+  | { kind: 'idTaken'; reason: string }
+  | { kind: 'rejected'; reason: string }
+  /** It may be stored or not. */
+  | { kind: 'unknown'; reason: string };
+
+/** A revision that is stored in the end. */
+export interface JudgedRevision {
+  plant: NewPlant;
+  revision: number;
+  recordedBy: number;
+  /** When it could be seen first, if that is known. */
+  storedAt?: number;
+}
 
 /** A request with its content as text, which is made once. */
-interface Sent extends LoggedRequest {
+interface Sent extends JudgedRequest {
   content: string;
 }
 
-/** A request with the response 200. */
 interface Confirmed extends Sent {
   revision: number;
   outcome: string | undefined;
@@ -20,6 +48,8 @@ interface Confirmed extends Sent {
 interface Revision {
   number: number;
   content: string;
+  /** Undefined if only a response named it. */
+  stored: JudgedRevision | undefined;
   /** The confirmed request that created it. Without one, an unknown request must have. */
   writer: Confirmed | undefined;
   /** The earliest response that named this revision or a later one: it was stored by then. */
@@ -32,84 +62,123 @@ interface History {
   confirmed: readonly Confirmed[];
   /** Requests that may have been stored or not, in the order in which they were sent. */
   unknown: readonly Sent[];
-  /** Requests with a 4xx, which are never stored. */
+  /** Requests that are never stored. */
   rejected: readonly Sent[];
-  /** In order. */
-  revisions: readonly Revision[];
-  /** Whether the stored revisions are known, not only those of the responses. */
-  isComplete: boolean;
+  /** By their numbers, in order. */
+  revisions: ReadonlyMap<number, Revision>;
+  /** Undefined if only the responses are known. */
+  stored: readonly JudgedRevision[] | undefined;
 }
 
 const CONTENT_CHARACTERS_MAX = 120;
 
+/** As {@link requestFaults}, of the requests that clients have logged. After a 5xx a plant is unknown. */
+export function historyFaults(log: readonly LoggedRequest[], stored?: readonly JudgedRevision[]): string[] {
+  const judged = ({ plant, sentAt, respondedAt, response }: LoggedRequest): JudgedRequest => ({
+    plant,
+    sentAt,
+    respondedAt,
+    result: resultOf(response),
+  });
+  return requestFaults(log.map(judged), stored);
+}
+
+function resultOf(response: LoggedResponse | undefined): RequestResult {
+  if (response === undefined) return { kind: 'unknown', reason: 'no response' };
+  const { status, body, revision, outcome } = response;
+  if (status === 200) return { kind: 'confirmed', revision, outcome };
+  const reason = `status ${status}`;
+  if (status >= 500) return { kind: 'unknown', reason };
+  const isIdTaken = body.startsWith(`{"error":${ERRORS.idTaken.number},`);
+  return { kind: isIdTaken ? 'idTaken' : 'rejected', reason };
+}
+
 /**
- * Checks that the responses are linearizable: each request took effect at one moment between its
+ * Checks that the results are linearizable: each request took effect at one moment between its
  * sending and its response. Each id is a register with numbered revisions:
  *
  * - `created` is revision 1, `revised` a later one, and no number is given twice or to two contents;
  * - a request that was sent after a response has no lower revision than this response, and a higher
  *   one if it created it. So `unchanged` names a revision that was the latest at some moment between the two;
- * - a revision that no confirmed request created is from an unknown one of the same content (no
- *   response, or 5xx). Each created at most one revision, after it was sent, perhaps much later;
- * - a rejected request created none; and one whose id was taken met another content.
+ * - the requests of one sender have the order in which they were sent;
+ * - a revision that no confirmed request created is from an unknown one of the same content and token.
+ *   Each created at most one revision, after it was sent, perhaps much later;
+ * - a rejected request created none; and one whose id was taken met another content;
+ * - each confirmed revision is stored, the numbers have no gap, and no revision repeats the one before it;
+ * - if the times of the revisions are known, each request fits them, too.
  *
  * The numbers give the order of the revisions. So comparing pairs of requests finds each violation,
  * in one sweep over the sorted requests. Two rejections of one id are not compared with each other.
  *
- * @param log the requests of all clients of one process, whose monotonic clock gives the times
- * @param stored all revisions at the end, if they are known
+ * @param requests those of all clients of one process, whose monotonic clock gives the times
+ * @param stored all revisions at the end, those of an id in order, if they are known
  * @returns one line for each fault, with the id and the requests
  */
-export function historyFaults(log: readonly LoggedRequest[], stored?: readonly PlantRevision[]): string[] {
-  const requestsOf = Map.groupBy(log, ({ plant }) => plant.id);
+export function requestFaults(
+  requests: readonly JudgedRequest[],
+  stored?: readonly JudgedRevision[],
+): string[] {
+  const requestsOf = Map.groupBy(requests, ({ plant }) => plant.id);
   const storedOf = Map.groupBy(stored ?? [], ({ plant }) => plant.id);
   const faults: string[] = [];
   for (const id of new Set([...requestsOf.keys(), ...storedOf.keys()])) {
     const ofStore = stored === undefined ? undefined : (storedOf.get(id) ?? []);
     const history = historyOf(id, requestsOf.get(id) ?? [], ofStore);
-    for (const check of [wrongNumbers, wrongOrder, wrongOrigins, wrongRejections]) {
-      faults.push(...check(history));
-    }
+    for (const check of CHECKS) faults.push(...check(history));
   }
   return faults;
 }
 
-function historyOf(id: bigint, requests: readonly LoggedRequest[], stored?: PlantRevision[]): History {
+const CHECKS = [
+  wrongNumbers,
+  wrongStored,
+  wrongOrder,
+  wrongOrderOfSenders,
+  wrongTimes,
+  wrongOrigins,
+  wrongRejections,
+];
+
+function historyOf(
+  id: bigint,
+  requests: readonly JudgedRequest[],
+  stored: readonly JudgedRevision[] | undefined,
+): History {
   const confirmed: Confirmed[] = [];
   const unknown: Sent[] = [];
   const rejected: Sent[] = [];
-  const revisions = new Map<number, Revision>();
-  const add = (number: number, content: string): void => {
-    if (!revisions.has(number))
-      revisions.set(number, { number, content, writer: undefined, seenBy: undefined });
+  const byNumber = new Map<number, Revision>();
+  const add = (number: number, content: string, row?: JudgedRevision): void => {
+    if (!byNumber.has(number))
+      byNumber.set(number, { number, content, stored: row, writer: undefined, seenBy: undefined });
   };
-  for (const { plant, revision } of stored ?? []) add(revision, newPlantJson(plant));
+  for (const row of stored ?? []) add(row.revision, newPlantJson(row.plant), row);
   for (const request of requests) {
+    const { result } = request;
     const sent = { ...request, content: newPlantJson(request.plant) };
-    const { response } = request;
-    if (response === undefined || response.status >= 500) unknown.push(sent);
-    else if (response.status >= 400) rejected.push(sent);
-    else if (response.status === 200) {
-      const { revision, outcome } = response;
+    if (result.kind === 'unknown') unknown.push(sent);
+    else if (result.kind !== 'confirmed') rejected.push(sent);
+    else {
+      const { revision, outcome } = result;
       confirmed.push({ ...sent, revision, outcome, writes: outcome !== 'unchanged' });
       add(revision, sent.content);
     }
   }
-  for (const each of confirmed) if (each.writes) revisions.get(each.revision)!.writer ??= each;
+  for (const each of confirmed) if (each.writes) byNumber.get(each.revision)!.writer ??= each;
 
   const descending = confirmed.toSorted((one, other) => other.revision - one.revision);
-  const inOrder = [...revisions.values()].sort((one, other) => one.number - other.number);
+  const inOrder = [...byNumber].sort(([one], [other]) => one - other);
   let seenBy: Confirmed | undefined;
   let next = 0;
-  for (const revision of inOrder.toReversed()) {
-    for (; (descending[next]?.revision ?? -1) >= revision.number; next++) {
+  for (const [number, revision] of inOrder.toReversed()) {
+    for (; (descending[next]?.revision ?? -1) >= number; next++) {
       if (seenBy === undefined || descending[next]!.respondedAt < seenBy.respondedAt)
         seenBy = descending[next];
     }
     revision.seenBy = seenBy;
   }
   unknown.sort(bySending);
-  return { id, confirmed, unknown, rejected, revisions: inOrder, isComplete: stored !== undefined };
+  return { id, confirmed, unknown, rejected, revisions: new Map(inOrder), stored };
 }
 
 /** Numbers that do not fit the outcome, and numbers with two contents or two creators. */
@@ -132,6 +201,33 @@ function* wrongNumbers({ id, confirmed }: History): Generator<string> {
   }
 }
 
+/** Confirmed plants that are not stored, and stored revisions that do not follow one another. */
+function* wrongStored({ id, confirmed, revisions, stored }: History): Generator<string> {
+  if (stored === undefined) return;
+  for (const each of confirmed) {
+    const revision = revisions.get(each.revision)!;
+    if (revision.stored === undefined) yield `lost: id ${id}: ${shown(each)}, which is missing`;
+    else if (revision.content !== each.content)
+      yield `lost: id ${id}: ${shown(each)}, which is ${shortened(revision.content)}`;
+    else if (each.writes && !hasTokenOf(each, revision))
+      yield `wrong token: id ${id}: ${shown(each)}, which is recorded by ${revision.stored.recordedBy}`;
+  }
+  let before = '';
+  for (const [index, { plant, revision }] of stored.entries()) {
+    const content = newPlantJson(plant);
+    if (revision !== index + 1)
+      yield `gap: ${shortened(content)} is revision ${revision} of id ${id}, after ${index} others`;
+    if (content === before)
+      yield `stored again: revision ${revision} of id ${id} repeats ${shortened(content)}`;
+    before = content;
+  }
+}
+
+/** Whether the revision can be that of the request, by its token. */
+function hasTokenOf({ recordedBy }: Sent, { stored }: Revision): boolean {
+  return recordedBy === undefined || stored === undefined || recordedBy === stored.recordedBy;
+}
+
 /** Requests with a revision that was out of date before they were sent. */
 function* wrongOrder({ id, confirmed }: History): Generator<string> {
   const responded = confirmed.toSorted((one, other) => one.respondedAt - other.respondedAt);
@@ -141,10 +237,44 @@ function* wrongOrder({ id, confirmed }: History): Generator<string> {
     for (; responded[next]!.respondedAt < each.sentAt; next++) {
       if (latest === undefined || responded[next]!.revision > latest.revision) latest = responded[next]!;
     }
-    if (latest === undefined) continue;
-    if (each.revision < latest.revision || (each.writes && each.revision === latest.revision))
+    if (latest !== undefined && isOutdated(each, latest))
       yield `out of order: id ${id}: ${shown(each)} was sent after the response to ${shown(latest)}`;
   }
+}
+
+/** Requests that took effect before an earlier one of the same sender. */
+function* wrongOrderOfSenders({ id, confirmed }: History): Generator<string> {
+  const latestOf = new Map<number, Confirmed>();
+  for (const each of confirmed.toSorted(bySending)) {
+    if (each.sender === undefined) continue;
+    const latest = latestOf.get(each.sender);
+    if (latest !== undefined && isOutdated(each, latest))
+      yield `out of order: id ${id}: ${shown(each)} was sent after ${shown(latest)} by the same sender`;
+    if (latest === undefined || each.revision > latest.revision) latestOf.set(each.sender, each);
+  }
+}
+
+/** Whether a request cannot have taken effect after one that named the latest revision. */
+function isOutdated(request: Confirmed, { revision }: Confirmed): boolean {
+  return request.revision < revision || (request.writes && request.revision === revision);
+}
+
+/** Requests that do not fit the times of the stored revisions. */
+function* wrongTimes({ id, confirmed, revisions }: History): Generator<string> {
+  for (const each of confirmed) {
+    const storedAt = storedAtOf(revisions.get(each.revision));
+    const replacedAt = storedAtOf(revisions.get(each.revision + 1));
+    if (storedAt !== undefined && each.respondedAt < storedAt)
+      yield `confirmed too early: id ${id}: ${shown(each)} was stored ${timeText(storedAt)}`;
+    if (storedAt !== undefined && each.writes && storedAt < each.sentAt)
+      yield `stored too early: id ${id}: ${shown(each)} was stored ${timeText(storedAt)}`;
+    if (replacedAt !== undefined && !each.writes && replacedAt < each.sentAt)
+      yield `out of order: id ${id}: ${shown(each)} was replaced ${timeText(replacedAt)}`;
+  }
+}
+
+function storedAtOf(revision: Revision | undefined): number | undefined {
+  return revision?.stored?.storedAt;
 }
 
 /**
@@ -152,29 +282,29 @@ function* wrongOrder({ id, confirmed }: History): Generator<string> {
  * content are assigned in order: of two revisions, the earlier one was also seen first.
  */
 function* wrongOrigins({ id, unknown, rejected, revisions }: History): Generator<string> {
-  const orphans = revisions.filter(({ writer }) => writer === undefined);
+  const orphans = [...revisions.values()].filter(({ writer }) => writer === undefined);
   if (orphans.length === 0) return;
   const senders = Map.groupBy(unknown, ({ content }) => content);
-  const assigned = new Map<string, number>();
-  for (const { number, content, seenBy } of orphans) {
-    const next = assigned.get(content) ?? 0;
-    const sender = senders.get(content)?.[next];
+  for (const orphan of orphans) {
+    const { number, content, seenBy } = orphan;
+    const ofContent = senders.get(content) ?? [];
+    const sender = ofContent.find(each => hasTokenOf(each, orphan));
+    const seenAt = Math.min(seenBy?.respondedAt ?? Infinity, storedAtOf(orphan) ?? Infinity);
     const what = `revision ${number} of ${shortened(content)}`;
     if (sender === undefined) {
-      const ghost = rejected.find(each => each.content === content);
+      const ghost = rejected.find(each => each.content === content && hasTokenOf(each, orphan));
       if (ghost !== undefined) yield `ghost: ${what}: id ${id} has it, after ${shown(ghost)}`;
       else yield `stranger: ${what}: no request can have created it for id ${id}${seenText(seenBy)}`;
-    } else if (seenBy !== undefined && seenBy.respondedAt < sender.sentAt)
+    } else if (seenAt < sender.sentAt)
       yield `stored too early: ${what}: id ${id} had it before ${shown(sender)} was sent${seenText(seenBy)}`;
-    else assigned.set(content, next + 1);
+    else ofContent.splice(ofContent.indexOf(sender), 1);
   }
 }
 
 /** Requests whose id was taken, though no other content can have been the latest at that time. */
 function* wrongRejections(history: History): Generator<string> {
   const { id, unknown, rejected, revisions } = history;
-  const takenBody = `{"error":${ERRORS.idTaken.number},`;
-  const taken = rejected.filter(({ response }) => response!.body.startsWith(takenBody));
+  const taken = rejected.filter(({ result }) => result.kind === 'idTaken');
   if (taken.length === 0) return;
   const spans = spansOf(history);
   for (const each of taken) {
@@ -183,7 +313,7 @@ function* wrongRejections(history: History): Generator<string> {
       span => isOther(span) && span.since <= each.respondedAt && span.until >= each.sentAt,
     );
     if (isPossible) continue;
-    const other = revisions.find(isOther)?.writer ?? unknown.find(isOther);
+    const other = revisions.values().find(isOther)?.writer ?? unknown.find(isOther);
     const otherText = other === undefined ? '' : `; compare ${shown(other)}`;
     yield `wrongly rejected: id ${id}: ${shown(each)}, when no other content was stored${otherText}`;
   }
@@ -196,20 +326,23 @@ interface Span {
 }
 
 /** The longest time in which each revision can have been the latest. */
-function spansOf({ confirmed, unknown, revisions, isComplete }: History): Span[] {
+function spansOf({ confirmed, unknown, revisions, stored }: History): Span[] {
   const lastNamed = new Map<number, number>();
   for (const { revision, sentAt } of confirmed)
     lastNamed.set(revision, Math.max(sentAt, lastNamed.get(revision) ?? -Infinity));
   let earliest = -Infinity;
-  const spans = revisions.map(({ number, content, writer }, index) => {
+  const inOrder = [...revisions.values()];
+  const spans = inOrder.map((revision, index) => {
+    const { number, content, writer } = revision;
     const sender = writer ?? unknown.find(each => each.content === content);
-    const since = Math.max(earliest, sender?.sentAt ?? -Infinity);
+    const since = storedAtOf(revision) ?? Math.max(earliest, sender?.sentAt ?? -Infinity);
     // Whatever was sent for this revision took effect before the next one.
     earliest = Math.max(since, lastNamed.get(number) ?? -Infinity);
-    return { content, since, until: revisions[index + 1]?.seenBy?.respondedAt ?? Infinity };
+    const next = inOrder[index + 1];
+    return { content, since, until: storedAtOf(next) ?? next?.seenBy?.respondedAt ?? Infinity };
   });
   // If the stored revisions are not known, any unknown request may have been stored.
-  if (isComplete) return spans;
+  if (stored !== undefined) return spans;
   return [...spans, ...unknown.map(({ content, sentAt }) => ({ content, since: sentAt, until: Infinity }))];
 }
 
@@ -221,13 +354,15 @@ function seenText(seenBy: Confirmed | undefined): string {
   return seenBy === undefined ? '' : `; the response to ${shown(seenBy)} shows it`;
 }
 
-function shown({ content, sentAt, respondedAt, response }: Sent): string {
-  const result =
-    response?.status === 200
-      ? `${response.outcome} as revision ${response.revision}`
-      : `status ${response?.status ?? 'unknown'}`;
-  const times = `sent at ${sentAt.toFixed(3)} ms, response at ${respondedAt.toFixed(3)} ms`;
-  return `${shortened(content)} (${result}, ${times})`;
+function shown({ content, sentAt, respondedAt, result }: Sent): string {
+  const text =
+    result.kind === 'confirmed' ? `${result.outcome} as revision ${result.revision}` : result.reason;
+  const times = `sent ${timeText(sentAt)}, response ${timeText(respondedAt)}`;
+  return `${shortened(content)} (${text}, ${times})`;
+}
+
+function timeText(atMs: number): string {
+  return `at ${atMs.toFixed(3)} ms`;
 }
 
 function shortened(content: string): string {

@@ -24,7 +24,7 @@ export interface StoredRow {
   id: bigint;
   revision: number;
   cells: TextRow;
-  /** The step of the simulation in which a statement could see it first. */
+  /** When a statement could see it first. */
   visibleAt: number | undefined;
 }
 
@@ -162,7 +162,7 @@ export class ModelServer {
 
   show(rows: readonly StoredRow[]): void {
     for (const row of rows) {
-      row.visibleAt ??= this.scheduler.steps;
+      row.visibleAt ??= this.scheduler.timestamp();
       this.table.getOrInsertComputed(row.id, () => new Map()).set(row.revision, row);
     }
   }

@@ -41,7 +41,7 @@ const SEARCH_REPLY_LENGTHS = [1, 200, 300];
 interface ModelRevision {
   name: string;
   recordedBy: number;
-  atMs: number;
+  storedAt: number;
   /** Position in the order of all commits. */
   commit: number;
 }
@@ -290,7 +290,7 @@ function commit(model: ModelSqlite, batch: Batch): BatchResults {
   for (const { plant, recordedBy } of unpackWrites(batch)) {
     const revisions = disk.getOrInsertComputed(plant.id, () => []);
     const latest = revisions.at(-1);
-    const revision = { name: plant.name, recordedBy, atMs: scheduler.now(), commit: number };
+    const revision = { name: plant.name, recordedBy, storedAt: scheduler.timestamp(), commit: number };
     const isSame = latest?.name === plant.name;
     const isTaken = latest !== undefined && !isSame && plant.id % 7n === 0n;
     const result = isTaken ? 'idTaken' : isSame ? 'unchanged' : latest ? 'revised' : 'created';

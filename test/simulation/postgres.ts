@@ -20,12 +20,14 @@ import { ConnectionPool, OPERATION_TIMEOUT_MS } from '../../src/engines/postgres
 import { HostSearch } from '../../src/engines/postgres/host-search.ts';
 import type { HostAddress, PostgresAddress } from '../../src/engines/postgres/postgres-url.ts';
 import { rowOf } from '../../src/engines/postgres/revision-table.ts';
-import { Histories } from './histories.ts';
+import { revisionOf } from '../../src/engines/revision-rows.ts';
+import type { JudgedRevision } from '../harness/linearizable.ts';
 import { ModelConnection } from './model-connection.ts';
 import { ModelPostgres } from './model-postgres.ts';
 import { Trouble } from './model-trouble.ts';
 import { count, type Happened, type Part } from './part.ts';
 import { Scheduler } from './scheduler.ts';
+import { SentPlants } from './sent-plants.ts';
 
 const RUN_MS = 3_000;
 /** After the trouble. Then clients have noticed the end of every connection. */
@@ -111,7 +113,8 @@ class Simulation {
   readonly #happened: Happened;
   readonly #model: ModelPostgres;
   readonly #trouble: Trouble;
-  readonly #histories: Histories;
+  readonly #rule: RepeatedIdRule;
+  readonly #sent: SentPlants;
   readonly #instances: Instance[];
   readonly #ids: bigint[];
   readonly #startMs: number;
@@ -127,11 +130,11 @@ class Simulation {
     this.#happened = happened;
     this.#model = new ModelPostgres(scheduler, happened);
     this.#trouble = new Trouble(this.#model);
-    const rule = scheduler.pick('revise', 'revise', 'reject');
-    this.#histories = new Histories(rule);
+    this.#rule = scheduler.pick('revise', 'revise', 'reject');
+    this.#sent = new SentPlants(scheduler);
     this.#instances = Array.from(
       { length: 1 + scheduler.random(3) },
-      (_, number) => new Instance(this.#model, rule, number),
+      (_, number) => new Instance(this.#model, this.#rule, number),
     );
     this.#ids = Array.from({ length: 1 + scheduler.random(5) }, (_, number) => BigInt(number * 7 - 3));
     this.#startMs = scheduler.now();
@@ -147,7 +150,7 @@ class Simulation {
     const running = scheduler.start(() => this.#story());
     void running.then(() => (hasEnded = true));
     await scheduler.runUntil(scheduler.now() + RUN_MS + 2 * HEAL_MS + CALL_MS_MAX, () => this.#check());
-    assert.ok(hasEnded && this.#histories.open.size === 0, 'something waits for ever');
+    assert.ok(hasEnded && this.#sent.open === 0, 'something waits for ever');
     return scheduler.steps;
   }
 
@@ -176,7 +179,7 @@ class Simulation {
     await Promise.all(this.#instances.map(instance => instance.close()));
     await scheduler.pause(HEAL_MS);
     assert.equal(this.#model.openConnections, 0, 'a connection stays open');
-    for (const id of this.#histories.ids) this.#histories.checkStored(id, this.#finalRevisions(id));
+    this.#sent.check(this.#finalRevisions());
   }
 
   #repeat(pauseMsMax: number, action: () => Promise<void>): Promise<void> {
@@ -201,17 +204,19 @@ class Simulation {
   /** @returns whether the plant is confirmed */
   async #write(instance: Instance, plant: NewPlant, isOnlySender: boolean): Promise<boolean> {
     const sinceMs = this.#scheduler.now();
-    const call = this.#histories.call(plant, instance.number, this.#scheduler.steps);
+    const sent = this.#sent.send(plant, instance.number, instance.number);
     instance.callsInFlight++;
     const result = await instance.queue.write({ plant, recordedBy: instance.number, isOnlySender });
     instance.callsInFlight--;
-    this.#histories.settle(call, result, this.#scheduler.steps);
+    this.#sent.settle(sent, result);
     count(this.#happened, result.rejected ?? result.outcome);
     const tookMs = this.#scheduler.now() - sinceMs;
     assert.ok(tookMs <= CALL_MS_MAX, `a call took ${tookMs} ms`);
     if (result.rejected === 'damaged') assert.equal(plant.id, this.#damagedId);
+    if (result.rejected === 'idTaken') assert.equal(this.#rule, 'reject');
     if (!('revision' in result)) return false;
     assert.notEqual(plant.id, this.#damagedId);
+    assert.ok(result.revision === 1 || this.#rule === 'revise', 'a plant is revised under the rule reject');
     assert.ok(this.#model.isDurable(plant.id, result.revision), 'a confirmed plant is not durable');
     return true;
   }
@@ -252,25 +257,23 @@ class Simulation {
     }
   }
 
-  #finalRevisions(id: bigint) {
-    return this.#model.revisionsOf(id).map(({ revision, visibleAt, cells }) => {
-      const [, , name, tag] = cells;
-      const plant = { id, name: name! };
-      return { revision, visibleAt: visibleAt!, plant: tag === null ? plant : { ...plant, tag: tag! } };
-    });
+  #finalRevisions(): JudgedRevision[] {
+    const ids = new Set(this.#model.pairs.flatMap(({ primary }) => [...primary.table.keys()]));
+    const rows = [...ids].flatMap(id => this.#model.revisionsOf(id));
+    return rows.map(({ cells, visibleAt }) => ({ ...revisionOf(cells), storedAt: visibleAt! }));
   }
 
   /** As after an error of a disk. */
   #storeDamaged(id: bigint): void {
     const plant = { id, name: 'damaged' };
     const numbers = { revision: 1, recordedAt: 0, recordedBy: 0 };
+    const sent = this.#sent.send(plant, -1, numbers.recordedBy);
     const cells = rowOf({ plant, ...numbers, checksum: revisionChecksum(0n, numbers) });
     const { primary } = this.#model.pairOf(id);
     const rows = primary.append([{ id, revision: 1, cells, visibleAt: undefined }]);
     primary.standby!.log.push(rows);
     primary.show(rows);
-    const call = this.#histories.call(plant, -1, 0);
-    this.#histories.settle(call, { rejected: 'storeUnavailable' }, 0);
+    this.#sent.settle(sent, { rejected: 'storeUnavailable' });
   }
 }
 

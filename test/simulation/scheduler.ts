@@ -7,6 +7,8 @@ const START_MS = 1_000_000;
 const START_WALL_MS = Date.UTC(2026, 0, 1);
 /** A timer of Node is late if the event loop is busy. */
 const TIMER_LATE_MS_MAX = 20;
+/** All timestamps of a run are less than one millisecond ahead of the time. */
+const TIMESTAMP_STEP_MS = 1 / 1_000_000;
 /** More events than any run has. Then something repeats without end. */
 const EVENTS_MAX = 100_000;
 
@@ -32,6 +34,7 @@ export class Scheduler implements Clock {
   /** Wall clock minus monotonic clock. */
   #wallAheadMs = START_WALL_MS - START_MS;
   #error: { cause: unknown } | undefined;
+  #timestamps = 0;
   /** Events so far. */
   steps = 0;
 
@@ -45,6 +48,11 @@ export class Scheduler implements Clock {
 
   wallNow(): number {
     return Math.floor(this.#nowMs + this.#wallAheadMs);
+  }
+
+  /** The time, in ms. Each one is later than the one before, also within an event. */
+  timestamp(): number {
+    return this.#nowMs + ++this.#timestamps * TIMESTAMP_STEP_MS;
   }
 
   setTimer(callback: () => void, delayMs: number): Disposable {

@@ -4,9 +4,11 @@ import type { PlantQueue, WriteResult } from '../../src/core/commit/plant-commit
 import { StoreInternalError, StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { CalledThread } from '../../src/engines/sqlite/called-thread.ts';
 import { SqliteEngine } from '../../src/engines/sqlite/sqlite-engine.ts';
+import type { JudgedRevision } from '../harness/linearizable.ts';
 import { FAILS, ModelSqlite, TERMINATED } from './model-sqlite.ts';
 import { count, type Happened, type Part } from './part.ts';
 import { Scheduler } from './scheduler.ts';
+import { SentPlants } from './sent-plants.ts';
 
 /** No thread opens it, so any file will do. */
 const PATH = fileURLToPath(import.meta.url);
@@ -19,7 +21,11 @@ const IDLE_MS = 500;
 const CALL_MS_MAX = 10_000;
 const HEALTHY_CALL_MS_MAX = 300;
 const IDS = 20;
+/** SQLite writes plants in the order in which they are queued, so all have one sender. */
+const SENDER = 0;
 const SEARCH_PROGRAM = new URL('search-thread.ts', import.meta.url);
+
+type Confirmed = Extract<WriteResult, { revision: number }>;
 
 /** The service and its callers: what they send, and what must be true of each result. */
 class Simulation {
@@ -27,13 +33,14 @@ class Simulation {
   readonly #happened: Happened;
   readonly #model: ModelSqlite;
   readonly #search: CalledThread<number, string>;
+  readonly #sent: SentPlants;
   #engine!: SqliteEngine;
   #queue!: PlantQueue;
   /** Calls that are not settled. */
   #pending = 0;
   #plants = 0;
   #searches = 0;
-  #confirmed: { id: bigint; revision: number; name: string }[] = [];
+  #confirmed = 0;
   /** The last confirmed commit that changed something. */
   #confirmedCommit = 0;
   /** From this time on, no call may fail. */
@@ -47,6 +54,7 @@ class Simulation {
     this.#scheduler = new Scheduler(seed);
     this.#happened = happened;
     this.#model = new ModelSqlite(this.#scheduler, happened);
+    this.#sent = new SentPlants(this.#scheduler);
     this.#search = new CalledThread('search', SEARCH_PROGRAM, PATH, this.#model.startWorker);
   }
 
@@ -61,7 +69,7 @@ class Simulation {
     await scheduler.runUntil(endMs, () => this.#check());
     assert.ok(hasEnded && this.#pending === 0, 'something waits for ever');
     assert.equal(this.#model.running.size, 0, 'a thread runs after the end');
-    this.#checkConfirmed();
+    this.#sent.check(this.#storedRevisions());
     return scheduler.steps;
   }
 
@@ -116,9 +124,9 @@ class Simulation {
     this.#model.troubleUntilMs = 0;
     await scheduler.pause(RECOVERY_MS);
     this.#healthyFromMs = scheduler.now();
-    const confirmed = this.#confirmed.length;
+    const confirmed = this.#confirmed;
     await scheduler.pause(HEALTHY_MS);
-    assert.ok(this.#confirmed.length > confirmed, 'a healthy store confirms plants');
+    assert.ok(this.#confirmed > confirmed, 'a healthy store confirms plants');
     assert.deepEqual(await this.#engine.check(), []);
     this.#isIdle = true;
     // A checkpoint begins 100 ms after a commit, or after the checkpoint before it.
@@ -179,45 +187,25 @@ class Simulation {
       const beganAtMs = scheduler.now();
       const isOnlySender = plants === 1 && scheduler.happens(50);
       void scheduler.start(async () => {
+        const sent = this.#sent.send(plant, SENDER, recordedBy);
         const result = await this.#settled(() => this.#queue.write({ plant, recordedBy, isOnlySender }));
-        const { rejected } = result;
-        const isConfirmed = rejected === undefined || rejected === 'idTaken';
-        if (isConfirmed) this.#checkResult(plant, recordedBy, beganAtMs, result as WriteResult);
-        else this.#checkRejected(rejected, beganAtMs);
+        this.#sent.settle(sent, result);
+        if (result.rejected === undefined) this.#noteConfirmed(plant.id, result);
+        else this.#checkRejected(result.rejected, beganAtMs);
       });
     }
   }
 
-  #checkResult(
-    { id, name }: { id: bigint; name: string },
-    recordedBy: number,
-    beganAtMs: number,
-    { rejected, outcome, revision }: WriteResult,
-  ): void {
-    const revisions = this.#model.disk.get(id) ?? [];
-    const recorded = revisions.findIndex(each => each.recordedBy === recordedBy);
-    if (rejected !== undefined) {
-      count(this.#happened, 'a plant is rejected');
-      assert.equal(recorded, -1, `the rejected plant ${id} is stored`);
-      return;
-    }
+  #noteConfirmed(id: bigint, { outcome, revision }: Confirmed): void {
     count(this.#happened, outcome);
-    const found = revisions[revision - 1];
-    assert.equal(found?.name, name, `plant ${id} has another content in revision ${revision}`);
-    this.#confirmed.push({ id, revision, name });
-    if (outcome === 'unchanged') {
-      const nextAtMs = revisions[revision]?.atMs ?? Number.POSITIVE_INFINITY;
-      assert.ok(nextAtMs >= beganAtMs, `revision ${revision} of plant ${id} was not the latest one`);
-      assert.equal(recorded, -1, `the unchanged plant ${id} is stored`);
-      return;
-    }
-    assert.equal(recorded, revision - 1, `plant ${id} is stored as another revision`);
-    assert.equal(outcome === 'created', revision === 1, `plant ${id} is ${outcome} as ${revision}`);
-    this.#confirmedCommit = Math.max(this.#confirmedCommit, found!.commit);
+    this.#confirmed++;
+    const stored = this.#model.disk.get(id)?.[revision - 1];
+    if (outcome !== 'unchanged') this.#confirmedCommit = Math.max(this.#confirmedCommit, stored?.commit ?? 0);
   }
 
   #checkRejected(rejected: string, beganAtMs: number): void {
     count(this.#happened, `plant: ${rejected}`);
+    if (rejected === 'idTaken') return;
     if (rejected === 'shuttingDown') assert.ok(this.#isClosing);
     else assert.ok(beganAtMs < this.#healthyFromMs, `${rejected}, although the store is healthy`);
   }
@@ -287,9 +275,15 @@ class Simulation {
     if (isIdle && this.#queue) assert.equal(this.#queue.statistics.batchesInFlight, 0);
   }
 
-  #checkConfirmed(): void {
-    for (const { id, revision, name } of this.#confirmed)
-      assert.equal(this.#model.disk.get(id)?.[revision - 1]?.name, name, `plant ${id} is missing`);
+  #storedRevisions(): JudgedRevision[] {
+    return [...this.#model.disk].flatMap(([id, revisions]) =>
+      revisions.map(({ name, recordedBy, storedAt }, index) => ({
+        plant: { id, name },
+        revision: index + 1,
+        recordedBy,
+        storedAt,
+      })),
+    );
   }
 }
 

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import type { NotConfirmed, WriteResult } from '../../src/core/commit/plant-commits.ts';
+import type { NewPlant } from '../../src/core/contract/plant.ts';
+import {
+  type JudgedRequest,
+  type JudgedRevision,
+  type RequestResult,
+  requestFaults,
+} from '../harness/linearizable.ts';
+import type { Scheduler } from './scheduler.ts';
+
+/** The plants that the clients of one store have sent. The judge of the fault scenarios judges them. */
+export class SentPlants {
+  readonly #scheduler: Scheduler;
+  readonly #requests: JudgedRequest[] = [];
+  /** How many have no result. */
+  open = 0;
+
+  constructor(scheduler: Scheduler) {
+    this.#scheduler = scheduler;
+  }
+
+  /** @param sender its plants have an order, also if it does not wait for results */
+  send(plant: NewPlant, sender: number, recordedBy: number): JudgedRequest {
+    const request: JudgedRequest = {
+      plant,
+      sentAt: this.#scheduler.timestamp(),
+      respondedAt: Number.POSITIVE_INFINITY,
+      result: { kind: 'unknown', reason: 'no result' },
+      sender,
+      recordedBy,
+    };
+    this.#requests.push(request);
+    this.open++;
+    return request;
+  }
+
+  settle(request: JudgedRequest, result: WriteResult | NotConfirmed): void {
+    request.respondedAt = this.#scheduler.timestamp();
+    request.result = resultOf(result);
+    this.open--;
+  }
+
+  /** @param stored all revisions at the end, those of an id in order */
+  check(stored: readonly JudgedRevision[]): void {
+    const faults = requestFaults(this.#requests, stored);
+    assert.equal(faults.length, 0, faults.join('\n'));
+  }
+}
+
+/** Only a failed commit leaves it open whether a plant is stored. */
+function resultOf(result: WriteResult | NotConfirmed): RequestResult {
+  const { rejected: reason } = result;
+  if (reason === undefined) return { kind: 'confirmed', outcome: result.outcome, revision: result.revision };
+  if (reason === 'storeUnavailable') return { kind: 'unknown', reason };
+  return { kind: reason === 'idTaken' ? reason : 'rejected', reason };
+}
