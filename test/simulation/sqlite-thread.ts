@@ -4,7 +4,7 @@ import type { PlantQueue, WriteResult } from '../../src/core/commit/plant-commit
 import { StoreInternalError, StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { CalledThread } from '../../src/engines/sqlite/called-thread.ts';
 import { SqliteEngine } from '../../src/engines/sqlite/sqlite-engine.ts';
-import type { JudgedRevision } from '../harness/linearizable.ts';
+import type { JudgedRequest, JudgedRevision } from '../harness/linearizable.ts';
 import { FAILS, ModelSqlite, TERMINATED } from './model-sqlite.ts';
 import { count, type Happened, type Part } from './part.ts';
 import { Scheduler } from './scheduler.ts';
@@ -190,17 +190,23 @@ class Simulation {
         const sent = this.#sent.send(plant, SENDER, recordedBy);
         const result = await this.#settled(() => this.#queue.write({ plant, recordedBy, isOnlySender }));
         this.#sent.settle(sent, result);
-        if (result.rejected === undefined) this.#noteConfirmed(plant.id, result);
+        if (result.rejected === undefined) this.#noteConfirmed(sent, result);
         else this.#checkRejected(result.rejected, beganAtMs);
       });
     }
   }
 
-  #noteConfirmed(id: bigint, { outcome, revision }: Confirmed): void {
+  #noteConfirmed({ plant, sentAt }: JudgedRequest, { outcome, revision }: Confirmed): void {
     count(this.#happened, outcome);
     this.#confirmed++;
-    const stored = this.#model.disk.get(id)?.[revision - 1];
-    if (outcome !== 'unchanged') this.#confirmedCommit = Math.max(this.#confirmedCommit, stored?.commit ?? 0);
+    const revisions = this.#model.disk.get(plant.id) ?? [];
+    if (outcome !== 'unchanged') {
+      this.#confirmedCommit = Math.max(this.#confirmedCommit, revisions[revision - 1]?.commit ?? 0);
+      return;
+    }
+    // There is only one file, so a commit is seen at once, also if no response shows it.
+    const replacedAt = revisions[revision]?.storedAt ?? Number.POSITIVE_INFINITY;
+    assert.ok(replacedAt >= sentAt, `revision ${revision} of plant ${plant.id} was not the latest one`);
   }
 
   #checkRejected(rejected: string, beganAtMs: number): void {
