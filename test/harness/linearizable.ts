@@ -1,5 +1,5 @@
 import { ERRORS } from '../../src/core/contract/errors.ts';
-import { type NewPlant, newPlantJson } from '../../src/core/contract/plant.ts';
+import { isSameContent, type NewPlant, newPlantJson } from '../../src/core/contract/plant.ts';
 import type { LoggedRequest, LoggedResponse } from './client-log.ts';
 
 /** A plant that was sent, and what its client knows of it. */
@@ -212,14 +212,12 @@ function* wrongStored({ id, confirmed, revisions, stored }: History): Generator<
     else if (each.writes && !hasTokenOf(each, revision))
       yield `wrong token: id ${id}: ${shown(each)}, which is recorded by ${revision.stored.recordedBy}`;
   }
-  let before = '';
   for (const [index, { plant, revision }] of stored.entries()) {
-    const content = newPlantJson(plant);
     if (revision !== index + 1)
-      yield `gap: ${shortened(content)} is revision ${revision} of id ${id}, after ${index} others`;
-    if (content === before)
-      yield `stored again: revision ${revision} of id ${id} repeats ${shortened(content)}`;
-    before = content;
+      yield `gap: ${shortened(newPlantJson(plant))} is revision ${revision} of id ${id}, after ${index} others`;
+    const before = stored[index - 1];
+    if (before !== undefined && isSameContent(before.plant, plant))
+      yield `stored again: revision ${revision} of id ${id} repeats ${shortened(newPlantJson(plant))}`;
   }
 }
 
