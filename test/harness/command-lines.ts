@@ -3,18 +3,22 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
+import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { main } from '../../src/main.ts';
 import { type Finished, PROGRAM, type StartOptions } from './program.ts';
 import { testFolder } from './test-folder.ts';
 
-/** The arguments of a command, with environment variables for this command only. */
+/** The arguments of a command, with what is for this command only. */
 interface CommandLine {
   args: readonly string[];
   env?: Record<string, string>;
+  /** Relative to the folder of the process, which is the default. */
+  cwd?: string;
+  stdin?: string | Uint8Array;
 }
 
 /** Far longer than all commands take on a slow machine. */
@@ -36,8 +40,9 @@ class CommandProcess implements AsyncDisposable {
     this.#stderr = textsOf(this.#child.stderr);
   }
 
-  async run(command: CommandLine): Promise<Finished> {
-    this.#child.stdin.write(`${JSON.stringify(command)}\n`);
+  async run({ stdin = '', ...command }: CommandLine): Promise<Finished> {
+    const input = Buffer.from(stdin).toString('base64');
+    this.#child.stdin.write(`${JSON.stringify({ ...command, input })}\n`);
     const [stdout, stderr] = await Promise.all([this.#stdout.next(), this.#stderr.next()]);
     assert.ok(!stdout.done && !stderr.done, `the process of ${command.args} ended`);
     const [, errorText, exitCode] = /^(.*?)(\d)$/s.exec(stderr.value)!;
@@ -89,9 +94,12 @@ async function runHere(): Promise<void> {
   // `verify` lowers the priority of its process, which only root may raise again.
   os.setPriority = () => {};
   syncBuiltinESMExports();
+  const folder = process.cwd();
   for await (const line of createInterface(process.stdin)) {
-    const { args, env = {} } = JSON.parse(line) as CommandLine;
+    const { args, env = {}, cwd = '', input } = JSON.parse(line) as CommandLine & { input: string };
     Object.assign(process.env, env);
+    process.chdir(resolve(folder, cwd));
+    Object.defineProperty(process, 'stdin', { value: Readable.from([Buffer.from(input, 'base64')]) });
     await main([process.execPath, PROGRAM, ...args]);
     for (const name of Object.keys(env)) delete process.env[name];
     process.stdout.write('\0');

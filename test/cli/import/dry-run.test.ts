@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import { runProgram } from '../../harness/program.ts';
+import { commandProcess } from '../../harness/command-lines.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { HAS_TERMINAL, shownOnTerminal } from '../../harness/terminal.ts';
 import { testFolder } from '../../harness/test-folder.ts';
@@ -157,23 +157,24 @@ const CASES: Case[] = [
   ).map(([what, content, faulty]): Case => ({ what, content, rows: 0, faulty })),
   {
     what: 'more than 64 MiB of empty lines, before and after the header',
-    content: gzipSync(`${'\n'.repeat(80_000_000)}id,name\r\n1,a\r\n${'\r\n'.repeat(40_000_000)}x,b\r\n`),
+    content: gzipSync(`${'\n'.repeat(68_000_000)}id,name\r\n1,a\r\n${'\r\n'.repeat(34_000_000)}x,b\r\n`),
     rows: 2,
-    rejected: [/ line 120000003 \(row 2\): /],
+    rejected: [/ line 102000003 \(row 2\): /],
   },
 ];
 
-suite('a dry run', { concurrency: 4 }, () => {
+const folder = testFolder();
+const commands = commandProcess(folder);
+
+suite('a dry run', () => {
   for (const { what, content, args = [], rows, rejected = [], lineBreaks = [], faulty, notes = [] } of CASES)
     test(what, async () => {
-      const folder = testFolder();
       await writeFile(join(folder, 'plants'), content);
-      // Standard input arrives in other chunks, and has no size.
+      // Standard input has no size.
       const isGzip = content[0] === 31;
       for (const file of isGzip ? ['plants'] : ['plants', '-']) {
-        const command = ['import', '--dry-run', ...args, file];
-        const { exitCode, stdout, stderr } = await runProgram(command, {
-          cwd: folder,
+        const { exitCode, stdout, stderr } = await commands.run({
+          args: ['import', '--dry-run', ...args, file],
           ...(file === '-' && { stdin: content }),
         });
         const lines = stdout.trimEnd().split('\n');
@@ -215,12 +216,15 @@ suite('a dry run', { concurrency: 4 }, () => {
 test('an import stores all rows of a file that never quotes, exactly, and reports a line break', async () => {
   await using service = await startTestService();
   const send = (content: string, ...args: string[]) =>
-    runProgram(['import', '--url', service.url, '--token', service.token, ...args, '-'], { stdin: content });
+    commands.run({
+      args: ['import', '--url', service.url, '--token', service.token, ...args, '-'],
+      stdin: content,
+    });
   const quoted = await send(UNQUOTED, '--quotes', 'on');
   assert.match(quoted.stdout, /^2 rows: 2 created/);
   assert.match(quoted.stderr, /\nstandard input line 2 \(row 1\) has a line break: "locality" is "north\\n2/);
   const all = await send(UNQUOTED.replace('\tRosa', '\t"Rosa'));
   assert.match(all.stdout, /^4 rows: 2 created, 2 unchanged, 0 revised, 0 rejected/);
-  const { stdout } = await runProgram(['export', '--database', service.database]);
+  const { stdout } = await commands.run({ args: ['export', '--database', service.database] });
   assert.equal(stdout, 'id,name,tag\n1,Acer,\n2,"""Rosa",\n3,Poa,\n4,Fagus,\n');
 });

@@ -3,10 +3,13 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { assertFailed, type Finished, runProgram } from '../../harness/program.ts';
+import { commandProcess } from '../../harness/command-lines.ts';
+import { assertFailed, type Finished } from '../../harness/program.ts';
 import { type RunningService, startTestService } from '../../harness/running-service.ts';
 import { HAS_TERMINAL, shownOnTerminal } from '../../harness/terminal.ts';
 import { testFolder } from '../../harness/test-folder.ts';
+
+const commands = commandProcess();
 
 /** Runs `import` in the folder of the service, with its address and token. */
 function importInto(
@@ -14,7 +17,7 @@ function importInto(
   args: string[],
   stdin: string | Uint8Array = '',
 ): Promise<Finished> {
-  return runProgram(['import', '--url', url, '--token', token, ...args], { cwd: folder, stdin });
+  return commands.run({ args: ['import', '--url', url, '--token', token, ...args], cwd: folder, stdin });
 }
 
 async function write({ folder }: RunningService, files: Record<string, string | Uint8Array>): Promise<void> {
@@ -26,7 +29,7 @@ function read({ folder }: RunningService, name: string): Promise<string> {
 }
 
 async function exported(service: RunningService): Promise<string> {
-  return (await runProgram(['export', '--database', service.database])).stdout;
+  return (await commands.run({ args: ['export', '--database', service.database] })).stdout;
 }
 
 const STORED =
@@ -300,7 +303,8 @@ suite('import', { concurrency: 4 }, () => {
       'damaged.csv.gz': DAMAGED,
     };
     for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content);
-    const run = (...names: string[]) => runProgram(['import', '--dry-run', ...names], { cwd: folder });
+    const run = (...names: string[]) =>
+      commands.run({ args: ['import', '--dry-run', ...names], cwd: folder });
     const good = await run('good.csv');
     assert.deepEqual([good.exitCode, good.stderr], [0, '']);
     assert.equal(
@@ -342,7 +346,7 @@ suite('import', { concurrency: 4 }, () => {
     ];
     for (const [args, env, source] of cases) {
       const command = ['import', '--url', service.url, ...args, 'a.csv'];
-      const { exitCode, stderr } = await runProgram(command, { cwd: service.folder, env });
+      const { exitCode, stderr } = await commands.run({ args: command, cwd: service.folder, env });
       const says = `^plant-store: the service rejects the token of ${source}: the token is unknown, mistyped, .*; copy it again `;
       assert.match(stderr, new RegExp(says));
       assert.equal(exitCode, 1);
@@ -359,7 +363,8 @@ suite('import', { concurrency: 4 }, () => {
       [[], { PLANT_STORE_TOKEN: service.token }],
       [[], { PLANT_STORE_TOKEN_FILE: 'token' }],
     ] as const) {
-      const { exitCode } = await runProgram(['import', ...args, 'a.csv'], {
+      const { exitCode } = await commands.run({
+        args: ['import', ...args, 'a.csv'],
         cwd: service.folder,
         env: { PLANT_STORE_URL: service.url, ...env },
       });
