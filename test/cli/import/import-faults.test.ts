@@ -7,11 +7,14 @@ import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { commandProcess } from '../../harness/command-lines.ts';
 import { errorBody, type Post, startFaulty } from '../../harness/faulty-service.ts';
 import { freePort } from '../../harness/free-port.ts';
 import { listen } from '../../harness/loopback-server.ts';
-import { assertFailed, type Finished, runProgram, startCommand } from '../../harness/program.ts';
+import { assertFailed, type Finished, startCommand } from '../../harness/program.ts';
 import { testFolder } from '../../harness/test-folder.ts';
+
+const commands = commandProcess();
 
 function serviceArgs(url: string): string[] {
   return ['--url', url, '--token', 'plant_test'];
@@ -32,7 +35,8 @@ async function importRows(
   args: string[] = [],
 ): Promise<Finished & { rejects: string }> {
   const [file, rejects] = await newFile(rows);
-  const finished = await runProgram(['import', ...serviceArgs(url), '--rejects', rejects, ...args, file]);
+  const command = ['import', ...serviceArgs(url), '--rejects', rejects, ...args, file];
+  const finished = await commands.run({ args: command });
   return { ...finished, rejects: await readFile(rejects, 'utf8').catch(() => '') };
 }
 
