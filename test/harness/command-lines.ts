@@ -33,7 +33,8 @@ class CommandProcess implements AsyncDisposable {
 
   constructor(cwd: string, { nodeArgs = [], env }: Pick<StartOptions, 'nodeArgs' | 'env'> = {}) {
     const args = [...nodeArgs, fileURLToPath(import.meta.url)];
-    const options = { cwd, env: { PATH: process.env.PATH, ...env }, timeout: RUN_MS_MAX };
+    const { PATH, NODE_COMPILE_CACHE } = process.env;
+    const options = { cwd, env: { PATH, NODE_COMPILE_CACHE, ...env }, timeout: RUN_MS_MAX };
     this.#child = spawn(process.execPath, args, options);
     this.#ended = once(this.#child, 'close');
     this.#stdout = textsOf(this.#child.stdout);
