@@ -3,13 +3,23 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { readOpenId, type ServeOptions } from '../../../src/cli/options/serve-options.ts';
+import { serveCommand } from '../../../src/cli/serve.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
 import { listen } from '../../harness/loopback-server.ts';
 import { AUDIENCE, makeKey, SCOPE, startProvider } from '../../harness/openid-provider.ts';
-import { assertFailed, FREE_PORTS, type StartOptions, startServe } from '../../harness/program.ts';
+import { assertFailed, FREE_PORTS, startServe } from '../../harness/program.ts';
+import { type RunningService, startTestService } from '../../harness/running-service.ts';
 import { testFolder } from '../../harness/test-folder.ts';
 
 const newDatabase = (): string => `sqlite:${join(testFolder(), 'plants.db')}`;
+
+/** Starts a service in this process, with the provider that `serve` reads from these arguments. */
+async function startWith(args: string[]): Promise<RunningService> {
+  const command = serveCommand();
+  assert.deepEqual(command.parseOptions(args).unknown, []);
+  return await startTestService({ openId: readOpenId(command.opts<ServeOptions>()) });
+}
 
 async function statusOf(url: string, token: string): Promise<number> {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
@@ -119,10 +129,10 @@ for (const [title, { token, rejected }] of Object.entries(PROVIDERS))
     provider.keys = [await makeKey('first', 'RS256')];
     const args = documentedArgs(title);
     const iss = args[args.indexOf('--oidc-issuer') + 1];
-    await using serve = await startServe(newDatabase(), [...args, '--oidc-jwks', `${provider.url}/keys`]);
+    await using service = await startWith([...args, '--oidc-jwks', `${provider.url}/keys`]);
     const send = async (shape: Shape): Promise<number> => {
       const { typ, ...claims } = { scope: undefined, iss, ...token, ...shape };
-      return await statusOf(serve.url, await provider.token(claims, { typ }));
+      return await statusOf(service.url, await provider.token(claims, { typ }));
     };
     assert.equal(await send({}), 200);
     for (const shape of rejected) assert.equal(await send(shape), 401, JSON.stringify(shape));
@@ -207,32 +217,33 @@ const CLAIMS: ClaimCase[] = [
   },
 ];
 
-/** Flags for the provider of a test, or the same as environment variables. */
-function settingsFor(url: string, claims: string[], isInEnvironment: boolean): [string[], StartOptions] {
+/** Flags for the provider of a test. */
+function flagsFor(url: string, claims: string[]): string[] {
   const flags = ['--oidc-issuer', url, '--oidc-audience', AUDIENCE];
-  if (isInEnvironment) return [flags, { env: { PLANT_STORE_OIDC_CLAIM: `${claims.join('\n')}\n` } }];
-  return [[...flags, ...claims.flatMap(claim => ['--oidc-claim', claim])], {}];
+  return [...flags, ...claims.flatMap(claim => ['--oidc-claim', claim])];
 }
 
 for (const [index, { claims, accepted, rejected }] of CLAIMS.entries())
   test(`a token must have the claim ${claims.join(' and ')}`, async () => {
     await using provider = await startProvider();
     const isInEnvironment = index === CLAIMS.length - 1;
-    const [args, options] = settingsFor(provider.url, claims, isInEnvironment);
-    await using serve = await startServe(newDatabase(), args, options);
+    const env = { PLANT_STORE_OIDC_CLAIM: `${claims.join('\n')}\n` };
+    await using service = isInEnvironment
+      ? await startServe(newDatabase(), flagsFor(provider.url, []), { env })
+      : await startWith(flagsFor(provider.url, claims));
     for (const [expected, cases] of [
       [200, accepted],
       [401, rejected],
     ] as const)
       for (const each of cases)
-        assert.equal(await statusOf(serve.url, await provider.token(each)), expected, JSON.stringify(each));
+        assert.equal(await statusOf(service.url, await provider.token(each)), expected, JSON.stringify(each));
   });
 
 test('with --oidc-claim any, every token of the provider for the audience is accepted', async () => {
   await using provider = await startProvider();
-  await using serve = await startServe(newDatabase(), ...settingsFor(provider.url, ['any'], false));
-  assert.equal(await statusOf(serve.url, await provider.token({ scope: undefined })), 200);
-  assert.equal(await statusOf(serve.url, await provider.token({ aud: 'a' })), 401);
+  await using service = await startWith(flagsFor(provider.url, ['any']));
+  assert.equal(await statusOf(service.url, await provider.token({ scope: undefined })), 200);
+  assert.equal(await statusOf(service.url, await provider.token({ aud: 'a' })), 401);
 });
 
 test('keys of a provider with a private authority are read with NODE_EXTRA_CA_CERTS', async () => {
@@ -248,8 +259,7 @@ test('keys of a provider with a private authority are read with NODE_EXTRA_CA_CE
   );
   await using address = await listen(server);
   await using provider = await startProvider();
-  const [flags] = settingsFor(provider.url, ['any'], false);
-  const args = [...flags, '--oidc-jwks', `https://localhost:${address.port}/keys`];
+  const args = [...flagsFor(provider.url, ['any']), '--oidc-jwks', `https://localhost:${address.port}/keys`];
   for (const [env, status, logged] of [
     [{}, 503, /cannot be read.*unable to verify|unable to verify.*cannot be read/],
     [{ NODE_EXTRA_CA_CERTS: file('ca').pathname }, 200, /^/],
