@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { BATCH_PLANTS_MAX } from '../../../src/core/commit/batch-size.ts';
 import type { PlantRevision } from '../../../src/core/commit/plant-revision.ts';
 import { StoreRejected } from '../../../src/core/commit/store-errors.ts';
 import type { StoredToken } from '../../../src/core/tokens/stored-token.ts';
@@ -224,8 +225,8 @@ test('a wrong address is named with its flag, and never with its password', asyn
   assertRejected(finished, /^plant-store: --to: another plant-store service is running on .* with --to$/m);
 });
 
-/** Enough plants to interrupt a copy twice. */
-const PLANTS = 40_000;
+/** Enough plants to interrupt a copy twice: six batches. */
+const PLANTS = 6 * BATCH_PLANTS_MAX;
 
 const REST = 'the copied rows are stored; run the same command again to copy the rest';
 
@@ -275,7 +276,7 @@ test('an interrupted copy continues when it is run again', async () => {
 
 test('a copy works while a service writes to the source, and a second copy completes it, also the tokens', async () => {
   const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
-  const { valid } = await fillStore(source, manyPlants(10_000));
+  const { valid } = await fillStore(source, manyPlants(3_000));
   const service = await startTestService({ database: source });
   let sent = 0;
   let isOver = false;

@@ -5,11 +5,12 @@ import { test } from 'node:test';
 import createFetchClient from 'openapi-fetch';
 import { PlantStore } from '../../../src/client/plant-store.ts';
 import { ERRORS } from '../../../src/core/contract/errors.ts';
-import { hashToken } from '../../../src/core/tokens/token.ts';
+import { hashToken, makeToken } from '../../../src/core/tokens/token.ts';
 import { sandboxExtra } from '../../../src/extras/sandbox/failing-operation.ts';
 import { sandboxFilesOf } from '../../../src/extras/sandbox/sandbox-files.ts';
 import { createPlant } from '../../client/generated/sdk.gen.ts';
-import { assertFailed, runProgram, sendPlant, startServe } from '../../harness/program.ts';
+import { commandProcess } from '../../harness/command-lines.ts';
+import { assertFailed, sendPlant, startServe } from '../../harness/program.ts';
 import {
   ask,
   chunked,
@@ -17,7 +18,8 @@ import {
   type RequestParts,
   requestBytes,
 } from '../../harness/raw-connection.ts';
-import { addToken, startTestService, type TestSettings } from '../../harness/running-service.ts';
+import { startTestService, type TestSettings } from '../../harness/running-service.ts';
+import { openTokens } from '../../harness/store-under-test.ts';
 import { storedRevisions } from '../../harness/stored-revisions.ts';
 import { testFolder } from '../../harness/test-folder.ts';
 import { until } from '../../harness/until.ts';
@@ -36,18 +38,25 @@ async function startSandbox(settings: TestSettings = {}) {
   const { port } = service.address;
   const send = (id: number, Prefer: string | string[]) =>
     ask(port, service.token, { body: `{"id":${id},"name":"A"}`, headers: { Prefer } });
-  /** A token whose requests all prefer this. */
-  const tokenFor = async (prefer: string) => {
-    const token = await addToken(service.database, prefer);
-    files.tokens.append({ hash: hashToken(token), prefer });
+  /** For each preference a token whose requests all prefer it. */
+  const tokensFor = async (preferences: readonly string[]) => {
+    await using store = await openTokens(service.database);
+    const tokens = preferences.map(makeToken);
+    for (const [index, prefer] of preferences.entries()) {
+      const hash = hashToken(tokens[index]!);
+      await store.createToken({ hash, label: prefer, createdAt: 1, expiresAt: null });
+      files.tokens.append({ hash, prefer });
+    }
     // On a busy machine the lookup of a new token can time out. That 503 would not use up its fault.
-    const isKnown = async () => (await ask(port, token, { body: '{' })).status === 400;
-    await until('the service knows the token', isKnown);
-    return token;
+    for (const token of tokens) {
+      const isKnown = async () => (await ask(port, token, { body: '{' })).status === 400;
+      await until('the service knows the token', isKnown);
+    }
+    return tokens;
   };
   const revisions = async () =>
     (await storedRevisions(service.database)).map(each => `${each.plant.id}:${each.revision}`);
-  return { ...service, port, send, tokenFor, revisions };
+  return { ...service, port, send, tokensFor, revisions };
 }
 
 /** Without what differs between two responses for other reasons. */
@@ -143,6 +152,8 @@ test('delay= and lose= act where they say, and times= ends them for each id', as
   assert.deepEqual(await sandbox.revisions(), ['1:1', '2:1', '3:1', '4:1']);
 });
 
+const commands = commandProcess();
+
 type Send = (url: string, token: string, plants: { id: number; name: string }[]) => Promise<boolean>;
 
 /** Programs that send plants. They resolve with whether all are stored. */
@@ -153,7 +164,8 @@ const SENDERS: Record<string, Send> = {
   },
   import: async (url, token, plants) => {
     const stdin = ['id,name', ...plants.map(({ id, name }) => `${id},${name}`), ''].join('\n');
-    const { stdout } = await runProgram(['import', '-', '--url', url, '--token', token], { stdin });
+    const args = ['import', '-', '--url', url, '--token', token];
+    const { stdout } = await commands.run({ args, stdin });
     return stdout.includes(' 0 revised, 0 rejected');
   },
   'openapi-fetch, called again,': (baseUrl, token, plants) => {
@@ -174,8 +186,7 @@ async function allTrue(sent: Promise<boolean>[]): Promise<boolean> {
 for (const [name, send] of Object.entries(SENDERS))
   test(`${name} survives each transient case, without a second revision`, async () => {
     await using sandbox = await startSandbox();
-    const tokens: string[] = [];
-    for (const prefer of SURVIVED) tokens.push(await sandbox.tokenFor(`${prefer}, times=1`));
+    const tokens = await sandbox.tokensFor(SURVIVED.map(prefer => `${prefer}, times=1`));
     const runs = SURVIVED.map(async (prefer, index) => {
       const token = tokens[index]!;
       const plants = Array.from({ length: 4 }, (_, row) => ({ id: index * 10 + row, name: 'A' }));
@@ -191,9 +202,10 @@ for (const [name, send] of Object.entries(SENDERS))
 
 test('the client reports every error that is not transient, and nothing is stored', async () => {
   await using sandbox = await startSandbox();
-  for (const { number, retry } of Object.values(ERRORS)) {
-    if (retry || number === 40000) continue;
-    const client = new PlantStore({ url: sandbox.url, token: await sandbox.tokenFor(`code=${number}`) });
+  const errors = Object.values(ERRORS).filter(({ number, retry }) => !retry && number !== 40000);
+  const tokens = await sandbox.tokensFor(errors.map(({ number }) => `code=${number}`));
+  for (const [index, { number }] of errors.entries()) {
+    const client = new PlantStore({ url: sandbox.url, token: tokens[index]! });
     await assert.rejects(client.createPlant({ id: 1, name: 'A' }), { error: number });
   }
   assert.deepEqual(await sandbox.revisions(), []);
@@ -219,7 +231,7 @@ test('the command says what it is, and reports what clients did', async () => {
   const database = 'sqlite:./sandbox/plant-store.db';
   const args = ['--prefer', 'code=503, times=1'];
   await using serve = await startServe(database, args, { command: 'sandbox', cwd });
-  const run = (...args: string[]) => runProgram([...args, '--database', database], { cwd });
+  const run = (...args: string[]) => commands.run({ args: [...args, '--database', database], cwd });
   assert.equal(statSync(join(cwd, 'sandbox/plant-store.db-first-token')).mode & 0o777, 0o600);
   assert.match(serve.logged()[0]!, /"level":40,.*this is a sandbox/);
   assert.match(await (await fetch(`${serve.url}/docs`)).text(), /this is a sandbox/);
@@ -271,6 +283,6 @@ test('the command refuses other stores, and preferences that it would ignore', a
       2,
     ],
   ];
-  for (const [args, says, exitCode] of cases) assertFailed(await runProgram(args), says, exitCode);
+  for (const [args, says, exitCode] of cases) assertFailed(await commands.run({ args }), says, exitCode);
   assert.ok(!readdirSync(service.folder).some(name => /sandbox|none/.test(name)));
 });
