@@ -4,11 +4,20 @@ import { setTimeout as wait } from 'node:timers/promises';
 /** Far longer than any awaited event takes, also on a machine whose cores are all busy. */
 export const EVENT_MS_MAX = 90_000;
 
-/** Waits for an event, and fails after a timeout. */
+const PAUSE_MS_MIN = 5;
+const PAUSE_MS_MAX = 200;
+
+/**
+ * Waits for an event, and fails after a timeout. The pauses between the checks take three times as
+ * long as the checks, so that what is awaited gets the CPU time.
+ */
 export async function until(what: string, hasHappened: () => boolean | Promise<boolean>): Promise<void> {
   const since = performance.now();
-  while (!(await hasHappened())) {
-    assert.ok(performance.now() - since < EVENT_MS_MAX, `it did not happen: ${what}`);
-    await wait(5);
+  for (;;) {
+    const checkedAt = performance.now();
+    if (await hasHappened()) return;
+    const now = performance.now();
+    assert.ok(now - since < EVENT_MS_MAX, `it did not happen: ${what}`);
+    await wait(Math.min(Math.max(PAUSE_MS_MIN, 3 * (now - checkedAt)), PAUSE_MS_MAX));
   }
 }
