@@ -35,7 +35,7 @@ test(`the same bytes have the same responses and stored plants, however they are
   for (const status of [200, 400, 401, 405, 415]) assert.ok(measured(`responses ${status}`) > 0, `${status}`);
 });
 
-// Each has thousands of requests in one write, and bodies in many pieces.
+// Each has hundreds of requests in one write, and bodies in many pieces.
 for (const [what, nodeArgs] of [
   ['that reads into one buffer', []],
   ['without the undocumented parts of Node', withoutUndocumentedParts()],
@@ -44,12 +44,12 @@ for (const [what, nodeArgs] of [
     await using serve = await startServe(await sqlite.newDatabase(), [], { nodeArgs: [...nodeArgs] });
     using connection = await RawConnection.open(Number(new URL(serve.url).port));
     const bodyOf = (id: number) => `{"id":${id},"name":"${'x'.repeat(id % 7 === 0 ? 200_000 : 10)}"}`;
-    const requests = Array.from({ length: 700 }, (_, index) => {
+    const requests = Array.from({ length: 210 }, (_, index) => {
       const id = index + 1;
       return requestBytes(serve.token, id % 5 === 0 ? chunked(bodyOf(id)) : { body: bodyOf(id) });
     });
     connection.socket.end(Buffer.concat(requests));
-    for (let id = 1; id <= 700; id++)
+    for (let id = 1; id <= 210; id++)
       assert.equal((await connection.response()).headers.get('plant-id'), `${id}`);
     assert.equal(await connection.ended, 'closed');
   });
@@ -69,8 +69,8 @@ function withoutUndocumentedParts(): string[] {
 // A short run of the fault scenario.
 test(`no request is taken that Node’s HTTP parser rejects or reads in another way, seed ${SEED}`, async () => {
   const { signal } = new AbortController();
-  const order = { budgetMs: Infinity, roundsMax: 20, signal, tell: console.log, mutant: undefined };
+  const order = { budgetMs: Infinity, roundsMax: 8, signal, tell: console.log, mutant: undefined };
   const { faults, measurements } = await secondOpinion.run({ seed: SEED, ...order });
   assert.deepEqual(faults, []);
-  assert.ok(Number(measurements.requests) > 4_000);
+  assert.ok(Number(measurements.requests) > 1_500);
 });
