@@ -57,7 +57,7 @@ export function openIdExtra(settings: OpenIdSettings, clock: Clock = SYSTEM_CLOC
 }
 
 /** @throws {Failure} with exit code 2 if they are incomplete, or would accept tokens of strangers */
-export function readOpenId(options: OpenIdOptions): OpenIdSettings | undefined {
+function readOpenId(options: OpenIdOptions): OpenIdSettings | undefined {
   const { oidcIssuer: issuer, oidcAudience, oidcScope: scope, oidcJwks: jwks, oidcType: type } = options;
   const texts = options.oidcClaim;
   if ([issuer, oidcAudience, scope, texts, jwks].every(each => each === undefined)) return undefined;

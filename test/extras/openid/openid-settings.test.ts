@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readOpenId, type ServeOptions } from '../../../src/cli/options/serve-options.ts';
 import { serveCommand } from '../../../src/cli/serve.ts';
+import { openId } from '../../../src/extras/openid/openid.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
 import { listen } from '../../harness/loopback-server.ts';
 import { AUDIENCE, makeKey, SCOPE, startProvider } from '../../harness/openid-provider.ts';
@@ -16,9 +16,10 @@ const newDatabase = (): string => `sqlite:${join(testFolder(), 'plants.db')}`;
 
 /** Starts a service in this process, with the provider that `serve` reads from these arguments. */
 async function startWith(args: string[]): Promise<RunningService> {
-  const command = serveCommand();
+  const command = serveCommand([openId]);
   assert.deepEqual(command.parseOptions(args).unknown, []);
-  return await startTestService({ openId: readOpenId(command.opts<ServeOptions>()) });
+  const open = openId.read!(command.opts(), {}, assert.fail);
+  return await startTestService({ extras: [open!] });
 }
 
 async function statusOf(url: string, token: string): Promise<number> {
