@@ -5,16 +5,48 @@ import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { isSameContent, type NewPlant } from '../../core/contract/plant.ts';
 import { revisionOf } from '../revision-rows.ts';
-import type { Connection } from './connection.ts';
+import type { Connection, TextRow } from './connection.ts';
 import { ConnectionLost, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf } from './failure.ts';
 import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
 
-/** A revision that was sent for the write with this index, and is not known to be stored. */
-interface SentRevision extends PlantRevision {
-  index: number;
+/** The status of one write. The table of {@link BatchCommit} has all its changes. */
+type WriteStatus =
+  | { kind: 'open' }
+  | Sent
+  /** The result depends on a looked-up revision. A failover may lose it, until a commit confirms it. */
+  | { kind: 'unconfirmed'; result: WriteResult }
+  | { kind: 'settled'; result: WriteResult };
+
+/** The server may have stored this revision, or may still store it. */
+interface Sent {
+  kind: 'sent';
+  write: BatchWrite;
+  revision: PlantRevision;
   /** The revision before it; undefined if it is the first. */
   base: PlantRevision | undefined;
 }
+
+interface BatchWrite extends Pick<PlantWrite, 'plant' | 'contentChecksum' | 'recordedBy'> {
+  readonly sameId: SameId;
+  status: WriteStatus;
+}
+
+/** The writes of one id, and what the batch knows of the revisions in the store. */
+interface SameId {
+  /** In their order, which is also the order of statuses: settled, unconfirmed, one sent, open. */
+  readonly writes: BatchWrite[];
+  /** The last revision that this batch inserted. */
+  inserted: PlantRevision | undefined;
+  /** The latest revision, if it was looked up and this batch has inserted none since. */
+  lookedUp: LookedUp | undefined;
+}
+
+interface LookedUp {
+  revision: PlantRevision;
+  isDamaged: boolean;
+}
+
+const OPEN: WriteStatus = { kind: 'open' };
 
 /**
  * Writes one batch of plants into PostgreSQL, while other instances may write the same ids.
@@ -23,18 +55,20 @@ interface SentRevision extends PlantRevision {
  * id, so plants with the same id keep their order and revision numbers have no gaps. Each statement
  * is a transaction. The primary key decides between instances:
  *
- * | write is | event                                              | next state                   |
- * | -------- | -------------------------------------------------- | ---------------------------- |
- * | open     | its latest revision is damaged                     | settled: `damaged`           |
- * | open     | its latest revision has the same content           | settled: unchanged           |
- * | open     | its latest revision differs, the rule is `reject`  | settled: `idTaken`           |
- * | open     | otherwise: `INSERT ... ON CONFLICT DO NOTHING`     | sent, with the next revision |
- * | sent     | the server returns the row                         | settled: created or revised  |
- * | sent     | the server returns no row: look up the latest      | open                         |
- * | sent     | the server reports an error                        | open; on Citus: unknown      |
- * | sent     | the connection is lost, or was lost before         | unknown, see below           |
+ * | write is    | event                                             | next status                  |
+ * | ----------- | ------------------------------------------------- | ---------------------------- |
+ * | open        | its latest revision is damaged                    | unconfirmed: `damaged`       |
+ * | open        | its latest revision has the same content          | unconfirmed: unchanged       |
+ * | open        | its latest revision differs, the rule is `reject` | unconfirmed: `idTaken`       |
+ * | open        | otherwise: `INSERT ... ON CONFLICT DO NOTHING`    | sent, with the next revision |
+ * | sent        | the server returns the row                        | settled: created or revised  |
+ * | sent        | the server returns no row: look up the latest     | open                         |
+ * | sent        | the server reports an error                       | open; on Citus: sent         |
+ * | sent        | the connection is lost, or was lost before        | sent, see below              |
+ * | unconfirmed | a later commit of its server is durable           | settled with this result     |
+ * | unconfirmed | `run` is called again                             | open                         |
  *
- * After a failure `run` may be called again with another connection. It then looks up each unknown
+ * After a failure `run` may be called again with another connection. It then looks up each sent
  * revision under the number with which it was sent, and may find there
  *
  * - our revision: this batch stored it;
@@ -48,145 +82,124 @@ interface SentRevision extends PlantRevision {
  * plant of the batch, found in the store, could settle a later plant with the same content.
  */
 export class BatchCommit {
-  readonly #writes: readonly PlantWrite[];
+  readonly #writes: readonly BatchWrite[];
+  readonly #ids = new Map<bigint, SameId>();
   readonly #repeatedIdRule: RepeatedIdRule;
   /**
    * The same for all attempts: it distinguishes our revision from one of another instance. Two that
    * store the same content for one token in the same millisecond may both report `created`.
    */
   readonly #recordedAt: number;
-  readonly #results: WriteResult[];
-  /** The writes without a result, by id, in their order. */
-  readonly #open = new Map<bigint, number[]>();
-  /** The last revision of each id that this batch inserted. */
-  readonly #inserted = new Map<bigint, PlantRevision>();
-  /** The latest revision of each id, if it was looked up since. A failover may lose it. */
-  readonly #lookedUp = new Map<bigint, PlantRevision>();
-  #sent: SentRevision[] = [];
   /** The server may still execute a statement of this batch that timed out. */
   #mayBeStoredLate = false;
-  /** Settled writes without a revision of their own, until a commit confirms what they depend on. */
-  #unconfirmed: number[] = [];
 
   constructor(writes: readonly PlantWrite[], repeatedIdRule: RepeatedIdRule, clock: Clock = SYSTEM_CLOCK) {
-    this.#writes = writes;
+    this.#writes = writes.map(({ plant, contentChecksum, recordedBy }) => {
+      const sameId = this.#ids.getOrInsertComputed(plant.id, unknownId);
+      const write: BatchWrite = { plant, contentChecksum, recordedBy, sameId, status: OPEN };
+      sameId.writes.push(write);
+      return write;
+    });
     this.#repeatedIdRule = repeatedIdRule;
     this.#recordedAt = clock.wallNow();
-    this.#results = new Array(writes.length);
-    for (const [index, { plant }] of writes.entries()) {
-      const earlier = this.#open.get(plant.id);
-      if (earlier === undefined) this.#open.set(plant.id, [index]);
-      else earlier.push(index);
-    }
   }
 
   /** @returns one result for each write, in their order; all are durable */
   async run(connection: Connection): Promise<WriteResult[]> {
     // This server may lack revisions that the last attempt looked up on another one.
-    this.#lookedUp.clear();
-    if (this.#sent.length > 0) {
+    for (const sameId of this.#ids.values()) sameId.lookedUp = undefined;
+    const sentBefore = this.#writes.map(({ status }) => status).filter(status => status.kind === 'sent');
+    if (sentBefore.length > 0) {
       this.#mayBeStoredLate = true;
-      await this.#settleSent(connection);
+      await this.#lookUpSent(connection, sentBefore);
     }
-    // An earlier attempt could not confirm these results.
-    for (const index of this.#unconfirmed.splice(0).reverse()) {
-      const { id } = this.#writes[index]!.plant;
-      this.#open.set(id, [index, ...(this.#open.get(id) ?? [])]);
-    }
-    for (;;) {
-      const revisions = this.#nextRound();
-      if (revisions.length === 0) break;
-      const insertedIds = await this.#insert(connection, revisions);
-      this.#confirmed(insertedIds, connection.isCitus);
-      const conflicting: SentRevision[] = [];
-      for (const each of revisions) {
-        if (insertedIds.has(each.plant.id)) this.#stored(each);
-        else conflicting.push(each);
-      }
+    // The last attempt could not confirm these results.
+    for (const write of this.#writes) if (write.status.kind === 'unconfirmed') write.status = OPEN;
+    for (let round = this.#nextRound(); round.length > 0; round = this.#nextRound()) {
+      const conflicting = await this.#insert(connection, round);
       if (conflicting.length === 0) continue;
-      if (this.#mayBeStoredLate) {
-        this.#sent = conflicting;
-        await this.#settleSent(connection);
-      } else {
-        await this.#lookUpLatest(connection, conflicting);
-      }
+      if (this.#mayBeStoredLate) await this.#lookUpSent(connection, conflicting);
+      else await this.#lookUpLatest(connection, conflicting);
     }
-    const unconfirmed = this.#unconfirmed.map(index => this.#writes[index]!);
+    const unconfirmed = this.#writes.filter(({ status }) => status.kind === 'unconfirmed');
     if (unconfirmed.length > 0) await confirmLatest(connection, unconfirmed);
-    return this.#results;
+    confirmed(unconfirmed);
+    return this.#writes.map(resultOf);
   }
 
-  /** Settles writes that need no revision. @returns the next revision of each id that needs one */
-  #nextRound(): SentRevision[] {
-    const revisions: SentRevision[] = [];
-    for (const [id, indexes] of this.#open) {
-      const revision = this.#nextRevision(id, indexes);
-      if (revision === undefined) this.#open.delete(id);
-      else revisions.push(revision);
+  /** Gives results to writes that need no revision. @returns the next revision of each other id */
+  #nextRound(): Sent[] {
+    const round: Sent[] = [];
+    for (const sameId of this.#ids.values()) {
+      const sent = this.#nextRevision(sameId);
+      if (sent !== undefined) round.push(sent);
     }
     // All instances insert in the same order, so they never deadlock.
-    return revisions.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1));
+    return round.sort((a, b) => (a.write.plant.id < b.write.plant.id ? -1 : 1));
   }
 
-  #nextRevision(id: bigint, indexes: number[]): SentRevision | undefined {
-    const lookedUp = this.#lookedUp.get(id);
-    const latest = lookedUp ?? this.#inserted.get(id);
-    // What this batch inserted needs no check.
-    const isDamaged = lookedUp !== undefined && !isIntact(lookedUp);
-    for (let index = indexes[0]; index !== undefined; index = indexes[0]) {
-      const { plant, contentChecksum, recordedBy } = this.#writes[index]!;
-      if (isDamaged) {
-        this.#results[index] = { rejected: 'damaged' };
+  #nextRevision({ writes, inserted, lookedUp }: SameId): Sent | undefined {
+    const latest = lookedUp === undefined ? inserted : lookedUp.revision;
+    for (const write of writes) {
+      if (write.status.kind !== 'open') continue;
+      const { plant, contentChecksum, recordedBy } = write;
+      if (lookedUp?.isDamaged) {
+        write.status = { kind: 'unconfirmed', result: { rejected: 'damaged' } };
       } else if (latest !== undefined && isSameContent(latest.plant, plant)) {
-        this.#results[index] = { outcome: 'unchanged', revision: latest.revision };
+        const result: WriteResult = { outcome: 'unchanged', revision: latest.revision };
+        write.status = { kind: 'unconfirmed', result };
       } else if (latest !== undefined && this.#repeatedIdRule === 'reject') {
-        this.#results[index] = { rejected: 'idTaken' };
+        write.status = { kind: 'unconfirmed', result: { rejected: 'idTaken' } };
       } else {
-        const numbers = { revision: (latest?.revision ?? 0) + 1, recordedAt: this.#recordedAt, recordedBy };
-        return {
-          index,
-          base: latest,
-          plant,
-          ...numbers,
-          checksum: revisionChecksum(contentChecksum, numbers),
+        const numbers = {
+          revision: (latest?.revision ?? 0) + 1,
+          recordedAt: this.#recordedAt,
+          recordedBy,
         };
+        const checksum = revisionChecksum(contentChecksum, numbers);
+        const sent: Sent = { kind: 'sent', write, revision: { plant, ...numbers, checksum }, base: latest };
+        write.status = sent;
+        return sent;
       }
-      this.#unconfirmed.push(index);
-      indexes.shift();
     }
     return undefined;
   }
 
-  async #insert(connection: Connection, revisions: SentRevision[]): Promise<Set<bigint>> {
-    this.#sent = revisions;
+  /** @returns the revisions that the server has not inserted; their writes are still `sent` */
+  async #insert(connection: Connection, round: Sent[]): Promise<Sent[]> {
+    const { isCitus } = connection;
+    const revisions = round.map(({ revision }) => revision);
+    let rows: TextRow[];
     try {
-      const inserted = await connection.commit(revisionInsert(revisions, connection.isCitus));
+      rows = await connection.commit(revisionInsert(revisions, isCitus));
       // The commit is durable, but later ones would not be: another connection looks it up.
-      if (inserted.some(([, flush]) => flush === 'on'))
+      if (rows.some(([, flush]) => flush === 'on'))
         throw new ConnectionLost(
           'synchronous_commit of the connection was lost; is there a pooler in between?',
         );
-      this.#sent = [];
-      return new Set(inserted.map(([id]) => BigInt(id!)));
     } catch (error) {
       // After an error of the server nothing is inserted: a revision with such a number is not
       // ours. But on Citus another server may have committed it.
-      const isUnknown = connection.isCitus || ['connectionLost', 'internal'].includes(kindOf(error));
-      if (!isUnknown && !this.#mayBeStoredLate) this.#sent = [];
+      const isUnknown = isCitus || ['connectionLost', 'internal'].includes(kindOf(error));
+      if (!isUnknown && !this.#mayBeStoredLate) for (const { write } of round) write.status = OPEN;
       throw error;
     }
+    // A commit confirms all earlier ones of its server. Citus may have used several servers, but each
+    // id has one, and `stored` confirms the results of its id.
+    if (rows.length > 0 && !isCitus) confirmed(this.#writes);
+    const insertedIds = new Set(rows.map(([id]) => BigInt(id!)));
+    const conflicting: Sent[] = [];
+    for (const sent of round) {
+      if (insertedIds.has(sent.write.plant.id)) stored(sent);
+      else conflicting.push(sent);
+    }
+    return conflicting;
   }
 
-  #stored(sent: SentRevision): void {
-    const { index, plant, revision } = sent;
-    this.#results[index] = { outcome: revision === 1 ? 'created' : 'revised', revision };
-    this.#inserted.set(plant.id, sent);
-    this.#lookedUp.delete(plant.id);
-    this.#open.get(plant.id)!.shift();
-  }
-
-  async #lookUpLatest(connection: Connection, conflicting: SentRevision[]): Promise<void> {
-    const ids = conflicting.map(({ plant }) => plant.id);
+  /** Looks up what to compare these with. No statement can still store them, so they are open again. */
+  async #lookUpLatest(connection: Connection, conflicting: Sent[]): Promise<void> {
+    for (const { write } of conflicting) write.status = OPEN;
+    const ids = conflicting.map(({ write }) => write.plant.id);
     const found = await latestRevisions(connection, ids);
     if (found.length < conflicting.length) {
       // A row that is neither inserted nor found would be retried without end.
@@ -194,54 +207,81 @@ export class BatchCommit {
         'PostgreSQL accepts a plant but does not store it; `npx plant-store verify` names what was changed',
       );
     }
-    for (const revision of found) this.#found(revision);
+    const lookedUp = found.map(revision => this.#found(revision));
     // A row whose id is damaged is found by the id in the index. It has another id itself.
-    const damaged = found.find(revision => !isIntact(revision));
+    const damaged = lookedUp.find(({ isDamaged }) => isDamaged);
     if (damaged === undefined) return;
     const foundIds = new Set(found.map(({ plant }) => plant.id));
-    for (const id of ids) if (!foundIds.has(id)) this.#found(damaged, id);
+    for (const id of ids) if (!foundIds.has(id)) this.#ids.get(id)!.lookedUp = damaged;
   }
 
-  #found(revision: PlantRevision, id = revision.plant.id): void {
-    this.#lookedUp.set(id, revision);
+  #found(revision: PlantRevision): LookedUp {
+    const lookedUp = { revision, isDamaged: !isIntact(revision) };
+    // The batch does not have the id of a row if the id itself is damaged.
+    const sameId = this.#ids.get(revision.plant.id);
+    if (sameId !== undefined) sameId.lookedUp = lookedUp;
+    return lookedUp;
   }
 
-  /** Looks up which of the sent revisions are stored, and the latest revision of each id. */
-  async #settleSent(connection: Connection): Promise<void> {
-    // If a failover lost the revision before ours, our number would leave a gap.
-    const rows = await revisionsAround(connection, this.#sent);
-    await confirmLatest(connection, this.#sent);
-    const stored = new Set(rows.map(row => JSON.stringify(row)));
-    const isStored = (revision: PlantRevision): boolean => stored.has(JSON.stringify(rowOf(revision)));
-    const confirmedIds = new Set<bigint>();
-    for (const sent of this.#sent) {
-      const { plant, base } = sent;
-      this.#lookedUp.delete(plant.id);
-      if (isStored(sent)) this.#stored(sent);
-      else if (base === undefined || !isStored(base)) continue;
-      confirmedIds.add(plant.id);
+  /** Looks up which of these revisions are stored, and the latest revision of each id. */
+  async #lookUpSent(connection: Connection, sent: Sent[]): Promise<void> {
+    const revisions = sent.map(({ revision }) => revision);
+    // Includes the latest revision of each id: if a failover lost the revision before ours, our number
+    // would leave a gap.
+    const rows = await revisionsAround(connection, revisions);
+    await confirmLatest(connection, revisions);
+    const storedRows = new Set(rows.map(row => JSON.stringify(row)));
+    const isStored = (revision: PlantRevision): boolean => storedRows.has(JSON.stringify(rowOf(revision)));
+    for (const each of sent) {
+      const { write, revision, base } = each;
+      write.sameId.lookedUp = undefined;
+      if (isStored(revision)) {
+        stored(each);
+        continue;
+      }
+      write.status = OPEN;
+      // The commit above confirms the base, and the results that depend on it. They stay settled even
+      // if this revision is not stored yet: reopened, they could take its number.
+      if (base !== undefined && isStored(base)) confirmed(write.sameId.writes);
     }
+    // The latest revision of an id is the last one of its rows.
     for (const row of rows) this.#found(revisionOf(row));
-    for (const { plant } of this.#sent) {
-      const latest = this.#lookedUp.get(plant.id)?.revision ?? 0;
+    for (const { sameId } of sent.map(({ write }) => write)) {
+      const latest = sameId.lookedUp?.revision.revision ?? 0;
       // Without a synchronous standby, a failover may lose what this batch inserted. Its result stays.
-      if ((this.#inserted.get(plant.id)?.revision ?? 0) > latest) this.#inserted.delete(plant.id);
+      if (sameId.inserted !== undefined && sameId.inserted.revision > latest) sameId.inserted = undefined;
     }
-    this.#sent = [];
-    // The commit above confirms the base of each sent revision, and the results that depend on it.
-    // They stay settled even if the revision is not stored yet: reopened, they could take its number.
-    this.#confirmed(confirmedIds, true);
   }
+}
 
-  /**
-   * A commit confirms all earlier ones of its server. Citus may have used several servers, but each
-   * id has one. There, too, a result must not be opened again after a later plant of its id is stored.
-   */
-  #confirmed(ids: ReadonlySet<bigint>, onlyTheseIds: boolean): void {
-    if (ids.size === 0) return;
-    const staysUnconfirmed = (index: number) => onlyTheseIds && !ids.has(this.#writes[index]!.plant.id);
-    this.#unconfirmed = this.#unconfirmed.filter(staysUnconfirmed);
+function unknownId(): SameId {
+  return { writes: [], inserted: undefined, lookedUp: undefined };
+}
+
+/**
+ * Settles a write whose revision is stored, and the earlier results of its id. They must not be
+ * opened again: the earlier plant would get the later number.
+ */
+function stored({ write, revision: inserted }: Sent): void {
+  const { sameId } = write;
+  confirmed(sameId.writes);
+  const { revision } = inserted;
+  write.status = { kind: 'settled', result: { outcome: revision === 1 ? 'created' : 'revised', revision } };
+  sameId.inserted = inserted;
+  sameId.lookedUp = undefined;
+}
+
+/** Settles those of the writes that have a result, after a commit of their server. */
+function confirmed(writes: readonly BatchWrite[]): void {
+  for (const write of writes) {
+    const { status } = write;
+    if (status.kind === 'unconfirmed') write.status = { kind: 'settled', result: status.result };
   }
+}
+
+function resultOf({ status }: BatchWrite): WriteResult {
+  if (status.kind !== 'settled') throw new Error(`a write of the batch is ${status.kind}`);
+  return status.result;
 }
 
 /**
