@@ -92,7 +92,7 @@ async function check(
   if (structureFaults === undefined) console.error(STRUCTURE_NOT_CHECKED);
   const structure = structureFaults ?? [];
   try {
-    const digest = new SealDigest({ until: await settledTime(reader) });
+    const digest = SealDigest.until(await settledTime(reader));
     const { revisions: total } = await reader.size();
     using progress = new CountedProgress('verifying', 'revisions', total);
     const verification = await verifyRevisions(reader, digest, earlier, progress.add);

@@ -178,7 +178,7 @@ test('a plant stored under a clock that was ahead breaks no seal, and a backup c
 });
 
 test('a seal that would list more than 100,000 revisions lists none', () => {
-  const digest = new SealDigest({ until: 0, isListing: true });
+  const digest = SealDigest.ofAllListingAfter(0);
   for (let number = 1; number <= 100_001; number++)
     digest.add(revisionOfRow([1, number, 'plant', null, 1_000, 1]));
   const { revisions, newest } = digest.seal();

@@ -38,7 +38,7 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
     // The store can still get revisions of the newest time, or before one that is ahead of the
     // clock. The seal lists these of the copy.
     const until = (await reader.newestTime(begunAt)) - 1;
-    const digest = new SealDigest({ until, isListing: true });
+    const digest = SealDigest.ofAllListingAfter(until);
     let done = 0;
     const { seal, ...verification } = await verifyRevisions(reader, digest, undefined, revisions => {
       done += revisions;

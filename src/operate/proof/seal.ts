@@ -19,11 +19,13 @@ export interface Seal {
   newest?: { after: number; keys: Set<string> } | undefined;
 }
 
-/** Which revisions a digest covers, such as those of an earlier seal; by default all. */
-interface Coverage extends Partial<Pick<Seal, 'until' | 'newest'>> {
-  /** Later revisions are covered too, and listed. */
-  isListing?: boolean;
-}
+/** Which revisions of later times a digest covers, besides all revisions until a time. */
+type LaterRevisions =
+  | { kind: 'none' }
+  /** Those with one of these keys, each as `ID:REVISION`. */
+  | { kind: 'some'; keys: ReadonlySet<string> }
+  /** All. The digest collects their keys, until it has more than {@link LISTED_MAX}. */
+  | { kind: 'listed'; keys: Set<string> };
 
 /** Characters that one call hashes. A call for each line would take more time. */
 const CHUNK_LENGTH = 64 * 1024;
@@ -41,20 +43,48 @@ const LISTED_MAX = 100_000;
  */
 export class SealDigest {
   readonly #hash = createHash('sha256');
-  readonly #newest: NonNullable<Seal['newest']>;
-  readonly #isListing: boolean;
+  readonly #until: number;
+  readonly #later: LaterRevisions;
   readonly #summary = { until: 0, plants: 0, revisions: 0 };
   #lines = '';
   #lastId: bigint | undefined;
 
-  constructor({ until = Number.POSITIVE_INFINITY, newest, isListing = false }: Coverage = {}) {
-    this.#newest = newest ?? { after: until, keys: new Set() };
-    this.#isListing = isListing;
+  private constructor(until: number, later: LaterRevisions) {
+    this.#until = until;
+    this.#later = later;
   }
 
-  /** @param each must be intact */
+  /** Covers every revision. The seal fits only a store with exactly these. */
+  static ofAll(): SealDigest {
+    return SealDigest.until(Number.POSITIVE_INFINITY);
+  }
+
+  /** Covers the revisions that were recorded until this time. */
+  static until(time: number): SealDigest {
+    return new SealDigest(time, { kind: 'none' });
+  }
+
+  /**
+   * Covers every revision. The seal lists those after this time, so it also fits the store when that
+   * has got further revisions of the same times.
+   */
+  static ofAllListingAfter(time: number): SealDigest {
+    return new SealDigest(time, { kind: 'listed', keys: new Set() });
+  }
+
+  /** Covers what an earlier seal covers. Equal seals show that the store still has it. */
+  static ofEarlier({ until, newest }: Seal): SealDigest {
+    if (newest === undefined) return SealDigest.until(until);
+    return new SealDigest(newest.after, { kind: 'some', keys: newest.keys });
+  }
+
+  /** Adds a revision, if it is covered. @param each must be intact */
   add({ plant: { id, name, tag }, revision, recordedAt, recordedBy }: PlantRevision): void {
-    if (recordedAt > this.#newest.after && !this.#isListed(`${id}:${revision}`)) return;
+    if (recordedAt > this.#until) {
+      const key = `${id}:${revision}`;
+      if (!this.#coversLater(key)) return;
+      this.#list(key);
+    }
     if (id !== this.#lastId) this.#summary.plants++;
     this.#lastId = id;
     this.#summary.revisions++;
@@ -65,18 +95,32 @@ export class SealDigest {
     this.#lines = '';
   }
 
+  /** Ends the digest. */
   seal(): Seal {
     this.#hash.update(this.#lines);
-    // The given `until` is not used: it may come from a damaged row that only some reads find.
-    const { size } = this.#newest.keys;
-    const newest = this.#isListing && size > 0 && size <= LISTED_MAX ? this.#newest : undefined;
-    return { ...this.#summary, digest: this.#hash.digest('hex'), newest };
+    // The given time is not used: it may come from a damaged row that only some reads find.
+    return { ...this.#summary, digest: this.#hash.digest('hex'), newest: this.#newest() };
   }
 
-  #isListed(key: string): boolean {
-    const { keys } = this.#newest;
-    if (this.#isListing && keys.size <= LISTED_MAX) keys.add(key);
-    return this.#isListing || keys.has(key);
+  #coversLater(key: string): boolean {
+    switch (this.#later.kind) {
+      case 'none':
+        return false;
+      case 'some':
+        return this.#later.keys.has(key);
+      case 'listed':
+        return true;
+    }
+  }
+
+  #list(key: string): void {
+    if (this.#later.kind === 'listed' && this.#later.keys.size <= LISTED_MAX) this.#later.keys.add(key);
+  }
+
+  #newest(): Seal['newest'] {
+    if (this.#later.kind !== 'listed') return undefined;
+    const { keys } = this.#later;
+    return keys.size > 0 && keys.size <= LISTED_MAX ? { after: this.#until, keys } : undefined;
   }
 }
 

@@ -84,7 +84,7 @@ export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<C
 /** Reads and digests every row. @throws {StoreRejected} for a row that only the target has */
 export async function compareStores(pass: CopyPass) {
   const { source, target } = pass;
-  const [sourceDigest, targetDigest] = [new SealDigest(), new SealDigest()];
+  const [sourceDigest, targetDigest] = [SealDigest.ofAll(), SealDigest.ofAll()];
   let revisions = 0;
   const sourceRows = rows(pass, source, reporter(pass, source, sourceDigest));
   const targetRows = rows(pass, target, reporter(pass, target, targetDigest));

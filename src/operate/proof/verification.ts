@@ -31,10 +31,15 @@ export async function settledTime(reader: Pick<PlantReader, 'newestTime'>): Prom
   return newest;
 }
 
-/** Reads every revision. Checks its checksum, and that each plant has the revisions 1 to n. */
+/**
+ * Reads every revision. Checks its checksum, and that each plant has the revisions 1 to n.
+ *
+ * @param newDigest covers what the new seal covers
+ * @param earlier a seal to compare the store with
+ */
 export async function verifyRevisions(
   reader: Pick<PlantReader, 'revisions'>,
-  digest: SealDigest,
+  newDigest: SealDigest,
   earlier: Seal | undefined,
   onRead: (revisionsSinceLastCall: number) => void,
 ): Promise<Verification> {
@@ -43,7 +48,7 @@ export async function verifyRevisions(
   const add = (fault: string): void => {
     if (++found <= FAULTS_SHOWN_MAX) faults.push(fault);
   };
-  const sinceEarlier = earlier && new SealDigest(earlier);
+  const earlierDigest = earlier && SealDigest.ofEarlier(earlier);
   let last: PlantRevision | undefined;
   let isAfterDamage = false;
   let aheadOfClock = 0;
@@ -53,8 +58,8 @@ export async function verifyRevisions(
     if (isIntact(each)) {
       const fault = isAfterDamage ? undefined : placeFault(last, each);
       if (fault !== undefined) add(fault);
-      digest.add(each);
-      sinceEarlier?.add(each);
+      newDigest.add(each);
+      earlierDigest?.add(each);
       if (each.recordedAt > now) aheadOfClock++;
       last = each;
       isAfterDamage = false;
@@ -69,9 +74,9 @@ export async function verifyRevisions(
     now = Date.now();
   }
   onRead(count % ITERATION_ROWS);
-  const seal = faults.length === 0 ? digest.seal() : undefined;
+  const seal = faults.length === 0 ? newDigest.seal() : undefined;
   if (found > FAULTS_SHOWN_MAX) faults.push(`${found - FAULTS_SHOWN_MAX} more faults`);
-  const difference = earlier && differenceOf(earlier, sinceEarlier!.seal());
+  const difference = earlier && differenceOf(earlier, earlierDigest!.seal());
   return { seal, faults, difference, aheadOfClock };
 }
 
