@@ -126,11 +126,16 @@ export class CreatePlant {
 
   /** @returns the id of a valid token, or the error; waits for the store if necessary */
   async tokenId(tokenHash: string, request: ReceivedRequest): Promise<number | HttpResponse> {
-    const tokenId = await this.#tokens.lookUp(tokenHash);
-    if (tokenId === undefined)
-      for (const verifier of this.#verifiers) verifier.onRejected(tokenHash, request);
-    if (tokenId === 'storeUnavailable') return errorResponse(tokenId, TOKEN_UNCHECKED);
-    return tokenId ?? errorResponse('tokenRejected');
+    const lookup = await this.#tokens.lookUp(tokenHash);
+    switch (lookup.kind) {
+      case 'valid':
+        return lookup.id;
+      case 'rejected':
+        for (const verifier of this.#verifiers) verifier.onRejected(tokenHash, request);
+        return errorResponse('tokenRejected');
+      case 'storeUnavailable':
+        return errorResponse('storeUnavailable', TOKEN_UNCHECKED);
+    }
   }
 
   /**

@@ -152,7 +152,9 @@ class ModelTokens implements Pick<TokenCache, 'get' | 'lookUp' | 'lookUpCached'>
     const waits = !TOKEN_IDS.has(hash) || this.#scheduler.happens(this.#stalePercent);
     if (waits) await this.#scheduler.pause(0, this.#scheduler.pick(10, LOOKUP_MS_MAX));
     const fails = waits && this.#run.areTokensUnavailable && this.#scheduler.happens(30);
-    return fails ? 'storeUnavailable' : this.#valid(hash);
+    if (fails) return { kind: 'storeUnavailable' };
+    const id = this.#valid(hash);
+    return id === undefined ? { kind: 'rejected' } : { kind: 'valid', id };
   }
 
   #valid(hash: string): number | undefined {

@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { TOKEN_GROUP_SIZE } from '../../src/core/contract/limits.ts';
 import { type StoredToken, type TokenGroup, tokenGroupOf } from '../../src/core/tokens/stored-token.ts';
-import { TOKEN_LOOKUP_TIMEOUT_MS, TokenCache, type TokenSource } from '../../src/core/tokens/token-cache.ts';
+import {
+  TOKEN_LOOKUP_TIMEOUT_MS,
+  TokenCache,
+  type TokenLookup,
+  type TokenSource,
+} from '../../src/core/tokens/token-cache.ts';
 import { count, type Happened, type Part } from './part.ts';
 import { Scheduler } from './scheduler.ts';
 
@@ -308,16 +313,20 @@ class Simulation {
     const beganAtRealMs = this.#store.realNow();
     const wasKnown = this.#store.histories.has(hash);
     this.#lookups++;
-    const found = this.#scheduler.happens(20)
-      ? (this.#cache.lookUpCached(hash) ?? 'not cached')
-      : await this.#cache.lookUp(hash);
+    const found = this.#scheduler.happens(20) ? this.#cached(hash) : await this.#cache.lookUp(hash);
     this.#lookups--;
-    if (found === 'not cached') return;
+    if (found === undefined) return;
     const tookMs = this.#scheduler.now() - beganAtMs;
     assert.ok(tookMs <= LOOKUP_MS_MAX, `a lookup took ${tookMs} ms`);
-    if (typeof found === 'number') this.#checkAccepted(hash, found, beganAtMs);
-    else if (found === undefined && wasKnown) this.#checkRejected(hash, beganAtRealMs);
-    else if (found === 'storeUnavailable') this.#checkUnavailable(beganAtMs);
+    if (found.kind === 'valid') this.#checkAccepted(hash, found.id, beganAtMs);
+    else if (found.kind === 'rejected' && wasKnown) this.#checkRejected(hash, beganAtRealMs);
+    else if (found.kind === 'storeUnavailable') this.#checkUnavailable(beganAtMs);
+  }
+
+  /** @returns undefined if the cache alone does not accept it, which says nothing */
+  #cached(hash: string): TokenLookup | undefined {
+    const id = this.#cache.lookUpCached(hash);
+    return id === undefined ? undefined : { kind: 'valid', id };
   }
 
   #checkAccepted(hash: string, id: number, beganAtMs: number): void {

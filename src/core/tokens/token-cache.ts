@@ -22,17 +22,22 @@ export interface TokenSource {
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
 }
 
-/** The id of a valid token; `storeUnavailable` if the store was not read lately. */
-export type TokenLookup = number | undefined | 'storeUnavailable';
+export type TokenLookup =
+  | { kind: 'valid'; id: number }
+  /** The token is unknown, expired or revoked. */
+  | { kind: 'rejected' }
+  /** The store was not read lately, so it is not known whether the token is valid. */
+  | { kind: 'storeUnavailable' };
 
 interface CachedToken {
   id: number;
   label: string;
   changeNumber: number;
-  /** Milliseconds since 1970 UTC; Infinity if it does not expire, 0 if it was revoked. */
-  validUntil: number;
-  /** Days since 1970 UTC; -1 if it was never used. */
-  lastUsedDay: number;
+  isRevoked: boolean;
+  /** Milliseconds since 1970 UTC; null if it does not expire. */
+  expiresAt: number | null;
+  /** Days since 1970 UTC; undefined if it was never used. */
+  lastUsedDay: number | undefined;
 }
 
 /**
@@ -48,14 +53,18 @@ interface CachedToken {
  * | guesses do not delay known tokens | a refresh resolves a few pending lookups per tick |
  * | no lookup waits for long without the store | after a failed refresh or 1 s: `storeUnavailable` |
  *
- * A refresh reads one fingerprint for each group of tokens, then the groups whose fingerprint has
- * changed. Change numbers are not enough: after a failover or a restored backup, the store can assign
- * a number a second time.
+ * A refresh has four steps:
  *
- * A change by this service is in the cache at once, by {@link TokenCache.add}. A refresh that began
- * before the change may have read the token without it. So each refresh, at its end, adds the changes
- * made since it began. Of two states of a token, that with the larger change number is newer. The
- * next refresh reads the group of a changed token again.
+ * 1. It reads one fingerprint for each group of tokens. Change numbers are not enough: after a
+ *    failover or a restored backup, the store can assign a number a second time.
+ * 2. It reads the tokens of each group whose fingerprint has changed. Mostly there is none, and the
+ *    refresh ends here.
+ * 3. It replaces the content of the cache by these tokens and those of the unchanged groups.
+ * 4. It adds the own changes since step 1 again, because step 2 may have read the tokens without them.
+ *
+ * An own change is one by this service. {@link TokenCache.add} adds it to the cache at once. Of two
+ * states of a token, that with the larger change number is newer. The cache forgets the fingerprint
+ * of the group, so the next refresh reads the group again.
  */
 export class TokenCache {
   readonly #source: TokenSource;
@@ -64,14 +73,14 @@ export class TokenCache {
   /** By hash. */
   #tokens = new Map<string, CachedToken>();
   #labels = new Map<number, string>();
-  /** Of each group, read just before its tokens. A group without one is read by the next refresh. */
+  /** Of each group that is unchanged since it was read. The next refresh reads all other groups. */
   #fingerprints = new Map<number, string>();
-  /** Tokens that were added since the last refresh began. */
-  #added: StoredToken[] = [];
+  /** Tokens that this service has created or revoked since the last refresh began. */
+  #ownChanges: StoredToken[] = [];
   /** When the last refresh began; ms, on the monotonic clock. */
-  #refreshedAt = 0;
+  #lastRefreshAt = 0;
   /** When the last successful refresh began, on both clocks of {@link isCurrent}. */
-  #readAt = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: 0 };
+  #lastSuccessAt = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: 0 };
   #refreshing: Promise<void> | undefined;
   #timer: Disposable | undefined;
   /** Why the last refresh failed; undefined if it did not. */
@@ -111,7 +120,7 @@ export class TokenCache {
   get validCount(): number {
     const now = this.#clock.wallNow();
     let count = 0;
-    for (const { validUntil } of this.#tokens.values()) if (validUntil > now) count++;
+    for (const token of this.#tokens.values()) if (isValid(token, now)) count++;
     return count;
   }
 
@@ -132,7 +141,7 @@ export class TokenCache {
    * be set. So the refresh must be recent on both. (`os.uptime` has neither fault, but is slow.)
    */
   get isCurrent(): boolean {
-    const { monotonicMs, wallMs } = this.#readAt;
+    const { monotonicMs, wallMs } = this.#lastSuccessAt;
     return (
       this.#clock.now() - monotonicMs < TOKEN_AGE_MAX_MS &&
       Math.abs(this.#clock.wallNow() - wallMs) < TOKEN_AGE_MAX_MS
@@ -140,24 +149,29 @@ export class TokenCache {
   }
 
   /**
-   * Looks up the id of a token by its hash. If the token is unknown or the cache is not current,
-   * waits for the next refresh.
-   *
-   * @returns undefined if the token is unknown, expired or revoked
+   * Looks up a token by its hash. If the token is unknown or the cache is not current, waits for the
+   * next refresh.
    */
   async lookUp(hash: string): Promise<TokenLookup> {
     const since = this.#clock.now();
     if (!this.#isClosed && !(this.#tokens.has(hash) && this.isCurrent))
       await new Promise<void>(resolve => this.#pendingLookups.push({ since, resolve }));
-    const isKnown = this.#tokens.has(hash) || this.#readAt.monotonicMs >= since;
-    return isKnown && this.isCurrent ? this.lookUpCached(hash) : 'storeUnavailable';
+    const isKnown = this.#tokens.has(hash) || this.#lastSuccessAt.monotonicMs >= since;
+    if (!isKnown || !this.isCurrent) return { kind: 'storeUnavailable' };
+    const id = this.lookUpCached(hash);
+    return id === undefined ? { kind: 'rejected' } : { kind: 'valid', id };
   }
 
-  /** As `lookUp`, but only in the cache. Notes the first use of the day for the store. */
+  /**
+   * As `lookUp`, but only in the cache. Notes the first use of the day for the store.
+   *
+   * @returns the id of a valid token; undefined: `lookUp` finds out why there is none. It is not a
+   *   {@link TokenLookup}, because this runs for each create, and an object would take time.
+   */
   lookUpCached(hash: string): number | undefined {
     const token = this.#tokens.get(hash);
     const now = this.#clock.wallNow();
-    if (token === undefined || token.validUntil <= now || !this.isCurrent) return undefined;
+    if (token === undefined || !isValid(token, now) || !this.isCurrent) return undefined;
     const day = Math.floor(now / DAY_MS);
     if (token.lastUsedDay !== day) {
       token.lastUsedDay = day;
@@ -168,15 +182,15 @@ export class TokenCache {
 
   /** Adds a token that this service has created or revoked in the store. It takes effect at once. */
   add(token: StoredToken): void {
-    this.#added.push(token);
-    this.#put(token);
+    this.#ownChanges.push(token);
+    this.#putIfNewer(token);
   }
 
   async close(): Promise<void> {
     this.#timer?.[Symbol.dispose]();
     await this.#refreshing;
     this.#isClosed = true;
-    this.#readAt.monotonicMs = Number.NEGATIVE_INFINITY;
+    this.#lastSuccessAt.monotonicMs = Number.NEGATIVE_INFINITY;
     for (const { resolve } of this.#pendingLookups) resolve();
     await this.#recordTokenUses();
   }
@@ -185,7 +199,7 @@ export class TokenCache {
     const now = this.#clock.now();
     // These would time out before the next call.
     this.#resolveLookups(now + TOKEN_REFRESH_INTERVAL_MIN_MS - TOKEN_LOOKUP_TIMEOUT_MS);
-    const isDue = now - this.#refreshedAt >= TOKEN_REFRESH_INTERVAL_MS;
+    const isDue = now - this.#lastRefreshAt >= TOKEN_REFRESH_INTERVAL_MS;
     if (!isDue && this.#pendingLookups.length === 0) return;
     this.#refreshing ??= this.#refresh().finally(() => (this.#refreshing = undefined));
   }
@@ -194,7 +208,7 @@ export class TokenCache {
     try {
       await this.#readTokens();
       this.failure = undefined;
-      this.#resolveLookups(this.#refreshedAt);
+      this.#resolveLookups(this.#lastRefreshAt);
       // This is not awaited, because a store may be readable though it is not writable.
       void this.#recordTokenUses();
     } catch (cause) {
@@ -218,35 +232,40 @@ export class TokenCache {
     if (lookups.length > 0) this.#clock.nextIteration(() => this.#resolveInGroups(lookups));
   }
 
+  /** One refresh. The numbers are those of the steps in the comment of the class. */
   async #readTokens(): Promise<void> {
-    this.#refreshedAt = this.#clock.now();
-    const readAt = { monotonicMs: this.#refreshedAt, wallMs: this.#clock.wallNow() };
-    this.#added = [];
-    // They are read before the tokens: if one changes in between, the next fingerprint differs.
-    const fingerprints = new Map(await this.#source.tokenFingerprints());
+    const beganAt = { monotonicMs: this.#clock.now(), wallMs: this.#clock.wallNow() };
+    this.#lastRefreshAt = beganAt.monotonicMs;
+    this.#ownChanges = [];
+    // 1. Before the tokens: if one changes in between, the next fingerprint differs.
+    const fingerprints = await this.#source.tokenFingerprints();
     const isUnchanged = (group: number): boolean =>
       fingerprints.has(group) && fingerprints.get(group) === this.#fingerprints.get(group);
     const changedGroups = [...fingerprints.keys()].filter(group => !isUnchanged(group));
-    const isUpToDate =
-      changedGroups.length === 0 && this.#tokens.values().every(({ id }) => isUnchanged(tokenGroupOf(id)));
-    // Nearly every refresh ends here, so it copies nothing.
-    if (!isUpToDate) {
+    // A group whose tokens were all deleted has no fingerprint.
+    const isDeleted = ({ id }: CachedToken): boolean => !fingerprints.has(tokenGroupOf(id));
+    if (changedGroups.length > 0 || this.#tokens.values().some(isDeleted)) {
+      // Before step 2, because an own change meanwhile makes its group a changed one.
       const tokens = new Map(this.#tokens.entries().filter(([, { id }]) => isUnchanged(tokenGroupOf(id))));
+      const readFingerprints = new Map(fingerprints);
+      // 2.
       for (const group of changedGroups) {
         const read = await this.#source.tokensOfGroup(group);
         // It may have changed since its fingerprint was read, and a failover may undo that again.
-        if (read.fingerprint !== undefined) fingerprints.set(group, read.fingerprint);
+        if (read.fingerprint !== undefined) readFingerprints.set(group, read.fingerprint);
         for (const token of read.tokens) tokens.set(token.hash, cachedToken(token));
       }
+      // 3. Nothing is awaited until the end of step 4, so no lookup can miss an own change.
       this.#tokens = tokens;
       this.#labels = new Map(tokens.values().map(({ id, label }) => [id, label]));
-      this.#fingerprints = fingerprints;
-      for (const token of this.#added) this.#put(token);
+      this.#fingerprints = readFingerprints;
+      // 4.
+      for (const token of this.#ownChanges) this.#putIfNewer(token);
     }
-    this.#readAt = readAt;
+    this.#lastSuccessAt = beganAt;
   }
 
-  #put(token: StoredToken): void {
+  #putIfNewer(token: StoredToken): void {
     this.#fingerprints.delete(tokenGroupOf(token.id));
     const cached = this.#tokens.get(token.hash);
     if (cached !== undefined && cached.changeNumber >= token.changeNumber) return;
@@ -277,13 +296,18 @@ export class TokenCache {
   }
 }
 
+function isValid({ isRevoked, expiresAt }: CachedToken, now: number): boolean {
+  return !isRevoked && (expiresAt === null || expiresAt > now);
+}
+
 function cachedToken(token: StoredToken): CachedToken {
   const { id, label, changeNumber, expiresAt, revokedAt, lastUsedDay } = token;
   return {
     id,
     label,
     changeNumber,
-    validUntil: revokedAt === null ? (expiresAt ?? Number.POSITIVE_INFINITY) : 0,
-    lastUsedDay: lastUsedDay === null ? -1 : Date.parse(lastUsedDay) / DAY_MS,
+    isRevoked: revokedAt !== null,
+    expiresAt,
+    lastUsedDay: lastUsedDay === null ? undefined : Date.parse(lastUsedDay) / DAY_MS,
   };
 }

@@ -214,7 +214,7 @@ function subjectRows(tokens: TokenCache, store: Store, clock: Clock) {
       if (tokens.get(hash)) return;
       // The store is full. Another instance may have made the row a moment ago.
       const found = await tokens.lookUp(hash);
-      if (found === 'storeUnavailable') throw new Error('the token table cannot be read');
+      if (found.kind === 'storeUnavailable') throw new Error('the token table cannot be read');
       if (!tokens.get(hash)) throw new SubjectUnstorable(`${label} is new, and ${FULL}`);
     },
     /** Why new subjects get errors; undefined: they do not. */
