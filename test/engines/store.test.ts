@@ -152,7 +152,7 @@ function testOutcomes(under: EngineUnderTest): void {
       UNCHANGED,
     ]);
     const again = await commit(engine, ...batch);
-    const shown = again.map(({ outcome, revision }) => `${outcome} ${revision}`).join(', ');
+    const shown = again.map(result => result.rejected ?? `${result.outcome} ${result.revision}`).join(', ');
     assert.equal(shown, 'unchanged 3, unchanged 3, revised 4, revised 5, unchanged 5');
     const write = (name: string, recordedBy: number) => plantWrite({ id: 1n, name }, recordedBy);
     await engine.commit([write('a', 3), write('b', 2 ** 40), write('b', 4), write('c', 3)]);

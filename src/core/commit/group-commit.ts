@@ -36,7 +36,7 @@ interface BatchRules {
 
 interface QueuedPlant extends PlantWrite {
   queuedAt: number;
-  /** Plants that were queued or in a batch when this one arrived. */
+  /** How many plants were queued or in a batch when this one arrived. */
   ahead: number;
   textLength: number;
   settle: (result: WriteResult | NotConfirmed) => void;
@@ -58,13 +58,14 @@ interface QueuedPlant extends PlantWrite {
  * | in a batch | the engine fails                        | settled    | `storeUnavailable` |
  *
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
- * arrived. So plants that arrive together share a batch, and a single plant does not wait. A plant
- * of the only sender is dispatched at once. The first batch starts at once. A further one, up to
- * the maximum of the engine, starts when the queue is as long as the last batch was.
+ * arrived. So plants that arrive together share a batch. For a plant of the only sender it runs at
+ * once, if no other plant is in flight. `dispatch` makes a batch if none is in flight. Beside others,
+ * up to the maximum of the engine, it makes one when the queue is as long as the last batch was.
  *
  * If an engine is not sequential, an id is in one batch in flight at a time, with a few plants,
  * because their revisions are inserted one after the other. Further plants of the id stay queued
- * until that batch ends. So the later plant of a connection never becomes the earlier revision.
+ * until that batch ends. So of two plants of a connection, the later one never becomes the earlier
+ * revision.
  *
  * A failed batch is not retried here: the engine does not know whether the commit became durable,
  * and the client can safely send the plants again.
@@ -76,15 +77,19 @@ export class GroupCommit implements PlantQueue {
   #queuedTextLength = 0;
   /** Plants that are queued or in a batch. */
   #inFlight = 0;
+  /** See `#updateInFlightMax`. */
   #inFlightMax = Number.POSITIVE_INFINITY;
   #batchesInFlight = 0;
+  /** The number of plants of the batch that started last. */
   #lastBatchPlants = 0;
   /** The ids of all batches in flight. It is empty if the engine is sequential. */
   readonly #idsInFlight = new Set<bigint>();
-  /** Of the first `#examined` plants of the queue, `#free` have no id in flight. */
+  /** What `#isBatchDue` knows: of the first `#examined` plants of the queue, `#free` may be in a batch. */
   #examined = 0;
   #free = 0;
-  #dispatchIsDue = false;
+  /** `#dispatch` will run at the end of this event-loop iteration. */
+  #isDispatchScheduled = false;
+  /** Set by `close`; resolved when no plant is in flight. */
   #closed: PromiseWithResolvers<void> | undefined;
 
   constructor(engine: BatchRules, clock: Clock = SYSTEM_CLOCK) {
@@ -118,7 +123,7 @@ export class GroupCommit implements PlantQueue {
     return new Promise(settle => {
       this.#queue.push({
         plant,
-        // Made before the plant waits, so it covers the queue and the way to the engine.
+        // Made before the plant waits, so it also shows damage in the queue and on the way to the engine.
         contentChecksum: contentChecksum(plant),
         recordedBy,
         trace,
@@ -129,8 +134,8 @@ export class GroupCommit implements PlantQueue {
         settle,
       });
       if (isAlone) this.#dispatch();
-      else if (!this.#dispatchIsDue) {
-        this.#dispatchIsDue = true;
+      else if (!this.#isDispatchScheduled) {
+        this.#isDispatchScheduled = true;
         this.#clock.nextIteration(() => this.#dispatch());
       }
     });
@@ -138,12 +143,12 @@ export class GroupCommit implements PlantQueue {
 
   close(): Promise<void> {
     this.#closed ??= Promise.withResolvers();
-    this.#settleClose();
+    this.#resolveCloseIfIdle();
     return this.#closed.promise;
   }
 
   #dispatch(): void {
-    this.#dispatchIsDue = false;
+    this.#isDispatchScheduled = false;
     while (this.#isBatchDue()) {
       const batch = this.#takeBatch();
       this.#lastBatchPlants = batch.length;
@@ -161,7 +166,8 @@ export class GroupCommit implements PlantQueue {
     const plantsMin = this.#batchesInFlight === 0 ? 1 : this.#lastBatchPlants;
     if (this.#queue.length < plantsMin) return false;
     if (this.#idsInFlight.size === 0) return true;
-    // Continues where the last call ended: thousands of plants may wait for the batch of their id.
+    // Plants whose id is in flight cannot be in a batch now. There may be thousands, so each call
+    // continues where the last one ended.
     while (this.#free < plantsMin && this.#examined < this.#queue.length) {
       if (!this.#idsInFlight.has(this.#queue[this.#examined++]!.plant.id)) this.#free++;
     }
@@ -170,7 +176,9 @@ export class GroupCommit implements PlantQueue {
 
   #takeBatch(): QueuedPlant[] {
     const batch: QueuedPlant[] = [];
+    /** Plants before the end of the batch that stay queued, because of their ids. */
     const heldBack: QueuedPlant[] = [];
+    /** The number of plants of each id in the batch. It is empty if the engine is sequential. */
     const repeats = new Map<bigint, number>();
     const { isSequential } = this.#engine;
     const addIfFits = batchSize();
@@ -190,7 +198,7 @@ export class GroupCommit implements PlantQueue {
     }
     this.#queue.splice(0, index, ...heldBack);
     for (const id of repeats.keys()) this.#idsInFlight.add(id);
-    this.#examined = this.#free = 0;
+    this.#examineAgain();
     return batch;
   }
 
@@ -198,24 +206,33 @@ export class GroupCommit implements PlantQueue {
     this.#batchesInFlight--;
     this.#inFlight -= batch.length;
     if (!this.#engine.isSequential) for (const { plant } of batch) this.#idsInFlight.delete(plant.id);
-    this.#examined = this.#free = 0;
+    this.#examineAgain();
+  }
+
+  /** The start of the queue or the ids in flight have changed, so other plants may be in a batch. */
+  #examineAgain(): void {
+    this.#examined = 0;
+    this.#free = 0;
   }
 
   #batchEnded(batch: QueuedPlant[], results: WriteResult[]): void {
     this.#removeInFlight(batch);
     this.#updateInFlightMax(batch.at(-1)!);
-    // The next batch starts first, so the engine works while these callers continue.
+    // The next batch starts first, so the engine works while the callers handle their results.
     this.#dispatch();
     for (const [index, queued] of batch.entries()) queued.settle(results[index]!);
-    this.#settleClose();
+    this.#resolveCloseIfIdle();
   }
 
   /**
-   * Limits the plants in flight so that the next plant waits at most `QUEUE_TIME_MAX_MS`. By
-   * Little's law, the rate is the plants ahead divided by the time waited. A short queue does not
-   * show the rate that the engine can reach.
+   * Limits the plants in flight so that the next plant waits at most `QUEUE_TIME_MAX_MS`. The rate is
+   * the number of plants ahead of this one, divided by the time that it waited (Little's law). A
+   * short queue does not show the rate that the engine can reach, so it does not change the limit.
+   *
+   * @param last the last plant of a batch that has ended
    */
-  #updateInFlightMax({ ahead, queuedAt }: QueuedPlant): void {
+  #updateInFlightMax(last: QueuedPlant): void {
+    const { ahead, queuedAt } = last;
     if (ahead < IN_FLIGHT_PLANTS_MIN / 2) return;
     const waitedMs = this.#clock.now() - queuedAt;
     this.#inFlightMax = Math.max((ahead * QUEUE_TIME_MAX_MS) / waitedMs, IN_FLIGHT_PLANTS_MIN);
@@ -227,19 +244,20 @@ export class GroupCommit implements PlantQueue {
       queued.settle({ rejected: 'storeUnavailable' });
     }
     this.#dispatch();
-    this.#settleClose();
+    this.#resolveCloseIfIdle();
   }
 
+  /** Removes the plants from the queue that have waited for `FAILING_QUEUE_TIMEOUT_MS`. */
   #takeLongQueued(): QueuedPlant[] {
     const since = this.#clock.now() - FAILING_QUEUE_TIMEOUT_MS;
-    const first = this.#queue.findIndex(({ queuedAt }) => queuedAt > since);
-    const taken = this.#queue.splice(0, first === -1 ? this.#queue.length : first);
+    const later = this.#queue.findIndex(({ queuedAt }) => queuedAt > since);
+    const taken = this.#queue.splice(0, later === -1 ? this.#queue.length : later);
     this.#inFlight -= taken.length;
     for (const { textLength } of taken) this.#queuedTextLength -= textLength;
     return taken;
   }
 
-  #settleClose(): void {
+  #resolveCloseIfIdle(): void {
     if (this.#inFlight === 0) this.#closed?.resolve();
   }
 }

@@ -11,34 +11,50 @@ export interface PlantWrite {
   recordedBy: number;
   /** The trace of its request. It is not stored. */
   trace?: TraceContext | undefined;
-  /** No other connection has sent plants lately, so the event loop may wait for the commit. */
+  /**
+   * No other connection has sent plants lately, and no other plant is in flight. So the engine may
+   * block the event loop for the time of a commit.
+   */
   isOnlySender?: boolean | undefined;
 }
 
 /** A plant before its content checksum is made. */
 export type NewPlantWrite = Omit<PlantWrite, 'contentChecksum'>;
 
-/** The result of one write. `damaged`: the latest revision is damaged, so it cannot be compared. */
-export type WriteResult =
-  | { outcome: Outcome; revision: number; rejected?: never }
-  | { rejected: 'idTaken' | 'damaged'; outcome?: never; revision?: never };
+/** The plant is durable as this revision. */
+export interface Confirmed {
+  outcome: Outcome;
+  revision: number;
+  /** Distinguishes it from the two types below. */
+  rejected?: undefined;
+}
 
-/** A plant that was not confirmed. After `storeUnavailable` it is unknown whether it is stored. */
-export type NotConfirmed = { rejected: 'busy' | 'storeUnavailable' | 'shuttingDown' };
+/** The engine has stored nothing. `damaged`: the latest revision is damaged, so it cannot be compared. */
+export interface Rejected {
+  rejected: 'idTaken' | 'damaged';
+}
+
+/** The queue has no result of the engine. After `storeUnavailable`, the plant may be stored. */
+export interface NotConfirmed {
+  rejected: 'busy' | 'storeUnavailable' | 'shuttingDown';
+}
+
+/** The result of one write of a batch. */
+export type WriteResult = Confirmed | Rejected;
 
 export interface CommitStatistics {
   /** Plants that are queued or in a batch. */
   plantsInFlight: number;
-  /** Limit of the plants in flight, from the measured rate. The next plant is rejected with 503. */
+  /** Limit of the plants in flight, from the measured rate. Further plants are rejected with 503. */
   plantsInFlightMax: number;
   batchesInFlight: number;
 }
 
 export interface PlantQueue {
   readonly statistics: CommitStatistics;
-  /** Makes the checksum. Settles when the plant is durable or rejected. Never throws. */
+  /** Makes the content checksum. Resolves when the plant is durable or rejected. It never rejects. */
   write(write: NewPlantWrite): Promise<WriteResult | NotConfirmed>;
-  /** Settles when every accepted plant is settled. Further plants are rejected. */
+  /** Resolves when every queued plant has its result. Further plants are rejected. */
   close(): Promise<void>;
 }
 
@@ -46,7 +62,8 @@ export interface PlantCommits {
   /** @param commit calls `commit` of this engine, and may observe it */
   openQueue(commit: PlantCommits['commit']): PlantQueue;
   /**
-   * Writes a batch, the plants of one id in order. Settles when the whole batch is durable.
+   * Writes a batch, the plants of one id in order. Resolves when the whole batch is durable.
+   *
    * @returns one result for each write, in the same order
    * @throws {StoreUnavailable} or {StoreInternalError}; then all, some or no plants of the batch may
    *   be stored

@@ -44,7 +44,7 @@ function writes(...plants: [id: number, name: string][]): PlantWrite[] {
 }
 
 async function shownResults(committing: Promise<WriteResult[]>): Promise<string[]> {
-  return (await committing).map(({ rejected, outcome, revision }) => rejected ?? `${outcome} ${revision}`);
+  return (await committing).map(result => result.rejected ?? `${result.outcome} ${result.revision}`);
 }
 
 async function storedNames(database: string): Promise<string[]> {
