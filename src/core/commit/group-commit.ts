@@ -59,8 +59,9 @@ interface QueuedPlant extends PlantWrite {
  *
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
  * arrived. So plants that arrive together share a batch. For a plant of the only sender it runs at
- * once, if no other plant is in flight. `dispatch` makes a batch if none is in flight. Beside others,
- * up to the maximum of the engine, it makes one when the queue is as long as the last batch was.
+ * once, if no other plant is in flight. `dispatch` makes a batch if none is in flight. Beside
+ * others, up to the maximum of the engine, it makes one when the queue is as long as the last batch
+ * was.
  *
  * If an engine is not sequential, an id is in one batch in flight at a time, with a few plants,
  * because their revisions are inserted one after the other. Further plants of the id stay queued
@@ -84,7 +85,7 @@ export class GroupCommit implements PlantQueue {
   #lastBatchPlants = 0;
   /** The ids of all batches in flight. It is empty if the engine is sequential. */
   readonly #idsInFlight = new Set<bigint>();
-  /** What `#isBatchDue` knows: of the first `#examined` plants of the queue, `#free` may be in a batch. */
+  /** Of the first `#examined` plants of the queue, `#free` have no id in flight. See `#isBatchDue`. */
   #examined = 0;
   #free = 0;
   /** `#dispatch` will run at the end of this event-loop iteration. */
@@ -123,7 +124,7 @@ export class GroupCommit implements PlantQueue {
     return new Promise(settle => {
       this.#queue.push({
         plant,
-        // Made before the plant waits, so it also shows damage in the queue and on the way to the engine.
+        // Made before the plant waits, so it covers the queue and the way to the engine, too.
         contentChecksum: contentChecksum(plant),
         recordedBy,
         trace,
@@ -209,7 +210,7 @@ export class GroupCommit implements PlantQueue {
     this.#examineAgain();
   }
 
-  /** The start of the queue or the ids in flight have changed, so other plants may be in a batch. */
+  /** For changes of the start of the queue, or of the ids in flight. */
   #examineAgain(): void {
     this.#examined = 0;
     this.#free = 0;
@@ -225,9 +226,9 @@ export class GroupCommit implements PlantQueue {
   }
 
   /**
-   * Limits the plants in flight so that the next plant waits at most `QUEUE_TIME_MAX_MS`. The rate is
-   * the number of plants ahead of this one, divided by the time that it waited (Little's law). A
-   * short queue does not show the rate that the engine can reach, so it does not change the limit.
+   * Limits the plants in flight so that the next plant waits at most `QUEUE_TIME_MAX_MS`. The rate
+   * is the number of plants ahead of the last one, divided by the time that it waited (Little's
+   * law). A short queue does not show the rate that the engine can reach: then the limit stays.
    *
    * @param last the last plant of a batch that has ended
    */

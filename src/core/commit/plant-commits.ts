@@ -29,7 +29,7 @@ export interface Confirmed {
   rejected?: undefined;
 }
 
-/** The engine has stored nothing. `damaged`: the latest revision is damaged, so it cannot be compared. */
+/** Nothing was stored. `damaged`: the latest revision is damaged, so it cannot be compared. */
 export interface Rejected {
   rejected: 'idTaken' | 'damaged';
 }
@@ -45,14 +45,14 @@ export type WriteResult = Confirmed | Rejected;
 export interface CommitStatistics {
   /** Plants that are queued or in a batch. */
   plantsInFlight: number;
-  /** Limit of the plants in flight, from the measured rate. Further plants are rejected with 503. */
+  /** Limit of the plants in flight, from the measured rate. Further plants get 503. */
   plantsInFlightMax: number;
   batchesInFlight: number;
 }
 
 export interface PlantQueue {
   readonly statistics: CommitStatistics;
-  /** Makes the content checksum. Resolves when the plant is durable or rejected. It never rejects. */
+  /** Makes the content checksum. Resolves when the plant has its result. It never rejects. */
   write(write: NewPlantWrite): Promise<WriteResult | NotConfirmed>;
   /** Resolves when every queued plant has its result. Further plants are rejected. */
   close(): Promise<void>;

@@ -60,7 +60,7 @@ interface CachedToken {
  * 2. It reads the tokens of each group whose fingerprint has changed. Mostly there is none, and the
  *    refresh ends here.
  * 3. It replaces the content of the cache by these tokens and those of the unchanged groups.
- * 4. It adds the own changes since step 1 again, because step 2 may have read the tokens without them.
+ * 4. It adds the own changes since step 1 again: step 2 may have read the tokens without them.
  *
  * An own change is one by this service. {@link TokenCache.add} adds it to the cache at once. Of two
  * states of a token, that with the larger change number is newer. The cache forgets the fingerprint
@@ -149,8 +149,8 @@ export class TokenCache {
   }
 
   /**
-   * Looks up a token by its hash. If the token is unknown or the cache is not current, waits for the
-   * next refresh.
+   * Looks up a token by its hash. If the token is unknown or the cache is not current, waits for
+   * the next refresh.
    */
   async lookUp(hash: string): Promise<TokenLookup> {
     const since = this.#clock.now();

@@ -13,7 +13,7 @@ import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revis
 type WriteStatus =
   | { kind: 'open' }
   | Sent
-  /** The result depends on a looked-up revision. A failover may lose it, until a commit confirms it. */
+  /** The result depends on a looked-up revision, which a failover may lose until a commit. */
   | { kind: 'unconfirmed'; result: WriteResult }
   | { kind: 'settled'; result: WriteResult };
 
@@ -55,18 +55,18 @@ const OPEN: WriteStatus = { kind: 'open' };
  * id, so plants with the same id keep their order and revision numbers have no gaps. Each statement
  * is a transaction. The primary key decides between instances:
  *
- * | write is    | event                                             | next status                  |
- * | ----------- | ------------------------------------------------- | ---------------------------- |
- * | open        | its latest revision is damaged                    | unconfirmed: `damaged`       |
- * | open        | its latest revision has the same content          | unconfirmed: unchanged       |
- * | open        | its latest revision differs, the rule is `reject` | unconfirmed: `idTaken`       |
- * | open        | otherwise: `INSERT ... ON CONFLICT DO NOTHING`    | sent, with the next revision |
- * | sent        | the server returns the row                        | settled: created or revised  |
- * | sent        | the server returns no row: look up the latest     | open                         |
- * | sent        | the server reports an error                       | open; on Citus: sent         |
- * | sent        | the connection is lost, or was lost before        | sent, see below              |
- * | unconfirmed | a later commit of its server is durable           | settled with this result     |
- * | unconfirmed | `run` is called again                             | open                         |
+ * | write is    | event                                             | next status                 |
+ * | ----------- | ------------------------------------------------- | --------------------------- |
+ * | open        | its latest revision is damaged                    | unconfirmed: `damaged`      |
+ * | open        | its latest revision has the same content          | unconfirmed: unchanged      |
+ * | open        | its latest revision differs, the rule is `reject` | unconfirmed: `idTaken`      |
+ * | open        | otherwise: `INSERT ... ON CONFLICT DO NOTHING`    | sent with the next revision |
+ * | sent        | the server returns the row                        | settled: created or revised |
+ * | sent        | the server returns no row: look up the latest     | open                        |
+ * | sent        | the server reports an error                       | open; on Citus: sent        |
+ * | sent        | the connection is lost, or was lost before        | sent, see below             |
+ * | unconfirmed | a later commit of its server is durable           | settled with this result    |
+ * | unconfirmed | `run` is called again                             | open                        |
  *
  * After a failure `run` may be called again with another connection. It then looks up each sent
  * revision under the number with which it was sent, and may find there
@@ -184,8 +184,8 @@ export class BatchCommit {
       if (!isUnknown && !this.#mayBeStoredLate) for (const { write } of round) write.status = OPEN;
       throw error;
     }
-    // A commit confirms all earlier ones of its server. Citus may have used several servers, but each
-    // id has one, and `stored` confirms the results of its id.
+    // A commit confirms all earlier ones of its server. Citus may have used several servers, but
+    // each id has one, and `stored` confirms the results of its id.
     if (rows.length > 0 && !isCitus) confirmed(this.#writes);
     const insertedIds = new Set(rows.map(([id]) => BigInt(id!)));
     const conflicting: Sent[] = [];
@@ -196,7 +196,7 @@ export class BatchCommit {
     return conflicting;
   }
 
-  /** Looks up what to compare these with. No statement can still store them, so they are open again. */
+  /** Opens these writes again, and looks up the latest revision of each id for them. */
   async #lookUpLatest(connection: Connection, conflicting: Sent[]): Promise<void> {
     for (const { write } of conflicting) write.status = OPEN;
     const ids = conflicting.map(({ write }) => write.plant.id);
@@ -226,8 +226,8 @@ export class BatchCommit {
   /** Looks up which of these revisions are stored, and the latest revision of each id. */
   async #lookUpSent(connection: Connection, sent: Sent[]): Promise<void> {
     const revisions = sent.map(({ revision }) => revision);
-    // Includes the latest revision of each id: if a failover lost the revision before ours, our number
-    // would leave a gap.
+    // Includes the latest revision of each id: if a failover lost the revision before ours, our
+    // number would leave a gap.
     const rows = await revisionsAround(connection, revisions);
     await confirmLatest(connection, revisions);
     const storedRows = new Set(rows.map(row => JSON.stringify(row)));
@@ -240,15 +240,16 @@ export class BatchCommit {
         continue;
       }
       write.status = OPEN;
-      // The commit above confirms the base, and the results that depend on it. They stay settled even
-      // if this revision is not stored yet: reopened, they could take its number.
+      // The commit above confirms the base, and the results that depend on it. They must not be
+      // opened again: this revision may be stored late, and they could take its number before.
       if (base !== undefined && isStored(base)) confirmed(write.sameId.writes);
     }
     // The latest revision of an id is the last one of its rows.
     for (const row of rows) this.#found(revisionOf(row));
     for (const { sameId } of sent.map(({ write }) => write)) {
       const latest = sameId.lookedUp?.revision.revision ?? 0;
-      // Without a synchronous standby, a failover may lose what this batch inserted. Its result stays.
+      // Without a synchronous standby, a failover may lose what this batch inserted. The results of
+      // these writes stay.
       if (sameId.inserted !== undefined && sameId.inserted.revision > latest) sameId.inserted = undefined;
     }
   }

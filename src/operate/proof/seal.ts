@@ -65,8 +65,8 @@ export class SealDigest {
   }
 
   /**
-   * Covers every revision. The seal lists those after this time, so it also fits the store when that
-   * has got further revisions of the same times.
+   * Covers every revision. The seal lists those after this time, so it also fits the store after
+   * that has got further revisions of the same times.
    */
   static ofAllListingAfter(time: number): SealDigest {
     return new SealDigest(time, { kind: 'listed', keys: new Set() });
