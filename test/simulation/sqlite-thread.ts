@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
-import type { PlantQueue, WriteResult } from '../../src/core/commit/plant-commits.ts';
+import type { Confirmed, PlantQueue, WriteResult } from '../../src/core/commit/plant-commits.ts';
 import { StoreInternalError, StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { CalledThread } from '../../src/engines/sqlite/called-thread.ts';
 import { SqliteEngine } from '../../src/engines/sqlite/sqlite-engine.ts';
@@ -24,8 +24,6 @@ const IDS = 20;
 /** SQLite writes plants in the order in which they are queued, so all have one sender. */
 const SENDER = 0;
 const SEARCH_PROGRAM = new URL('search-thread.ts', import.meta.url);
-
-type Confirmed = Extract<WriteResult, { revision: number }>;
 
 /** The service and its callers: what they send, and what must be true of each result. */
 class Simulation {
