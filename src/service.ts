@@ -21,18 +21,9 @@ import { StoreMonitor } from './operate/store-monitor.ts';
 import { documentationOf } from './pages/docs/docs-page.ts';
 import { trustedProxiesOf } from './server/client-address.ts';
 import type { AllowedOrigins } from './server/cross-origin.ts';
-import { type ListenAddress, ListenFailed, ReservedAddress } from './server/listen.ts';
+import { isLoopback, type ListenAddress, ReservedAddress } from './server/listen.ts';
 import { PlantServer } from './server/plant-server.ts';
 import { VERSION } from './version.ts';
-
-export {
-  type AllowedOrigins,
-  type ListenAddress,
-  ListenFailed,
-  type RateLimitPolicy,
-  type ShownSetting,
-  trustedProxiesOf,
-};
 
 export interface ServiceSettings extends StoreSettings {
   listen: ListenAddress;
@@ -257,8 +248,6 @@ function docsUrlOf(
   return consoleHost => `http://${own ?? consoleHost}:${port}/docs`;
 }
 
-export const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
-
 type FirstToken = { kind: 'made'; token: string } | { kind: 'exists' | 'none' };
 
 /** Makes a token if there is none, only this machine can reach the service, and its database user may. */
@@ -268,7 +257,7 @@ async function makeFirstToken(
   { listen, handOverFirstToken, log }: ServiceSettings,
 ): Promise<FirstToken> {
   if (tokens.size > 0) return { kind: 'exists' };
-  if (!LOOPBACK.test(listen.host) || (await engine.hasPlants())) return { kind: 'none' };
+  if (!isLoopback(listen.host) || (await engine.hasPlants())) return { kind: 'none' };
   const token = makeToken();
   if (!handOverFirstToken(token)) return { kind: 'none' };
   try {

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { inExistingStore } from '../engines/open-store.ts';
 import { makeConsoleCode } from '../operate/console/console-code.ts';
-import type { ListenAddress } from '../service.ts';
+import type { ListenAddress } from '../server/listen.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { opsSetting, urlOf } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';

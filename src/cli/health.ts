@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { readBody } from '../client/fetch-transport.ts';
 import { jsonObject } from '../client/plant-store-error.ts';
-import type { ListenAddress } from '../service.ts';
+import type { ListenAddress } from '../server/listen.ts';
 import { opsSetting, urlOf } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';
 import { visible } from './output/visible-text.ts';

@@ -8,7 +8,9 @@ import { newPlantJson } from '../core/contract/plant.ts';
 import { hashToken } from '../core/tokens/token.ts';
 import { type DatabaseAddress, shownDatabase } from '../engines/database-url.ts';
 import { checkNotServed, openReader } from '../engines/open-store.ts';
-import { ListenFailed, LOOPBACK, type Service, type ShownSetting, startService } from '../service.ts';
+import type { ShownSetting } from '../operate/console/operator-console.ts';
+import { isLoopback, ListenFailed } from '../server/listen.ts';
+import { type Service, startService } from '../service.ts';
 import { consoleLink } from './console.ts';
 import type { Extra } from './extra.ts';
 import { onFirstSignal } from './interruption.ts';
@@ -68,7 +70,7 @@ async function start(
   log: Logger,
 ): Promise<Service> {
   const { listen, ops, connections, rateLimit, logRequests } = options;
-  const hasConsole = (options.console ?? (LOOPBACK.test(ops.host) ? 'on' : 'off')) === 'on';
+  const hasConsole = (options.console ?? (isLoopback(ops.host) ? 'on' : 'off')) === 'on';
   try {
     return await startService({
       database,

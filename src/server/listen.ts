@@ -10,6 +10,13 @@ export interface ListenAddress {
   port: number;
 }
 
+const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
+
+/** Whether only this machine can reach an address with this host. */
+export function isLoopback(host: string): boolean {
+  return LOOPBACK.test(host);
+}
+
 export class ListenFailed extends Error {
   readonly address: ListenAddress;
   /** The system's error code, such as `EADDRINUSE`. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
-import type { Confirmed, PlantQueue, WriteResult } from '../../src/core/commit/plant-commits.ts';
+import type { Confirmed, PlantQueue } from '../../src/core/commit/plant-commits.ts';
 import { StoreInternalError, StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { CalledThread } from '../../src/engines/sqlite/called-thread.ts';
 import { SqliteEngine } from '../../src/engines/sqlite/sqlite-engine.ts';

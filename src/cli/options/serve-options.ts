@@ -2,12 +2,10 @@ import { type Command, InvalidArgumentError, type Option } from 'commander';
 import { isBaseUrl } from '../../client/transport.ts';
 import type { RepeatedIdRule } from '../../core/commit/plant-commits.ts';
 import { BODY_BYTES_MAX } from '../../core/contract/limits.ts';
-import {
-  type AllowedOrigins,
-  type ListenAddress,
-  type RateLimitPolicy,
-  trustedProxiesOf,
-} from '../../service.ts';
+import type { RateLimitPolicy } from '../../core/tokens/rate-limit.ts';
+import { trustedProxiesOf } from '../../server/client-address.ts';
+import type { AllowedOrigins } from '../../server/cross-origin.ts';
+import type { ListenAddress } from '../../server/listen.ts';
 import type { Extra } from '../extra.ts';
 import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
 import { choice, countUpTo, setting } from './setting.ts';
