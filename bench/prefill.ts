@@ -1,5 +1,5 @@
 import { contentChecksum, revisionChecksum } from '../src/core/commit/checksum.ts';
-import { openForWriting } from '../src/engines/sqlite/database.ts';
+import { openForWriting } from '../src/engines/sqlite/writing-database.ts';
 
 /** The number of rows that are sorted and inserted together. */
 const PASS_ROWS = 1_000_000;

@@ -4,8 +4,8 @@ import type { CommandRun } from '../engines/command-runs.ts';
 import type { DamageRecord } from '../engines/damage-record.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { inExistingStore } from '../engines/open-store.ts';
-import { wasOpenedForWriting } from '../engines/sqlite/database.ts';
-import { wasServed } from '../engines/sqlite/serve-lock.ts';
+import { wasOpenedForWriting } from '../engines/sqlite/commands/reading-database.ts';
+import { wasServed } from '../engines/sqlite/files/serve-lock.ts';
 
 /** The end of the file name that `backup` gives the seal of a backup. */
 export const SEAL_SUFFIX = '.seal';

@@ -5,9 +5,9 @@ import type { DatabaseAddress } from './database-url.ts';
 import type { PlantReader } from './plant-reader.ts';
 import type { PlantSearch } from './plant-search.ts';
 import { START_TIMEOUT_MS } from './postgres/postgres-url.ts';
-import { runningService, takeServeLock, wasServed } from './sqlite/serve-lock.ts';
-import { openSqliteReader } from './sqlite/sqlite-reader.ts';
-import { openSqliteSearch } from './sqlite/sqlite-search.ts';
+import { openSqliteReader } from './sqlite/commands/sqlite-reader.ts';
+import { openSqliteSearch } from './sqlite/commands/sqlite-search.ts';
+import { runningService, takeServeLock, wasServed } from './sqlite/files/serve-lock.ts';
 import type { StorageEngine } from './storage-engine.ts';
 
 // Each engine is imported on use: a service on SQLite starts faster without the PostgreSQL driver.
@@ -106,7 +106,7 @@ export async function openCopyTarget(database: DatabaseAddress): Promise<CopyTar
     const { openPostgresTarget } = await import('./postgres/postgres-target.ts');
     return openPostgresTarget(database.address);
   }
-  const { openSqliteTarget } = await import('./sqlite/sqlite-target.ts');
+  const { openSqliteTarget } = await import('./sqlite/commands/sqlite-target.ts');
   return openSqliteTarget(database.path);
 }
 

@@ -233,7 +233,7 @@ const MISUSES: Misuse[] = [
     ['sqlite://rel.db', 'sqlite:///tmp/plants.db', 'sqlite:plants.db?mode=ro', 'sqlite:plants.db '],
     /after sqlite: write only a path: no \/\/, no \? and no blanks around it$/,
   ),
-  ...['DATABASE', 'LISTEN', 'PUBLIC_URL', 'OIDC_AUDIENCE'].map(
+  ...['DATABASE', 'LISTEN', 'PUBLIC_URL', 'CORS_ORIGIN'].map(
     (name): Misuse => [
       2,
       'serve',
@@ -317,7 +317,6 @@ test('a set variable that is no setting is named, unless Kubernetes sets it', as
   const env = {
     PLANT_STORE_DATABSE: 'sqlite:typo.db',
     PLANT_STORE_OPS: '8081',
-    PLANT_STORE_PREFER: 'code=503',
     PLANT_STORE_PORT: 'tcp://10.0.0.1:8080',
     PLANT_STORE_PORT_8080_TCP_ADDR: '10.0.0.1',
     PLANT_STORE_METRICS_SERVICE_HOST: '10.0.0.1',

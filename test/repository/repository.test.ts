@@ -10,7 +10,11 @@ const CODE = /\.[cm]?[jt]s$/;
 
 /** Text that must not occur in files, with what to write instead. */
 const BANNED: [files: RegExp, text: RegExp, instead: string][] = [
-  [/^src\/(?!cli\/).*\.ts$/, /\bprocess\.(?:argv|exit|kill|on)/, 'a callback; src/cli alone uses these'],
+  [
+    /^src\/(?!cli\/|main\.ts).*\.ts$/,
+    /\bprocess\.(?:argv|exit|kill|on)/,
+    'a callback; src/main.ts and src/cli alone use these',
+  ],
   [/^src\//, /\bparse(?:Int|Float)\(/, 'a check of the text first: these read "12abc" as 12'],
   [/^src\//, /\b(?:error|cause)\.message(?: [!=]==|\??\.(?:includes|match|startsWith)\()/, 'its code'],
   [CODE, /@ts-(?:ignore|nocheck)|biome-ignore/, 'a fix, or another rule in biome.json or tsconfig.json'],

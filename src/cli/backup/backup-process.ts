@@ -5,8 +5,8 @@ import {
   checkCopy,
   copySnapshot,
   type StoreCounts,
-} from '../../engines/sqlite/sqlite-backup.ts';
-import { openSqliteReader } from '../../engines/sqlite/sqlite-reader.ts';
+} from '../../engines/sqlite/commands/sqlite-backup.ts';
+import { openSqliteReader } from '../../engines/sqlite/commands/sqlite-reader.ts';
 import { SealDigest, sealText } from '../../operate/proof/seal.ts';
 import { type Verification, verifyRevisions } from '../../operate/proof/verification.ts';
 

@@ -5,7 +5,7 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../../core/commit/store-errors.ts';
-import { StoreFileReplaced, unavailable } from './database.ts';
+import { StoreFileReplaced, unavailable } from './sqlite-errors.ts';
 
 /** A message loses the class of an error, so a reply has an index of this list. The first one fits. */
 const ERROR_CLASSES = [StoreRejected, StoreFileReplaced, StoreDamaged, StoreUnavailable];

@@ -3,9 +3,9 @@ import { isIntact, revisionChecksum } from '../../core/commit/checksum.ts';
 import type { PlantWrite, RepeatedIdRule } from '../../core/commit/plant-commits.ts';
 import { REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
 import { rejectSchema } from '../schema-faults.ts';
-import { inTransaction, schemaFaults } from './database.ts';
 import { type BatchResults, RESULTS } from './packed-batch.ts';
 import { AS_ROWS } from './queries.ts';
+import { inTransaction, schemaFaults } from './writing-database.ts';
 
 const CREATED = RESULTS.indexOf('created');
 const UNCHANGED = RESULTS.indexOf('unchanged');

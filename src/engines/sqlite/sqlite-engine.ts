@@ -8,9 +8,10 @@ import { OperatorTables } from '../operator-tables.ts';
 import type { Row } from '../revision-rows.ts';
 import type { SchemaSteps, SqliteStatistics } from '../storage-engine.ts';
 import { CalledThread, type StartWorker } from './called-thread.ts';
-import { Checkpoints } from './checkpoints.ts';
-import { explainFailure, prepareFile, StoreFileReplaced } from './database.ts';
+import { Checkpoints } from './checkpoints/checkpoints.ts';
+import { prepareFile } from './files/store-files.ts';
 import { type BatchResults, packWrites, unpackResults } from './packed-batch.ts';
+import { explainFailure, StoreFileReplaced } from './sqlite-errors.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
 
 /** If the last flush was faster, the event loop blocks for a commit of the only sender, this long at most. */

@@ -1,3 +1,4 @@
+import { mkdirSync } from 'node:fs';
 import { Command } from 'commander';
 import type { Extra } from '../../cli/extra.ts';
 import { databaseOption, readDatabase } from '../../cli/options/database-option.ts';
@@ -6,13 +7,13 @@ import { setting } from '../../cli/options/setting.ts';
 import { alignedColumns } from '../../cli/output/aligned-columns.ts';
 import { Failure } from '../../cli/output/failure.ts';
 import { serve } from '../../cli/serve.ts';
-import { DEFAULT_SANDBOX_PATH } from '../../engines/sqlite/default-paths.ts';
 import { sandboxExtra } from './failing-operation.ts';
 import { preferencesOf } from './preferences.ts';
 import { reportOf } from './report.ts';
 import { type SandboxFiles, sandboxFilesOf } from './sandbox-files.ts';
 
-const DEFAULT_URL = `sqlite:${DEFAULT_SANDBOX_PATH}`;
+const DEFAULT_FOLDER = './sandbox';
+const DEFAULT_URL = `sqlite:${DEFAULT_FOLDER}/plant-store.db`;
 const PREFER = 'faults for requests that ask for none, such as "lose=response, times=2"';
 
 /** @param extras add their options, as to `serve` */
@@ -31,6 +32,8 @@ export function sandboxCommand(extras: readonly Extra[]): Command {
     .enablePositionalOptions()
     .addCommand(report)
     .action(async (options: ServeOptions & { prefer?: string }, command: Command) => {
+      // A missing folder elsewhere is probably a typing error.
+      if (options.database === DEFAULT_URL) mkdirSync(DEFAULT_FOLDER, { recursive: true });
       const failing = sandboxExtra(sandboxFiles(options, true), checkPrefer(options.prefer));
       await serve(options, command, [...extras, { read: () => failing }]);
     });

@@ -13,8 +13,12 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { openForWriting } from '../../../src/engines/sqlite/database.ts';
-import { BACKUP_STEP_PAGES, checkCopy, copySnapshot } from '../../../src/engines/sqlite/sqlite-backup.ts';
+import {
+  BACKUP_STEP_PAGES,
+  checkCopy,
+  copySnapshot,
+} from '../../../src/engines/sqlite/commands/sqlite-backup.ts';
+import { openForWriting } from '../../../src/engines/sqlite/writing-database.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
 import { fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';

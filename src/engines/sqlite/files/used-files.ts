@@ -2,7 +2,7 @@ import * as fs from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { identityOf } from './database.ts';
+import { identityOf } from './store-files.ts';
 
 /** A change of a folder within this time of the last one may get the same time. */
 const SAME_TIME_MS = 100;

@@ -1,7 +1,8 @@
 import { chownSync, existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { explainFailure, identityOf, isBusy, isInternal, makeFile, prepareFile } from './database.ts';
+import { StoreRejected } from '../../../core/commit/store-errors.ts';
+import { explainFailure, isBusy, isInternal } from '../sqlite-errors.ts';
+import { identityOf, makeFile, prepareFile } from './store-files.ts';
 
 /** How long a reader that opens the store at this moment may take to create its write-ahead log. */
 const READER_OPENS_MS = 100;

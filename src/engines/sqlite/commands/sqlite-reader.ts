@@ -1,19 +1,15 @@
 import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { StoreDamaged } from '../../core/commit/store-errors.ts';
-import { knownDamage } from '../damage-record.ts';
-import type { PlantReader } from '../plant-reader.ts';
-import { countRows, newestTime, type Query } from '../revision-rows.ts';
-import { allTokens } from '../token-rows.ts';
-import {
-  openForReading,
-  orUnavailable,
-  type ReadingDatabase,
-  schemaFaults,
-  unavailable,
-} from './database.ts';
-import { queryRows, revisionsIn, revisionsInSlices } from './queries.ts';
+import type { PlantRevision } from '../../../core/commit/plant-revision.ts';
+import { StoreDamaged } from '../../../core/commit/store-errors.ts';
+import { knownDamage } from '../../damage-record.ts';
+import type { PlantReader } from '../../plant-reader.ts';
+import { countRows, newestTime, type Query } from '../../revision-rows.ts';
+import { allTokens } from '../../token-rows.ts';
+import { queryRows, revisionsIn, revisionsInSlices } from '../queries.ts';
+import { orUnavailable, unavailable } from '../sqlite-errors.ts';
+import { schemaFaults } from '../writing-database.ts';
+import { openForReading, type ReadingDatabase } from './reading-database.ts';
 
 export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
 

@@ -1,7 +1,7 @@
-import type { Clock } from '../../core/clock.ts';
-import { CalledThread, type StartWorker } from './called-thread.ts';
+import type { Clock } from '../../../core/clock.ts';
+import { CalledThread, type StartWorker } from '../called-thread.ts';
+import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from '../limits.ts';
 import type { CheckpointCall, CheckpointProgress } from './checkpoint-thread.ts';
-import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from './limits.ts';
 
 /** Delay from the first commit after a checkpoint to the next checkpoint. */
 const CHECKPOINT_INTERVAL_MS = 100;

@@ -1,9 +1,9 @@
 import { type BackupProgressInfo, backup, DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { countRows, type Query } from '../revision-rows.ts';
-import { openForReading } from './database.ts';
-import { queryRows } from './queries.ts';
+import { StoreRejected } from '../../../core/commit/store-errors.ts';
+import { countRows, type Query } from '../../revision-rows.ts';
+import { queryRows } from '../queries.ts';
+import { openForReading } from './reading-database.ts';
 import { structureFaults } from './sqlite-reader.ts';
 
 /** Pages that one step copies (4 MiB). Each step reports the progress. */

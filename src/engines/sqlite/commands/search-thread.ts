@@ -1,7 +1,7 @@
-import { folded } from '../folded-text.ts';
-import { replyToCalls, threadData } from './called-thread.ts';
-import { openForReading } from './database.ts';
-import { queryRows } from './queries.ts';
+import { folded } from '../../folded-text.ts';
+import { replyToCalls, threadData } from '../called-thread.ts';
+import { queryRows } from '../queries.ts';
+import { openForReading } from './reading-database.ts';
 
 let lastPart = { text: '', folded: '' };
 

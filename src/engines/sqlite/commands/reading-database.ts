@@ -1,0 +1,92 @@
+import * as fs from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+import { StoreRejected, StoreUnavailable } from '../../../core/commit/store-errors.ts';
+import { noStore, otherStep } from '../../schema-faults.ts';
+import { rejectOtherFile } from '../files/store-files.ts';
+import { explainFailure, isUnwritable } from '../sqlite-errors.ts';
+import { LOCK_TIMEOUT_MS, NEWEST_STEP, schemaVersion } from '../writing-database.ts';
+
+/** A connection that only reads. */
+export type ReadingDatabase = DatabaseSync & {
+  /** Follows each read, also one that failed. @throws {StoreUnavailable} if the read may be wrong */
+  rejectChange(): void;
+};
+
+/**
+ * Opens an existing store for reading. A service may write to it at the same time.
+ *
+ * @throws {StoreMissing} @throws {StoreRejected}
+ */
+export function openForReading(path: string): ReadingDatabase {
+  return explainFailure(path, () => {
+    if (!fs.existsSync(path)) throw noStore(`at ${path}`);
+    rejectOtherFile(path);
+    try {
+      return Object.assign(openReadOnly(path), { rejectChange: () => {} });
+    } catch (error) {
+      if (!isUnwritable(error)) throw error;
+      return openUnwritable(path, error);
+    }
+  });
+}
+
+/**
+ * Opens a store in a folder that cannot be written. In WAL mode SQLite makes two files for a read,
+ * unless the file is immutable (https://sqlite.org/c3ref/open.html). Then SQLite does not read the
+ * write-ahead log, and does not notice a service that starts. So this function rejects a store with
+ * a log, and `rejectChange` rejects a read during which a service started.
+ */
+function openUnwritable(path: string, cause: unknown): ReadingDatabase {
+  const file = fs.realpathSync(path);
+  const sizeOf = (suffix: string) => fs.statSync(`${file}${suffix}`, { throwIfNoEntry: false })?.size;
+  const notRead = ['-wal', '-journal'].find(suffix => sizeOf(suffix));
+  if (notRead !== undefined)
+    throw new StoreRejected(
+      `${path} cannot be read here: ${file}${notRead} belongs to it, and this user may not write beside it; ` +
+        'copy both files into a folder that you may write to, and read the copy',
+      { cause },
+    );
+  const isUsed = () => sizeOf('-shm') !== undefined || Boolean(sizeOf('-wal'));
+  if (isUsed() || mayWrite(dirname(file))) throw cause;
+  const stateOf = () => {
+    const { ino, size, mtimeNs } = fs.statSync(file, { bigint: true });
+    return `${ino} ${size} ${mtimeNs}`;
+  };
+  const before = stateOf();
+  return Object.assign(openReadOnly(path, { immutable: '1' }), {
+    rejectChange: () => {
+      if (isUsed() || stateOf() !== before)
+        throw new StoreUnavailable(`${path} was changed while it was read`);
+    },
+  });
+}
+
+function mayWrite(folder: string): boolean {
+  try {
+    fs.accessSync(folder, fs.constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function openReadOnly(path: string, parameters?: Record<string, string>): DatabaseSync {
+  const url = pathToFileURL(path);
+  url.search = new URLSearchParams(parameters).toString();
+  using opened = new DisposableStack();
+  const database = opened.use(new DatabaseSync(url, { readOnly: true, timeout: LOCK_TIMEOUT_MS }));
+  const version = schemaVersion(database, path);
+  // The process that created the file was killed before it wrote the schema.
+  if (version === 0) throw noStore(`at ${path}`);
+  if (version < NEWEST_STEP) throw otherStep(path, version, NEWEST_STEP);
+  opened.move();
+  return database;
+}
+
+/** Whether a store was opened for writing: a backup is in journal mode DELETE until then. */
+export function wasOpenedForWriting(path: string): boolean {
+  using database = openForReading(path);
+  return database.prepare('PRAGMA journal_mode').get()?.journal_mode === 'wal';
+}
