@@ -103,9 +103,14 @@ export class PostgresServer implements AsyncDisposable {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     this.#process = child;
+    const { promise: isReady, resolve: onReady } = Promise.withResolvers<void>();
+    child.once('exit', () => onReady());
     child.stderr.setEncoding('utf8').on('data', text => {
       messages = (messages + text).slice(-10_000);
+      if (messages.includes('database system is ready to accept')) onReady();
     });
+    // Each try to connect before would cost CPU time.
+    await isReady;
     await until('PostgreSQL responds', async () => {
       if (child.exitCode !== null) throw new Error(`PostgreSQL did not start:\n${messages}`);
       return await this.query('SELECT 1').then(
