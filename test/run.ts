@@ -1,0 +1,44 @@
+/**
+ * Runs all test files, several at a time. The files that take longest begin first: otherwise the
+ * last one would run alone, on one core.
+ *
+ *   npm test
+ */
+import { globSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { run } from 'node:test';
+import { spec } from 'node:test/reporters';
+import { FILES_AT_A_TIME } from './harness/free-port.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+/** Far longer than a file takes on a busy machine. */
+const FILE_MS_MAX = 900_000;
+/** Each computes or waits for ten seconds or more. */
+const LONGEST = [
+  'test/simulation/simulation.test.ts',
+  'test/server/http-slow-clients.test.ts',
+  'test/operate/console/console-page.test.ts',
+  'test/packaging/executable.test.ts',
+  'test/packaging/package.test.ts',
+  'test/pages/docs/docs-form.test.ts',
+  'test/repository/checks.test.ts',
+  'test/engines/postgres/postgres-faults.test.ts',
+  'test/operate/console/verdict.test.ts',
+  'test/cli/copy/copy.test.ts',
+  'test/engines/sqlite/disk-full.test.ts',
+  'test/extras/sandbox/sandbox.test.ts',
+  'test/cli/import/dry-run.test.ts',
+];
+
+const exclude = (path: string): boolean => path.includes('node_modules');
+const all = globSync('test/**/*.test.ts', { cwd: ROOT, exclude })
+  .map(file => file.replaceAll('\\', '/'))
+  .sort();
+const files = [...new Set([...LONGEST, ...all])].map(file => join(ROOT, file));
+
+run({ files, concurrency: FILES_AT_A_TIME, timeout: FILE_MS_MAX })
+  .on('test:fail', () => {
+    process.exitCode = 1;
+  })
+  .compose(new spec())
+  .pipe(process.stdout);
