@@ -250,6 +250,7 @@ class Simulation {
   }
 
   #check(): void {
+    this.#sent.checkResults();
     if (this.#model.violation !== undefined) throw this.#model.violation;
     for (const { queue, callsInFlight } of this.#instances) {
       if (queue === undefined) continue;

@@ -9,10 +9,16 @@ import {
 } from '../harness/linearizable.ts';
 import type { Scheduler } from './scheduler.ts';
 
-/** The plants that the clients of one store have sent. The judge of the fault scenarios judges them. */
+/**
+ * The plants that the clients of one store have sent. The judge of the fault scenarios judges them:
+ * after each step by the results alone, and at the end by what is stored, too.
+ */
 export class SentPlants {
   readonly #scheduler: Scheduler;
-  readonly #requests: JudgedRequest[] = [];
+  /** By id: each is a register of its own. */
+  readonly #requests = new Map<bigint, JudgedRequest[]>();
+  /** The ids that have results which were not judged. */
+  readonly #settled = new Set<bigint>();
   /** How many have no result. */
   open = 0;
 
@@ -30,7 +36,7 @@ export class SentPlants {
       sender,
       recordedBy,
     };
-    this.#requests.push(request);
+    this.#requests.getOrInsertComputed(plant.id, () => []).push(request);
     this.open++;
     return request;
   }
@@ -39,13 +45,23 @@ export class SentPlants {
     request.respondedAt = this.#scheduler.timestamp();
     request.result = resultOf(result);
     this.open--;
+    this.#settled.add(request.plant.id);
+  }
+
+  /** Judges the results so far. It must be called after each step. */
+  checkResults(): void {
+    for (const id of this.#settled) noFaults(requestFaults(this.#requests.get(id)!));
+    this.#settled.clear();
   }
 
   /** @param stored all revisions at the end, those of an id in order */
   check(stored: readonly JudgedRevision[]): void {
-    const faults = requestFaults(this.#requests, stored);
-    assert.equal(faults.length, 0, faults.join('\n'));
+    noFaults(requestFaults([...this.#requests.values()].flat(), stored));
   }
+}
+
+function noFaults(faults: readonly string[]): void {
+  assert.equal(faults.length, 0, faults.join('\n'));
 }
 
 /** Only a failed commit leaves it open whether a plant is stored. */

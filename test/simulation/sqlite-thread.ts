@@ -274,6 +274,7 @@ class Simulation {
 
   /** Checks the state after a step and its consequences. */
   #check(): void {
+    this.#sent.checkResults();
     const isIdle = this.#pending === 0;
     if (isIdle && this.#queue) assert.equal(this.#queue.statistics.plantsInFlight, 0, 'a queue is not empty');
     if (isIdle && this.#queue) assert.equal(this.#queue.statistics.batchesInFlight, 0);
