@@ -40,7 +40,7 @@ for (const [what, bodies, numRuns, least] of BODIES) {
 
 /** The beginning of each text, and parts. All sequences of parts up to a length are tried. */
 const TEXTS: [what: string, beginning: string, parts: string[], lengthMax: number][] = [
-  ['nesting', '', ['{', '}', '[', ']', ',', ':', '"a"', '1'], 6],
+  ['nesting', '', ['{', '}', '[', ']', ',', ':', '"a"', '1'], 5],
   ['numbers and literals', '', ['-', '0', '1', '.', 'e', '+', ' ', 'true', 'null'], 5],
   ['strings', '"', ['"', '\\', 'u', '00', 'aF', 'n', '\n', '\u2028', '\ud800', ' '], 5],
 ];
