@@ -220,7 +220,7 @@ function writeResponse(
   result: WriteResult | NotConfirmed,
   fields: HeaderFields,
 ): HttpResponse {
-  if (result.rejected !== undefined) return errorResponse(result.rejected, undefined, fields);
+  if (result.kind !== 'confirmed') return errorResponse(result.error, undefined, fields);
   const { outcome, revision } = result;
   const proof = ['Plant-Id', `${plant.id}`, 'Plant-Revision', `${revision}`, 'Plant-Outcome', outcome];
   return jsonResponse(200, plantJson(plant), [...proof, ...fields], outcome);

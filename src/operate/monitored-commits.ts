@@ -60,7 +60,7 @@ export function monitoredCommits(
       }
     },
     check: async (): Promise<string[]> => {
-      const warnings = await engine.check();
+      const warnings = await engine.warnings();
       await damage.refresh();
       return damage.isKnown ? [DAMAGE_WARNING, ...warnings] : [...warnings];
     },
@@ -91,7 +91,7 @@ function noticeDamaged(
   writes: readonly PlantWrite[],
   results: readonly WriteResult[],
 ): void {
-  const index = results.findIndex(({ rejected }) => rejected === 'damaged');
+  const index = results.findIndex(result => result.kind === 'rejected' && result.error === 'damaged');
   if (index === -1) return;
   const { id } = writes[index]!.plant;
   const message = `the latest revision of plant ${id} is damaged: its checksum is wrong; creates of this plant get 503`;

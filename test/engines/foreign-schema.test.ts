@@ -105,10 +105,10 @@ for (const under of engines)
             [2n, 'ash'],
           ] as const)
             await assert.rejects(commit(id, name), { name: /^Store(?:Unavailable|Rejected)$/ });
-          const warnings = await store.check().then(String, (error: Error) => error.message);
+          const warnings = await store.warnings().then(String, (error: Error) => error.message);
           assert.match(warnings, RegExp(named));
           await run(database, end);
-          assert.deepEqual(await commit(3n, 'fir'), [{ outcome: 'created', revision: 1 }]);
+          assert.deepEqual(await commit(3n, 'fir'), [{ kind: 'confirmed', outcome: 'created', revision: 1 }]);
         }
         await store[Symbol.asyncDispose]();
         await run(database, sql);
@@ -122,7 +122,7 @@ for (const under of engines)
       await using store = await openNewStore(under);
       await run(store.database, HARMLESS[under.name]);
       await store.commit([plantWrite({ id: 1n, name: 'oak' }, 1)]);
-      assert.deepEqual(await store.check(), []);
+      assert.deepEqual(await store.warnings(), []);
       await store[Symbol.asyncDispose]();
       await (await openStore(store.database))[Symbol.asyncDispose]();
       assert.equal((await verify(store.database)).exitCode, 0);

@@ -18,8 +18,8 @@ import {
 } from '../harness/store-under-test.ts';
 import { storedRevisions, storedRevisionsOf } from '../harness/stored-revisions.ts';
 
-const CREATED = { outcome: 'created', revision: 1 };
-const UNCHANGED = { outcome: 'unchanged', revision: 1 };
+const CREATED = { kind: 'confirmed', outcome: 'created', revision: 1 };
+const UNCHANGED = { kind: 'confirmed', outcome: 'unchanged', revision: 1 };
 /** Neighbours that are equal as doubles, the limits of 32 bits, and both limits of int64. */
 const IDS = [
   ID_MIN,
@@ -94,7 +94,7 @@ function testIds(under: EngineUnderTest): void {
       results,
       ids.map((_, index) => {
         if (index % 3 > 0) return CREATED;
-        return index % 2 === 0 ? UNCHANGED : { outcome: 'revised', revision: 2 };
+        return index % 2 === 0 ? UNCHANGED : { kind: 'confirmed', outcome: 'revised', revision: 2 };
       }),
     );
     assert.deepEqual(await commit(engine), []);
@@ -119,7 +119,9 @@ function testOutcomes(under: EngineUnderTest): void {
     {
       await using engine = await openStore(database);
       for (const [content, outcome, revision] of steps) {
-        assert.deepEqual(await commit(engine, { id: 5n, ...content }), [{ outcome, revision }]);
+        assert.deepEqual(await commit(engine, { id: 5n, ...content }), [
+          { kind: 'confirmed', outcome, revision },
+        ]);
       }
       assert.deepEqual(await commit(engine, { id: 6n, name }), [CREATED]);
     }
@@ -146,14 +148,16 @@ function testOutcomes(under: EngineUnderTest): void {
       CREATED,
       CREATED,
       UNCHANGED,
-      { outcome: 'revised', revision: 2 },
-      { outcome: 'revised', revision: 3 },
-      { outcome: 'unchanged', revision: 3 },
+      { kind: 'confirmed', outcome: 'revised', revision: 2 },
+      { kind: 'confirmed', outcome: 'revised', revision: 3 },
+      { kind: 'confirmed', outcome: 'unchanged', revision: 3 },
       UNCHANGED,
     ]);
     const again = await commit(engine, ...batch);
-    const shown = again.map(result => result.rejected ?? `${result.outcome} ${result.revision}`).join(', ');
-    assert.equal(shown, 'unchanged 3, unchanged 3, revised 4, revised 5, unchanged 5');
+    const shown = again.map(result =>
+      result.kind === 'confirmed' ? `${result.outcome} ${result.revision}` : result.error,
+    );
+    assert.equal(shown.join(', '), 'unchanged 3, unchanged 3, revised 4, revised 5, unchanged 5');
     const write = (name: string, recordedBy: number) => plantWrite({ id: 1n, name }, recordedBy);
     await engine.commit([write('a', 3), write('b', 2 ** 40), write('b', 4), write('c', 3)]);
     await engine.commit([write('c', 7)]);
@@ -179,7 +183,7 @@ function testOutcomes(under: EngineUnderTest): void {
       { id: 2n, name: 'neighbour' },
       { id: 1n, name: 'first' },
     );
-    const rejected = { rejected: 'idTaken' };
+    const rejected = { kind: 'rejected', error: 'idTaken' };
     assert.deepEqual(results, [CREATED, rejected, rejected, CREATED, UNCHANGED]);
     assert.deepEqual(
       await commit(engine, { id: 1n, name: 'later' }, { id: 3n, name: 'new' }, { id: 2n, name: 'neighbour' }),
@@ -187,7 +191,7 @@ function testOutcomes(under: EngineUnderTest): void {
     );
     assert.deepEqual(await commit(engine, { id: 9n, name: 'old' }, { id: 9n, name: 'new' }), [
       rejected,
-      { outcome: 'unchanged', revision: 2 },
+      { kind: 'confirmed', outcome: 'unchanged', revision: 2 },
     ]);
     assert.deepEqual(
       plantsOf(await storedRevisions(database)).map(({ name }) => name),
@@ -224,8 +228,8 @@ function testTexts(under: EngineUnderTest): void {
     );
     const other = { id: BigInt(texts.length - 1), name: long, tag: `${long.slice(0, -1)}x` };
     assert.deepEqual(await commit(engine, { id: 8n, name: 'e\u0301', tag: 'é' }, other), [
-      { outcome: 'revised', revision: 2 },
-      { outcome: 'revised', revision: 2 },
+      { kind: 'confirmed', outcome: 'revised', revision: 2 },
+      { kind: 'confirmed', outcome: 'revised', revision: 2 },
     ]);
     assert.deepEqual(plantsOf(await latestRevisions(engine.database)).at(-1), other);
   });

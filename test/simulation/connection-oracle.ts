@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { WriteResult } from '../../src/core/commit/plant-commits.ts';
+import type { NotConfirmed, WriteResult } from '../../src/core/commit/plant-commits.ts';
 import { ERRORS, type ErrorName } from '../../src/core/contract/errors.ts';
 import { REQUEST_TIMEOUT_MS, SHUTDOWN_MS } from '../../src/core/contract/limits.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS, UNTAKEN_MS_MAX } from '../../src/server/limits.ts';
@@ -23,7 +23,7 @@ const FATAL: readonly ErrorName[] = ['badHttp', 'headersTooLarge', 'tooSlow'];
 export interface RunState {
   readonly happened: Happened;
   /** Plants that were queued; undefined until they are settled. */
-  readonly written: Map<bigint, { result: WriteResult | { rejected: ErrorName }; atMs: number } | undefined>;
+  readonly written: Map<bigint, { result: WriteResult | NotConfirmed; atMs: number } | undefined>;
   /** Ids of requests whose response was sent. */
   readonly answered: Set<bigint>;
   readonly isMemoryTight: boolean;
@@ -185,7 +185,8 @@ export class ConnectionOracle {
   #checkWritten(request: SentRequest, { status, error, fields, body }: Received): void {
     const result = this.#run.written.get(request.id)?.result;
     assert.ok(result !== undefined, `${request.id} gets a response before it is settled`);
-    assert.equal(error, result.rejected, `${request.id} gets another response than its plant`);
+    const expected = result.kind === 'confirmed' ? undefined : result.error;
+    assert.equal(error, expected, `${request.id} gets another response than its plant`);
     if (error !== undefined) return;
     assert.equal(status, 200);
     assert.equal(fields.get('plant-id'), `${request.id}`, `${request.id} gets the response of another`);

@@ -74,7 +74,7 @@ class ModelQueue implements Pick<PlantQueue, 'write'> {
     const fault = request === undefined ? 'was not sent' : this.#faultOf(request, write);
     if (request === undefined || fault !== undefined) {
       this.fault ??= `plant ${id} ${fault}`;
-      return Promise.resolve({ rejected: 'busy' });
+      return Promise.resolve({ kind: 'notConfirmed', error: 'busy' });
     }
     const { inFlight } = request;
     const bodyBytes = request.bytes.length - request.headBytes;
@@ -121,9 +121,15 @@ class ModelQueue implements Pick<PlantQueue, 'write'> {
 
   #result(): WriteResult | NotConfirmed {
     const scheduler = this.#scheduler;
-    if (scheduler.happens(this.#manner.rejects))
-      return { rejected: scheduler.pick('busy', 'storeUnavailable', 'idTaken') };
-    return { outcome: scheduler.pick('created', 'unchanged', 'revised'), revision: 1 };
+    if (scheduler.happens(this.#manner.rejects)) {
+      const error = scheduler.pick('busy', 'storeUnavailable', 'idTaken');
+      return error === 'idTaken' ? { kind: 'rejected', error } : { kind: 'notConfirmed', error };
+    }
+    return {
+      kind: 'confirmed',
+      outcome: scheduler.pick('created', 'unchanged', 'revised'),
+      revision: 1,
+    };
   }
 }
 

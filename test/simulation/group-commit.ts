@@ -149,11 +149,11 @@ class Simulation {
       const id = BigInt(index % this.#ids);
       const plant: Plant = { index, id, textLength, queuedAt: this.#scheduler.now(), ahead };
       const isOnlySender = plants === 1 && this.#scheduler.happens(20);
-      const rejected = this.#rejectionDue(plant);
-      if (rejected === undefined) {
+      const error = this.#errorDue(plant);
+      if (error === undefined) {
         this.#queue.push(plant);
         this.#queuedTextLength += textLength;
-      } else plant.due = { rejected };
+      } else plant.due = { kind: 'notConfirmed', error };
       this.#waiting.push(plant);
       const isAlone = isOnlySender && ahead === 0;
       if (isAlone) count(this.#happened, 'a plant of the only sender');
@@ -164,7 +164,7 @@ class Simulation {
         plant.result = result;
       });
       this.#isArriving = false;
-      if (isAlone && rejected === undefined)
+      if (isAlone && error === undefined)
         assert.ok(this.#inFlight.at(-1)?.plants[0] === plant, 'a plant of the only sender waits');
     }
   }
@@ -174,7 +174,7 @@ class Simulation {
     return this.#inFlight.reduce((sum, { plants }) => sum + plants.length, this.#queue.length);
   }
 
-  #rejectionDue({ ahead, textLength }: Plant): NotConfirmed['rejected'] | undefined {
+  #errorDue({ ahead, textLength }: Plant): NotConfirmed['error'] | undefined {
     if (this.#isClosing) {
       count(this.#happened, 'shutting down');
       return 'shuttingDown';
@@ -266,7 +266,7 @@ class Simulation {
       const long = this.#queue.filter(({ queuedAt }) => nowMs - queuedAt >= FAILING_QUEUE_TIMEOUT_MS);
       if (long.length > 0) count(this.#happened, 'a queued plant fails, too');
       for (const plant of [...plants, ...this.#takeQueued(long)])
-        plant.due = { rejected: 'storeUnavailable' };
+        plant.due = { kind: 'notConfirmed', error: 'storeUnavailable' };
       ended.reject(new StoreUnavailable('the simulated engine fails'));
     } else {
       const last = plants.at(-1)!;
@@ -313,7 +313,8 @@ function loadOf(seed: number, scheduler: Scheduler): Load {
 
 /** Each plant gets another result, except the plants that the engine rejects. */
 function resultOf({ index }: Plant): WriteResult {
-  return index % 7 === 6 ? { rejected: 'idTaken' } : { outcome: 'created', revision: index + 1 };
+  if (index % 7 === 6) return { kind: 'rejected', error: 'idTaken' };
+  return { kind: 'confirmed', outcome: 'created', revision: index + 1 };
 }
 
 function textLengthOf(plants: readonly Plant[]): number {

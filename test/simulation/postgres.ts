@@ -209,12 +209,14 @@ class Simulation {
     const result = await instance.queue.write({ plant, recordedBy: instance.number, isOnlySender });
     instance.callsInFlight--;
     this.#sent.settle(sent, result);
-    count(this.#happened, result.rejected ?? result.outcome);
+    count(this.#happened, result.kind === 'confirmed' ? result.outcome : result.error);
     const tookMs = this.#scheduler.now() - sinceMs;
     assert.ok(tookMs <= CALL_MS_MAX, `a call took ${tookMs} ms`);
-    if (result.rejected === 'damaged') assert.equal(plant.id, this.#damagedId);
-    if (result.rejected === 'idTaken') assert.equal(this.#rule, 'reject');
-    if (!('revision' in result)) return false;
+    if (result.kind !== 'confirmed') {
+      if (result.error === 'damaged') assert.equal(plant.id, this.#damagedId);
+      if (result.error === 'idTaken') assert.equal(this.#rule, 'reject');
+      return false;
+    }
     assert.notEqual(plant.id, this.#damagedId);
     assert.ok(result.revision === 1 || this.#rule === 'revise', 'a plant is revised under the rule reject');
     assert.ok(this.#model.isDurable(plant.id, result.revision), 'a confirmed plant is not durable');
@@ -224,7 +226,7 @@ class Simulation {
   async #checkReadiness(instance: Instance): Promise<void> {
     if (!this.#model.isCitus) return;
     await instance.refresh().catch(() => {});
-    await instance.workers.check().catch(() => {});
+    await instance.workers.warnings().catch(() => {});
   }
 
   async #closeQueue(instance: Instance): Promise<void> {
@@ -274,7 +276,7 @@ class Simulation {
     const rows = primary.append([{ id, revision: 1, cells, visibleAt: undefined }]);
     primary.standby!.log.push(rows);
     primary.show(rows);
-    this.#sent.settle(sent, { rejected: 'storeUnavailable' });
+    this.#sent.settle(sent, { kind: 'notConfirmed', error: 'storeUnavailable' });
   }
 }
 

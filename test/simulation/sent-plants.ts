@@ -66,8 +66,8 @@ function noFaults(faults: readonly string[]): void {
 
 /** Only a failed commit leaves it open whether a plant is stored. */
 function resultOf(result: WriteResult | NotConfirmed): RequestResult {
-  const { rejected: reason } = result;
-  if (reason === undefined) return { kind: 'confirmed', outcome: result.outcome, revision: result.revision };
+  if (result.kind === 'confirmed') return result;
+  const { error: reason } = result;
   if (reason === 'storeUnavailable') return { kind: 'unknown', reason };
   return { kind: reason === 'idTaken' ? reason : 'rejected', reason };
 }

@@ -125,7 +125,7 @@ class Simulation {
     const confirmed = this.#confirmed;
     await scheduler.pause(HEALTHY_MS);
     assert.ok(this.#confirmed > confirmed, 'a healthy store confirms plants');
-    assert.deepEqual(await this.#engine.check(), []);
+    assert.deepEqual(await this.#engine.warnings(), []);
     this.#isIdle = true;
     // A checkpoint begins 100 ms after a commit, or after the checkpoint before it.
     await scheduler.pause(IDLE_MS);
@@ -144,7 +144,8 @@ class Simulation {
     for (const thread of threads) if (thread.status === 'rejected') this.#checkFailure(thread.reason);
     const { started } = this.#model;
     assert.deepEqual(await this.#queue.write({ plant: { id: 1n, name: '' }, recordedBy: 0 }), {
-      rejected: 'shuttingDown',
+      kind: 'notConfirmed',
+      error: 'shuttingDown',
     });
     await assert.rejects(this.#engine.commit([]), /the writer thread is closed/);
     await assert.rejects(this.#engine.probe(), /the writer thread is closed/);
@@ -188,8 +189,8 @@ class Simulation {
         const sent = this.#sent.send(plant, SENDER, recordedBy);
         const result = await this.#settled(() => this.#queue.write({ plant, recordedBy, isOnlySender }));
         this.#sent.settle(sent, result);
-        if (result.rejected === undefined) this.#noteConfirmed(sent, result);
-        else this.#checkRejected(result.rejected, beganAtMs);
+        if (result.kind === 'confirmed') this.#noteConfirmed(sent, result);
+        else this.#checkError(result.error, beganAtMs);
       });
     }
   }
@@ -207,11 +208,11 @@ class Simulation {
     assert.ok(replacedAt >= sentAt, `revision ${revision} of plant ${plant.id} was not the latest one`);
   }
 
-  #checkRejected(rejected: string, beganAtMs: number): void {
-    count(this.#happened, `plant: ${rejected}`);
-    if (rejected === 'idTaken') return;
-    if (rejected === 'shuttingDown') assert.ok(this.#isClosing);
-    else assert.ok(beganAtMs < this.#healthyFromMs, `${rejected}, although the store is healthy`);
+  #checkError(error: string, beganAtMs: number): void {
+    count(this.#happened, `plant: ${error}`);
+    if (error === 'idTaken') return;
+    if (error === 'shuttingDown') assert.ok(this.#isClosing);
+    else assert.ok(beganAtMs < this.#healthyFromMs, `${error}, although the store is healthy`);
   }
 
   async #operate(): Promise<void> {
@@ -219,7 +220,7 @@ class Simulation {
     const beganAtMs = this.#scheduler.now();
     const [operate, expected] = this.#scheduler.pick<[() => Promise<unknown>, (result: unknown) => boolean]>(
       [() => engine.probe(), result => result === undefined],
-      [() => engine.check(), Array.isArray],
+      [() => engine.warnings(), Array.isArray],
       [() => engine.tokenFingerprints(), result => result instanceof Map],
       [() => engine.hasPlants(), result => typeof result === 'boolean'],
     );

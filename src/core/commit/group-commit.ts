@@ -108,14 +108,14 @@ export class GroupCommit implements PlantQueue {
 
   write({ plant, recordedBy, trace, isOnlySender }: NewPlantWrite): Promise<WriteResult | NotConfirmed> {
     const textLength = textLengthOf(plant);
-    if (this.#closed !== undefined) return Promise.resolve({ rejected: 'shuttingDown' });
+    if (this.#closed !== undefined) return Promise.resolve({ kind: 'notConfirmed', error: 'shuttingDown' });
     const { length } = this.#queue;
     if (
       this.#inFlight >= this.#inFlightMax ||
       length >= QUEUE_PLANTS_MAX ||
       (length > 0 && this.#queuedTextLength + textLength > QUEUE_TEXT_LENGTH_MAX)
     ) {
-      return Promise.resolve({ rejected: 'busy' });
+      return Promise.resolve({ kind: 'notConfirmed', error: 'busy' });
     }
     this.#queuedTextLength += textLength;
     const queuedAt = this.#clock.now();
@@ -242,7 +242,7 @@ export class GroupCommit implements PlantQueue {
   #batchFailed(batch: QueuedPlant[]): void {
     this.#removeInFlight(batch);
     for (const queued of [...batch, ...this.#takeLongQueued()]) {
-      queued.settle({ rejected: 'storeUnavailable' });
+      queued.settle({ kind: 'notConfirmed', error: 'storeUnavailable' });
     }
     this.#dispatch();
     this.#resolveCloseIfIdle();

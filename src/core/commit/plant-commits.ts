@@ -23,20 +23,21 @@ export type NewPlantWrite = Omit<PlantWrite, 'contentChecksum'>;
 
 /** The plant is durable as this revision. */
 export interface Confirmed {
+  kind: 'confirmed';
   outcome: Outcome;
   revision: number;
-  /** Distinguishes it from the two types below. */
-  rejected?: undefined;
 }
 
 /** Nothing was stored. `damaged`: the latest revision is damaged, so it cannot be compared. */
 export interface Rejected {
-  rejected: 'idTaken' | 'damaged';
+  kind: 'rejected';
+  error: 'idTaken' | 'damaged';
 }
 
 /** The queue has no result of the engine. After `storeUnavailable`, the plant may be stored. */
 export interface NotConfirmed {
-  rejected: 'busy' | 'storeUnavailable' | 'shuttingDown';
+  kind: 'notConfirmed';
+  error: 'busy' | 'storeUnavailable' | 'shuttingDown';
 }
 
 /** The result of one write of a batch. */
@@ -69,8 +70,8 @@ export interface PlantCommits {
    *   be stored
    */
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
-  /** Tests with a durable commit that changes no row. @throws {StoreUnavailable} */
+  /** Tests the store with a durable commit that changes no row. @throws {StoreUnavailable} */
   probe(): Promise<void>;
-  /** @returns warnings for the operator, each one sentence @throws {StoreUnavailable} */
-  check(): Promise<readonly string[]>;
+  /** Inspects the store. @returns warnings for the operator, each one sentence @throws {StoreUnavailable} */
+  warnings(): Promise<readonly string[]>;
 }

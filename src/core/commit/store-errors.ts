@@ -1,7 +1,7 @@
 /** An operation of the store failed. The cause goes into the log, never to a client. */
 export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable';
-  /** Only the plants of one worker failed. `check` warns of it, so commits do not log it. */
+  /** Only the plants of one worker failed. `warnings` reports this, so commits do not log it. */
   isPartial = false;
 }
 

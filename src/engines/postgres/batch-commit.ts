@@ -144,12 +144,12 @@ export class BatchCommit {
       if (write.status.kind !== 'open') continue;
       const { plant, contentChecksum, recordedBy } = write;
       if (lookedUp?.isDamaged) {
-        write.status = { kind: 'unconfirmed', result: { rejected: 'damaged' } };
+        write.status = { kind: 'unconfirmed', result: { kind: 'rejected', error: 'damaged' } };
       } else if (latest !== undefined && isSameContent(latest.plant, plant)) {
-        const result: WriteResult = { outcome: 'unchanged', revision: latest.revision };
+        const result: WriteResult = { kind: 'confirmed', outcome: 'unchanged', revision: latest.revision };
         write.status = { kind: 'unconfirmed', result };
       } else if (latest !== undefined && this.#repeatedIdRule === 'reject') {
-        write.status = { kind: 'unconfirmed', result: { rejected: 'idTaken' } };
+        write.status = { kind: 'unconfirmed', result: { kind: 'rejected', error: 'idTaken' } };
       } else {
         const numbers = {
           revision: (latest?.revision ?? 0) + 1,
@@ -267,7 +267,10 @@ function stored({ write, revision: inserted }: Sent): void {
   const { sameId } = write;
   confirmed(sameId.writes);
   const { revision } = inserted;
-  write.status = { kind: 'settled', result: { outcome: revision === 1 ? 'created' : 'revised', revision } };
+  write.status = {
+    kind: 'settled',
+    result: { kind: 'confirmed', outcome: revision === 1 ? 'created' : 'revised', revision },
+  };
   sameId.inserted = inserted;
   sameId.lookedUp = undefined;
 }

@@ -46,8 +46,8 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
   private constructor(settings: PostgresSettings, search: HostSearch) {
     super();
     this.#settings = settings;
-    // Tokens have one more, and so does `check`. So none of them waits for plants, or plants for
-    // them. They share the pool: after a failover, tokens must come from the host of the plants.
+    // The pool has one more connection for tokens and one for `warnings`, so neither waits for
+    // plants. All use one pool, because after a failover tokens must come from the host of the plants.
     this.#pool = new ConnectionPool(search, settings.connections + 2);
     this.#workers = new CitusWorkers(this.#pool, worker => {
       const address = { ...settings.address, hosts: [worker] };
@@ -101,10 +101,10 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
       if (!connection.isCitus) await connection.run({ text });
       await confirmEverythingBefore(connection);
     });
-    await this.#workers.check();
+    await this.#workers.warnings();
   }
 
-  async check(): Promise<readonly string[]> {
+  async warnings(): Promise<readonly string[]> {
     const warnings = await this.#pool.use(async connection => {
       await this.#workers.refresh(connection);
       // A primary without its synchronous standby runs queries, but confirms no commit.
@@ -112,7 +112,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
       const faults = await schemaFaults(connection);
       return faults.concat(await durabilityWarnings(connection));
     });
-    return [...warnings, ...(await this.#workers.check())];
+    return [...warnings, ...(await this.#workers.warnings())];
   }
 
   async statistics(): Promise<PostgresStatistics> {

@@ -55,7 +55,7 @@ export function unpackResults({ outcomes, revisions }: BatchResults): WriteResul
   return outcomes.map((outcome, index) => {
     const result = RESULTS[outcome]!;
     return result === 'idTaken' || result === 'damaged'
-      ? { rejected: result }
-      : { outcome: result, revision: revisions[index]! };
+      ? { kind: 'rejected', error: result }
+      : { kind: 'confirmed', outcome: result, revision: revisions[index]! };
   });
 }

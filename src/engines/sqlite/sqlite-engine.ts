@@ -113,8 +113,8 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
     };
   }
 
-  async check(): Promise<readonly string[]> {
-    await this.#call(['check']);
+  async warnings(): Promise<readonly string[]> {
+    await this.#call(['checkSchema']);
     const { failure } = this.#checkpoints;
     if (failure === undefined) return [];
     return [`the write-ahead log cannot be copied into the database file, so it grows: ${failure}`];

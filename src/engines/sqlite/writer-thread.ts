@@ -76,7 +76,7 @@ export class StoreWriter {
     return this.#run(({ database }) => database.schemaSteps);
   }
 
-  check(): void {
+  checkSchema(): void {
     this.#run(({ plants }) => plants.checkSchema());
   }
 

@@ -44,7 +44,9 @@ function writes(...plants: [id: number, name: string][]): PlantWrite[] {
 }
 
 async function shownResults(committing: Promise<WriteResult[]>): Promise<string[]> {
-  return (await committing).map(result => result.rejected ?? `${result.outcome} ${result.revision}`);
+  return (await committing).map(result =>
+    result.kind === 'confirmed' ? `${result.outcome} ${result.revision}` : result.error,
+  );
 }
 
 async function storedNames(database: string): Promise<string[]> {
@@ -253,7 +255,8 @@ suite('a modified database:', { concurrency: true }, () => {
         [2, 'elm'.repeat(30), 'created'],
       ] as const) {
         const committing = engine.commit(writes([id, name]));
-        if (type === 'text') assert.deepEqual(await committing, [{ outcome, revision: 1 }]);
+        if (type === 'text')
+          assert.deepEqual(await committing, [{ kind: 'confirmed', outcome, revision: 1 }]);
         else
           await assert.rejects(
             committing,

@@ -20,7 +20,7 @@ class Cluster {
           const { promise, resolve } = Promise.withResolvers<void>();
           this.batches.push({ names: writes.map(({ plant }) => plant.name), end: resolve });
           await promise;
-          return writes.map((): WriteResult => ({ outcome: 'created', revision: 1 }));
+          return writes.map((): WriteResult => ({ kind: 'confirmed', outcome: 'created', revision: 1 }));
         },
       }),
   );
@@ -60,18 +60,18 @@ test('workers that come and go leave no queue behind', async () => {
     const writing = cluster.write(1n, 'oak');
     await cluster.inFlight();
     cluster.endAll();
-    assert.deepEqual(await writing, { outcome: 'created', revision: 1 });
+    assert.deepEqual(await writing, { kind: 'confirmed', outcome: 'created', revision: 1 });
   }
   const all = { plantsInFlight: 0, plantsInFlightMax: QUEUE_PLANTS_MAX, batchesInFlight: 0 };
   assert.deepEqual(cluster.queues.statistics, all, 'one queue');
   const burst = Array.from({ length: QUEUE_PLANTS_MAX }, (_, id) => cluster.write(BigInt(id), 'oak'));
-  assert.equal((await cluster.write(-1n, 'oak')).rejected, 'busy');
+  assert.deepEqual(await cluster.write(-1n, 'oak'), { kind: 'notConfirmed', error: 'busy' });
   cluster.workerOf = () => 'another';
   const other = cluster.write(-1n, 'elm');
   assert.ok((await cluster.inFlight()).includes('elm'), 'a full queue delays no plant of another worker');
   const closing = cluster.queues.close();
-  assert.equal((await cluster.write(-2n, 'oak')).rejected, 'shuttingDown');
+  assert.deepEqual(await cluster.write(-2n, 'oak'), { kind: 'notConfirmed', error: 'shuttingDown' });
   while ((await cluster.inFlight()).length > 0) cluster.endAll();
   await closing;
-  for (const { rejected } of await Promise.all([...burst, other])) assert.equal(rejected, undefined);
+  for (const { kind } of await Promise.all([...burst, other])) assert.equal(kind, 'confirmed');
 });

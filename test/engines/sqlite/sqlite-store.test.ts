@@ -73,7 +73,10 @@ test('after a crash the log is rewritten before a plant in it is reported as unc
   }
   const log = readFileSync(`${copy}-wal`);
   const commits: ((engine: StorageEngine) => Promise<unknown>)[] = [
-    async engine => assert.deepEqual(await commit(engine, plant), [{ outcome: 'unchanged', revision: 1 }]),
+    async engine =>
+      assert.deepEqual(await commit(engine, plant), [
+        { kind: 'confirmed', outcome: 'unchanged', revision: 1 },
+      ]),
     // It changes no row, so it writes no more than that.
     engine => engine.revokeToken('unknown', 1),
   ];
@@ -91,7 +94,7 @@ test('after a crash the log is rewritten before a plant in it is reported as unc
 /** Runs a program while the folder is mounted read-only for it. */
 const READ_ONLY = `mount --bind "$FOLDER" "$FOLDER" && mount -o remount,bind,ro,nosuid,nodev "$FOLDER" && exec "$0" "$@"`;
 
-const CREATED = [{ outcome: 'created', revision: 1 }];
+const CREATED = [{ kind: 'confirmed', outcome: 'created', revision: 1 }];
 const WRITE = plantWrite({ id: 1n, name: 'Fern' }, 1);
 
 test('a commit of the only sender stops the event loop only briefly', async () => {
@@ -178,7 +181,7 @@ test('a store restored from an SQL dump is rejected until the PRAGMA line of the
   for (const pragma of pragmas.split(';')) await sqlite.sql(file!, pragma);
   assert.partialDeepStrictEqual(await storedRevisions(restored), [{ revision: 1, plant }]);
   await using engine = await openStore(restored);
-  assert.deepEqual(await commit(engine, plant), [{ outcome: 'unchanged', revision: 1 }]);
+  assert.deepEqual(await commit(engine, plant), [{ kind: 'confirmed', outcome: 'unchanged', revision: 1 }]);
 });
 
 test('a file in which only Litestream has created tables becomes a store', async () => {
@@ -200,7 +203,7 @@ test('a second service on the same file, also through a link, is rejected until 
     assert.deepEqual(await first.commit([WRITE]), CREATED);
   }
   await using second = await openStore(link);
-  assert.deepEqual(await second.commit([WRITE]), [{ outcome: 'unchanged', revision: 1 }]);
+  assert.deepEqual(await second.commit([WRITE]), [{ kind: 'confirmed', outcome: 'unchanged', revision: 1 }]);
 });
 
 test('commands write through a link, also through one to a file that does not exist yet', async () => {

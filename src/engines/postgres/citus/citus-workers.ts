@@ -105,7 +105,7 @@ export class CitusWorkers {
   }
 
   /** @throws {StoreUnavailable} when no worker can be used */
-  async check(): Promise<string[]> {
+  async warnings(): Promise<string[]> {
     const failures: StoreUnavailable[] = [];
     const checks = [...this.#workers].map(async ([name, pool]) => {
       try {

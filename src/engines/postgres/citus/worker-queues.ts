@@ -35,7 +35,7 @@ export function workerQueues(workerOf: (id: bigint) => string, openQueue: () => 
       return sum;
     },
     async write(write) {
-      if (isClosed) return { rejected: 'shuttingDown' };
+      if (isClosed) return { kind: 'notConfirmed', error: 'shuttingDown' };
       const { id } = write.plant;
       const inFlight = idsInFlight.get(id) ?? { queue: queueOf(id), plants: 0 };
       idsInFlight.set(id, inFlight);
