@@ -11,7 +11,7 @@ import * as contract from '../src/core/contract/limits.ts';
 import * as tokens from '../src/core/tokens/token-cache.ts';
 import { STATEMENT_TIMEOUT_MS } from '../src/engines/postgres/connection.ts';
 import { OPERATION_TIMEOUT_MS } from '../src/engines/postgres/connection-pool.ts';
-import * as sqlite from '../src/engines/sqlite/limits.ts';
+import * as sqlite from '../src/engines/sqlite/wal-limits.ts';
 import * as verification from '../src/operate/proof/verification.ts';
 import { HEADERS_TIMEOUT_MS } from '../src/server/limits.ts';
 import { LONG_BODIES_BYTES_MAX } from '../src/server/long-bodies.ts';

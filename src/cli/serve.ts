@@ -7,7 +7,7 @@ import { EXIT_MS } from '../core/contract/limits.ts';
 import { newPlantJson } from '../core/contract/plant.ts';
 import { hashToken } from '../core/tokens/token.ts';
 import { type DatabaseAddress, shownDatabase } from '../engines/database-url.ts';
-import { checkNotServed, openReader } from '../engines/open-store.ts';
+import { openReader, rejectServed } from '../engines/open-store.ts';
 import type { ShownSetting } from '../operate/console/operator-console.ts';
 import { isLoopback, ListenFailed } from '../server/listen.ts';
 import { type Service, startService } from '../service.ts';
@@ -96,7 +96,7 @@ async function start(
   } catch (error) {
     if (!(error instanceof ListenFailed)) throw error;
     // A service on the same store also uses the addresses, and is what its user must know first.
-    if (error.code === 'EADDRINUSE') await checkNotServed(database);
+    if (error.code === 'EADDRINUSE') await rejectServed(database);
     if (isDeepStrictEqual(listen, ops))
       throw new Failure('--listen and --ops name the same address; give each its own', 2);
     throw new Failure(listenAdvice(error, error.address === ops ? '--ops' : '--listen'));

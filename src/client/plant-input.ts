@@ -1,6 +1,6 @@
 import { ID_RULE } from '../core/contract/errors.ts';
 import { isInt64 } from '../core/contract/int64.ts';
-import { checkNamedPlant, type NewPlant } from '../core/contract/plant.ts';
+import { type NewPlant, validateNamedPlant } from '../core/contract/plant.ts';
 import { PlantStoreError } from './plant-store-error.ts';
 
 /** A plant to send. */
@@ -18,8 +18,8 @@ export function newPlantOf(input: PlantInput): NewPlant {
   const exactId = exactIdOf(id);
   const { plant, message } =
     typeof exactId === 'bigint'
-      ? checkNamedPlant(exactId, name, tag, [])
-      : checkNamedPlant(undefined, name, tag, [exactId]);
+      ? validateNamedPlant(exactId, name, tag, [])
+      : validateNamedPlant(undefined, name, tag, [exactId]);
   if (plant !== undefined) return plant;
   throw new PlantStoreError(message, { error: 40002, canRetry: false });
 }

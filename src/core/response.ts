@@ -22,7 +22,7 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
   headers: HeaderFields;
   body: Body;
   /** Where the connection ends: before, within or after the response; undefined: as the request asks. */
-  ending?: 'before' | 'within' | 'after';
+  connectionEnds?: 'before' | 'within' | 'after';
 }
 
 /** RFC 6750 section 3: without a credential, the challenge contains no error. */

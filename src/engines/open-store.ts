@@ -116,7 +116,7 @@ export function serviceOf(database: DatabaseAddress): string | undefined {
 }
 
 /** Checks that no service uses the target of a copy. Creates nothing. @throws {StoreRejected} */
-export async function checkNotServed(database: DatabaseAddress): Promise<void> {
+export async function rejectServed(database: DatabaseAddress): Promise<void> {
   if (database.engine !== 'sqlite' || !wasServed(database.path)) return;
   takeServeLock(database.path)[Symbol.dispose]();
 }

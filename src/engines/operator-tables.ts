@@ -43,7 +43,7 @@ export abstract class OperatorTables {
       const [created] = await this.query(insert, [hash, label, createdAt, expiresAt]);
       if (created !== undefined) return tokenOf(created);
       const existing = await this.#token('label = $1 OR hash = $2', [label, hash]);
-      if (existing?.hash === hash && existing.label === label) return await this.#confirmed(existing);
+      if (existing?.hash === hash && existing.label === label) return await this.#onceDurable(existing);
       if (existing !== undefined) return undefined;
       // Another connection took the id or the change number at the same time.
     }
@@ -60,7 +60,7 @@ export abstract class OperatorTables {
     const [revoked] = await this.query(update, [revokedAt, label]);
     if (revoked !== undefined) return tokenOf(revoked);
     const existing = await this.#token('label = $1', [label]);
-    return existing && (await this.#confirmed(existing));
+    return existing && (await this.#onceDurable(existing));
   }
 
   /** Stores the day (`YYYY-MM-DD`) on which these tokens were last accepted. */
@@ -178,7 +178,7 @@ export abstract class OperatorTables {
    * An earlier attempt may have stored the token, and its result was lost. PostgreSQL shows such a
    * row before the standby has it. A later commit waits for the standby.
    */
-  async #confirmed(token: StoredToken): Promise<StoredToken> {
+  async #onceDurable(token: StoredToken): Promise<StoredToken> {
     await this.probe();
     return token;
   }

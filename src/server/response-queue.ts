@@ -169,14 +169,14 @@ export class ResponseQueue {
       this.#pending.shift();
       this.#bodyBytes -= next.bodyBytes;
       const { request, response, onTaken } = next;
-      const { ending } = response;
-      const mayBeLast = this.#pending.length === 0 && (ending === 'after' || this.#isInputOver());
+      const { connectionEnds } = response;
+      const mayBeLast = this.#pending.length === 0 && (connectionEnds === 'after' || this.#isInputOver());
       const isLast = next.isLast || mayBeLast;
       this.#observe(response, request);
-      text += ending === 'before' ? '' : this.#headOf(response, request, isLast);
+      text += connectionEnds === 'before' ? '' : this.#headOf(response, request, isLast);
       const body = request?.head.method === 'HEAD' ? '' : response.body;
-      if (ending !== undefined && ending !== 'after') {
-        if (ending === 'within') text += body.slice(0, body.length / 2);
+      if (connectionEnds !== undefined && connectionEnds !== 'after') {
+        if (connectionEnds === 'within') text += body.slice(0, body.length / 2);
         this.#output.write(text, () => this.#socket.destroy());
         return;
       }

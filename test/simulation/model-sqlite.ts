@@ -11,7 +11,6 @@ import {
   sendReply,
 } from '../../src/engines/sqlite/called-thread.ts';
 import type { CheckpointProgress } from '../../src/engines/sqlite/checkpoints/checkpoint-thread.ts';
-import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from '../../src/engines/sqlite/limits.ts';
 import {
   type Batch,
   type BatchResults,
@@ -19,6 +18,7 @@ import {
   unpackWrites,
 } from '../../src/engines/sqlite/packed-batch.ts';
 import { StoreFileReplaced } from '../../src/engines/sqlite/sqlite-errors.ts';
+import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from '../../src/engines/sqlite/wal-limits.ts';
 import type { WriterCall } from '../../src/engines/sqlite/writer-thread.ts';
 import { count, type Happened } from './part.ts';
 import type { Scheduler } from './scheduler.ts';

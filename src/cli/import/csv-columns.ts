@@ -1,4 +1,4 @@
-import { checkNamedPlant, type NewPlantReading } from '../../core/contract/plant.ts';
+import { type NewPlantReading, validateNamedPlant } from '../../core/contract/plant.ts';
 import { csvLine } from '../../operate/csv-line.ts';
 import { Failure } from '../output/failure.ts';
 import { amount } from '../output/progress-display.ts';
@@ -124,8 +124,8 @@ export class Columns {
     }
     const id = idText === undefined ? 'id is required' : readIdText(idText);
     return typeof id === 'bigint'
-      ? checkNamedPlant(id, name, tag, [])
-      : checkNamedPlant(undefined, name, tag, [id]);
+      ? validateNamedPlant(id, name, tag, [])
+      : validateNamedPlant(undefined, name, tag, [id]);
   }
 }
 

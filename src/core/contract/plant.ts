@@ -25,7 +25,7 @@ export type NewPlantReading =
 // RFC 8259 section 8.1: `ignoreBOM` leaves a byte order mark in the text, to be rejected there.
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-const NOT_UTF8 = reject('notJson', ['the body is not valid UTF-8; encode it as UTF-8']);
+const NOT_UTF8 = errorReading('notJson', ['the body is not valid UTF-8; encode it as UTF-8']);
 const UNQUOTED = 'a JSON number without quotes: ';
 /** The beginning of a JSON text that is an object. */
 const OBJECT = /^[ \t\n\r]*\{/;
@@ -76,7 +76,7 @@ function decoded(bytes: Uint8Array): string | undefined {
 
 function* readAnyBody(text: string): Generator<undefined, NewPlantReading, undefined> {
   if (text.charCodeAt(0) === 0xfeff) {
-    return reject('notJson', ['the body begins with a byte order mark; send UTF-8 without one']);
+    return errorReading('notJson', ['the body begins with a byte order mark; send UTF-8 without one']);
   }
   const names = new Set<string>();
   /** The values of id, name and tag, as JSON text. */
@@ -90,10 +90,11 @@ function* readAnyBody(text: string): Generator<undefined, NewPlantReading, undef
     if (names.has(name)) faults.add(`${shown} is given more than once`);
     names.add(name);
   });
-  if (faultAt !== undefined) return reject('notJson', [errorBody('notJson').message]);
-  if (!OBJECT.test(text)) return reject('notNewPlant', ['the body must be a JSON object with id and name']);
+  if (faultAt !== undefined) return errorReading('notJson', [errorBody('notJson').message]);
+  if (!OBJECT.test(text))
+    return errorReading('notNewPlant', ['the body must be a JSON object with id and name']);
   const [name, tag] = [texts.get('name'), texts.get('tag')].map(stringOrNull);
-  return checkNewPlant({ idText: texts.get('id'), name, tag }, [...faults]);
+  return validateNewPlant({ idText: texts.get('id'), name, tag }, [...faults]);
 }
 
 /** @returns null for every value that is not a string */
@@ -103,18 +104,18 @@ function stringOrNull(valueText: string | undefined): string | null | undefined 
 }
 
 /** Checks the members of a NewPlant; `idText` is JSON. @param faults come first in the message */
-export function checkNewPlant(
+export function validateNewPlant(
   { idText, name, tag }: { idText: string | undefined; name: unknown; tag: unknown },
   faults: string[] = [],
 ): NewPlantReading {
   const id = idText === undefined ? undefined : int64FromNumberText(idText);
   if (idText === undefined) faults.push('id is required');
   else if (id === undefined) faults.push(`id must be ${idText.startsWith('"') ? UNQUOTED : ''}${ID_RULE}`);
-  return checkNamedPlant(id, name, tag, faults);
+  return validateNamedPlant(id, name, tag, faults);
 }
 
 /** Checks name and tag only. The id is undefined if the faults include one of the id. */
-export function checkNamedPlant(
+export function validateNamedPlant(
   id: bigint | undefined,
   name: unknown,
   tag: unknown,
@@ -124,7 +125,7 @@ export function checkNamedPlant(
   else faults.push(...textFaults('name', name));
   if (tag !== undefined) faults.push(...textFaults('tag', tag));
 
-  if (faults.length > 0) return reject('notNewPlant', faults);
+  if (faults.length > 0) return errorReading('notNewPlant', faults);
   const plant = { id, name } as NewPlant;
   if (tag !== undefined) plant.tag = tag as string;
   return { plant };
@@ -139,7 +140,7 @@ function textFaults(member: string, value: unknown): string[] {
   return faults;
 }
 
-function reject(error: ErrorName, faults: string[]): NewPlantReading {
+function errorReading(error: ErrorName, faults: string[]): NewPlantReading {
   return { error, message: faults.join('; ') };
 }
 

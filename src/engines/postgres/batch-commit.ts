@@ -123,7 +123,7 @@ export class BatchCommit {
     }
     const unconfirmed = this.#writes.filter(({ status }) => status.kind === 'unconfirmed');
     if (unconfirmed.length > 0) await confirmLatest(connection, unconfirmed);
-    confirmed(unconfirmed);
+    settleUnconfirmed(unconfirmed);
     return this.#writes.map(resultOf);
   }
 
@@ -185,12 +185,12 @@ export class BatchCommit {
       throw error;
     }
     // A commit confirms all earlier ones of its server. Citus may have used several servers, but
-    // each id has one, and `stored` confirms the results of its id.
-    if (rows.length > 0 && !isCitus) confirmed(this.#writes);
+    // each id has one, and `settleStored` confirms the results of its id.
+    if (rows.length > 0 && !isCitus) settleUnconfirmed(this.#writes);
     const insertedIds = new Set(rows.map(([id]) => BigInt(id!)));
     const conflicting: Sent[] = [];
     for (const sent of round) {
-      if (insertedIds.has(sent.write.plant.id)) stored(sent);
+      if (insertedIds.has(sent.write.plant.id)) settleStored(sent);
       else conflicting.push(sent);
     }
     return conflicting;
@@ -236,13 +236,13 @@ export class BatchCommit {
       const { write, revision, base } = each;
       write.sameId.lookedUp = undefined;
       if (isStored(revision)) {
-        stored(each);
+        settleStored(each);
         continue;
       }
       write.status = OPEN;
       // The commit above confirms the base, and the results that depend on it. They must not be
       // opened again: this revision may be stored late, and they could take its number before.
-      if (base !== undefined && isStored(base)) confirmed(write.sameId.writes);
+      if (base !== undefined && isStored(base)) settleUnconfirmed(write.sameId.writes);
     }
     // The latest revision of an id is the last one of its rows.
     for (const row of rows) this.#found(revisionOf(row));
@@ -263,9 +263,9 @@ function unknownId(): SameId {
  * Settles a write whose revision is stored, and the earlier results of its id. They must not be
  * opened again: the earlier plant would get the later number.
  */
-function stored({ write, revision: inserted }: Sent): void {
+function settleStored({ write, revision: inserted }: Sent): void {
   const { sameId } = write;
-  confirmed(sameId.writes);
+  settleUnconfirmed(sameId.writes);
   const { revision } = inserted;
   write.status = {
     kind: 'settled',
@@ -276,7 +276,7 @@ function stored({ write, revision: inserted }: Sent): void {
 }
 
 /** Settles those of the writes that have a result, after a commit of their server. */
-function confirmed(writes: readonly BatchWrite[]): void {
+function settleUnconfirmed(writes: readonly BatchWrite[]): void {
   for (const write of writes) {
     const { status } = write;
     if (status.kind === 'unconfirmed') write.status = { kind: 'settled', result: status.result };

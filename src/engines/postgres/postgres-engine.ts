@@ -20,7 +20,7 @@ import { durabilityWarnings } from './durability-warnings.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
 import { type FirstConnection, HostSearch } from './host-search.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
-import { applySchemaSteps, checkRights, SERVICE_RIGHTS, schemaFaults, tableCheck } from './schema.ts';
+import { applySchemaSteps, rejectMissingRights, SERVICE_RIGHTS, schemaFaults, tableGuard } from './schema.ts';
 
 interface PostgresSettings {
   address: PostgresAddress;
@@ -67,7 +67,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     const connection = await search.open(async opened => {
       await opened.setStatementTimeout();
       engine.schemaSteps = await applySchemaSteps(opened);
-      await checkRights(opened, SERVICE_RIGHTS);
+      await rejectMissingRights(opened, SERVICE_RIGHTS);
       await engine.#workers.refresh(opened);
       await opened.setStatementTimeout(STATEMENT_TIMEOUT_MS);
     }, first);
@@ -97,7 +97,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     await this.#pool.use(async connection => {
       // Needs the locks and rights of an insert. On Citus it would need all workers, but the
       // service is ready while one of them can be used.
-      const text = `INSERT INTO plant_revision SELECT * FROM plant_revision WHERE NOT ${tableCheck(false)}`;
+      const text = `INSERT INTO plant_revision SELECT * FROM plant_revision WHERE NOT ${tableGuard(false)}`;
       if (!connection.isCitus) await connection.run({ text });
       await confirmEverythingBefore(connection);
     });

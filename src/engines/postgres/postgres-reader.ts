@@ -11,13 +11,13 @@ import type { Connection, TextRow } from './connection.ts';
 import { commandFailure, INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import type { PostgresAddress } from './postgres-url.ts';
-import { checkSchema, schemaFaults } from './schema.ts';
+import { rejectUnreadable, schemaFaults } from './schema.ts';
 
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
   const search = new HostSearch(address, rejectWorker);
   const connection = await search.open(async opened => {
     await opened.setStatementTimeout();
-    await checkSchema(opened);
+    await rejectUnreadable(opened);
   });
   const query: Query = (text, values) => orUnavailable(connection.run({ text, values }));
   return {

@@ -5,14 +5,14 @@ import { orUnavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { revisionInsert } from './revision-table.ts';
-import { applySchemaSteps, COPY_RIGHTS, checkRights } from './schema.ts';
+import { applySchemaSteps, COPY_RIGHTS, rejectMissingRights } from './schema.ts';
 
 /** Opens the target of a copy on one connection. After its loss the copy must be repeated. */
 export async function openPostgresTarget(address: PostgresAddress): Promise<CopyTarget> {
   const search = new HostSearch(address, prepareCoordinator);
   const connection = await search.open(async opened => {
     await applySchemaSteps(opened);
-    await checkRights(opened, COPY_RIGHTS);
+    await rejectMissingRights(opened, COPY_RIGHTS);
     await opened.setStatementTimeout();
   });
   const inTransaction = (work: () => Promise<void>) => orUnavailable(connection.transaction(work));

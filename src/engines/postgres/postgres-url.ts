@@ -85,13 +85,13 @@ const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]*))(?::([0-9]{1,5}))?$/;
 export function postgresAddressOf(text: string): PostgresAddress {
   const parts = PARTS.exec(text.replace(POSTGRES_SCHEME, ''));
   if (parts === null) {
-    throw rejected(
+    throw invalidUrl(
       `is not ${FORM}; write @, /, ? and % within the user, the password or a parameter as %40, %2F, %3F and %25`,
     );
   }
   const [, credentials = '', hosts = '', database = '', query = ''] = parts;
   const [, user = '', password = ''] = /^([^:]*)(?::(.*))?$/s.exec(credentials)!;
-  if (user.includes('@')) throw rejected('has an @ in the user; write it as %40');
+  if (user.includes('@')) throw invalidUrl('has an @ in the user; write it as %40');
   const given = parametersOf(query);
   const address: PostgresAddress = {
     hosts: hostsOf(given.host ?? (decoded(hosts, 'the host') || 'localhost'), given.port),
@@ -107,7 +107,7 @@ export function postgresAddressOf(text: string): PostgresAddress {
     connectTimeoutMs: given.connect_timeout ? Number(given.connect_timeout) * 1_000 : undefined,
     options: given.options,
   };
-  checkAddress(address);
+  validateAddress(address);
   return address;
 }
 
@@ -127,13 +127,13 @@ function parametersOf(query: string): Partial<Record<ParameterName, string>> {
       // After a password it may be the rest of it, behind an unencoded &.
       const isShown = given.password === undefined && /^\w{1,40}$/.test(text);
       const which = isShown ? `the parameter ${text}` : `an unknown parameter, number ${index + 1}`;
-      throw rejected(`has ${which}, which is not supported; known are ${PARAMETER_NAMES.join(', ')}`);
+      throw invalidUrl(`has ${which}, which is not supported; known are ${PARAMETER_NAMES.join(', ')}`);
     }
     // A second value is accepted after an empty one, such as an empty password.
-    if (given[name]) throw rejected(`has the parameter ${name} twice`);
+    if (given[name]) throw invalidUrl(`has the parameter ${name} twice`);
     const [pattern, meaning] = PARAMETERS[name];
     const decodedValue = decoded(value, `the parameter ${name}`);
-    if (!pattern.test(decodedValue)) throw rejected(`has an invalid ${name}; it must be ${meaning}`);
+    if (!pattern.test(decodedValue)) throw invalidUrl(`has an invalid ${name}; it must be ${meaning}`);
     given[name] = decodedValue;
   }
   return given;
@@ -144,7 +144,7 @@ function hostsOf(text: string, ports?: string): HostAddress[] {
   const hosts = text.split(',');
   const given = ports?.split(',') ?? [];
   if (given.length > 1 && given.length !== hosts.length)
-    throw rejected(
+    throw invalidUrl(
       `gives ${given.length} ports, but names ${hosts.length === 1 ? '1 host' : `${hosts.length} hosts`}; give one port, or one for each host`,
     );
   return hosts.map((each, index) => {
@@ -153,25 +153,25 @@ function hostsOf(text: string, ports?: string): HostAddress[] {
     const port = given[index] ?? given[0] ?? own;
     if (host === '' || !PORT.test(own) || Number(port) > 65_535) {
       // The message does not repeat it: a password with an unencoded slash ends up here.
-      throw rejected('has an invalid host; write HOST:PORT,HOST:PORT, and a / in user or password as %2F');
+      throw invalidUrl('has an invalid host; write HOST:PORT,HOST:PORT, and a / in user or password as %2F');
     }
     return { host, port: Number(port) };
   });
 }
 
-function checkAddress(address: PostgresAddress): void {
+function validateAddress(address: PostgresAddress): void {
   const { tlsMode, rootCertificateFile, certificateFile, keyFile } = address;
-  if (address.database === '') throw rejected(`names no database; write ${FORM}`);
-  if (address.user === '') throw rejected(`names no user; write ${FORM}`);
+  if (address.database === '') throw invalidUrl(`names no database; write ${FORM}`);
+  if (address.user === '') throw invalidUrl(`names no user; write ${FORM}`);
   if (rootCertificateFile === SYSTEM_ROOTS && tlsMode !== 'verify-full') {
     // Anyone can get a trusted certificate, so the host name must be checked, as in libpq.
-    throw rejected('has sslrootcert=system with a weaker sslmode than verify-full; use that');
+    throw invalidUrl('has sslrootcert=system with a weaker sslmode than verify-full; use that');
   }
   if (tlsMode.startsWith('verify-') && rootCertificateFile === undefined) {
-    throw rejected(`has sslmode=${tlsMode} without sslrootcert; name a file with it, or \`system\``);
+    throw invalidUrl(`has sslmode=${tlsMode} without sslrootcert; name a file with it, or \`system\``);
   }
   if ((certificateFile === undefined) !== (keyFile === undefined)) {
-    throw rejected('has one of sslcert and sslkey without the other');
+    throw invalidUrl('has one of sslcert and sslkey without the other');
   }
 }
 
@@ -179,12 +179,12 @@ function decoded(text: string, what: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw rejected(
+    throw invalidUrl(
       `has a % in ${what} that is not followed by two hexadecimal digits of UTF-8; write % as %25`,
     );
   }
 }
 
-function rejected(what: string): StoreRejected {
+function invalidUrl(what: string): StoreRejected {
   return new StoreRejected(`the postgres:// URL of the database ${what}`);
 }

@@ -2,7 +2,7 @@ import { textLengthOf } from '../../core/commit/batch-size.ts';
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
 import type { Connection, Statement, TextRow } from './connection.ts';
-import { tableCheck } from './schema.ts';
+import { tableGuard } from './schema.ts';
 
 const COLUMN_COUNT = REVISION_COLUMNS.split(',').length;
 
@@ -57,7 +57,7 @@ function insertText(rowCount: number, isCitus: boolean): string {
     });
     return `INSERT INTO plant_revision (${REVISION_COLUMNS})
       VALUES ${rows.join(', ')} ON CONFLICT (id, revision) DO NOTHING
-      RETURNING CASE WHEN ${tableCheck(isCitus)} THEN id END${isCitus ? '' : `, ${FLUSH}`}`;
+      RETURNING CASE WHEN ${tableGuard(isCitus)} THEN id END${isCitus ? '' : `, ${FLUSH}`}`;
   });
 }
 
@@ -77,7 +77,7 @@ export async function latestRevisions(
     name: 'latest_revisions',
     text: `SELECT latest.* FROM plant_revision AS first CROSS JOIN LATERAL (
         SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = first.id ${filter} ORDER BY revision DESC LIMIT 1
-      ) AS latest WHERE first.id = ANY($1::bigint[]) AND first.revision = 1 AND ${tableCheck(connection.isCitus)}`,
+      ) AS latest WHERE first.id = ANY($1::bigint[]) AND first.revision = 1 AND ${tableGuard(connection.isCitus)}`,
     values: [ids],
   });
   return rows.map(revisionOf);
@@ -107,7 +107,7 @@ export function revisionsAround(
             WHERE id = sent.id AND revision IN (sent.revision - 1, sent.revision))
           UNION
           (SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = sent.id ORDER BY revision DESC LIMIT 1)
-        ) AS near WHERE ${tableCheck(false)} ORDER BY id, revision`,
+        ) AS near WHERE ${tableGuard(false)} ORDER BY id, revision`,
     values: [ids, numbers],
   });
 }

@@ -68,11 +68,11 @@ export async function applySchemaSteps(connection: Connection): Promise<SchemaSt
 }
 
 /** @throws {StoreRejected} when a reader finds no store, another schema, or lacks a right */
-export async function checkSchema(connection: Connection): Promise<void> {
+export async function rejectUnreadable(connection: Connection): Promise<void> {
   const step = await schemaStep(connection);
   if (step === 0) throw noStore('in this database');
   if (step < NEWEST_STEP) throw otherStep('it', step, NEWEST_STEP);
-  await checkRights(connection, READER_RIGHTS);
+  await rejectMissingRights(connection, READER_RIGHTS);
 }
 
 /** @returns the definitions of the columns and keys. Only lines of a table are indented. */
@@ -125,7 +125,7 @@ export async function schemaFaults(connection: Connection): Promise<string[]> {
  * The schema may change at any time. So it is in every statement whose rows decide a response. Only
  * a trigger or a column of another type changes content. The join has the types, and reads no row.
  */
-const TABLE_CHECK = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence = 'p' FROM pg_class WHERE oid = 'plant_revision'::regclass)
+const TABLE_GUARD = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence = 'p' FROM pg_class WHERE oid = 'plant_revision'::regclass)
     AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = 'plant_revision'::regclass)
     AND ARRAY[${REVISION_COLUMNS.replace(/\w+/g, 'pg_typeof($&)')}]
       = '{bigint,integer,text,text,bigint,bigint,bigint}'::regtype[]
@@ -134,7 +134,7 @@ const TABLE_CHECK = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence 
   FROM (SELECT) AS one LEFT JOIN plant_revision ON false)`;
 
 /** Citus rejects such conditions. See `CitusWorkers.refresh`. */
-export const tableCheck = (isCitus: boolean): string => (isCitus ? 'true' : TABLE_CHECK);
+export const tableGuard = (isCitus: boolean): string => (isCitus ? 'true' : TABLE_GUARD);
 
 const READER_RIGHTS = ['SELECT on plant_revision', 'SELECT on token'];
 const PLANT_RIGHTS = [...READER_RIGHTS, 'INSERT on plant_revision'];
@@ -149,7 +149,7 @@ export const SERVICE_RIGHTS = [
 export const COPY_RIGHTS = [...PLANT_RIGHTS, 'INSERT on token', 'UPDATE on token'];
 
 /** @throws {StoreRejected} when a right is missing, which would appear as an outage later */
-export async function checkRights(connection: Connection, rights: string[]): Promise<void> {
+export async function rejectMissingRights(connection: Connection, rights: string[]): Promise<void> {
   const conditions = rights.map(right => {
     const [, privilege, column, table] = /^(\w+)(?: \((\w+)\))? on (\w+)$/.exec(right)!;
     return column === undefined

@@ -9,12 +9,12 @@ import { replyToCalls, threadData } from './called-thread.ts';
 import { type LockFile, type ServeLock, takeLockFile } from './files/serve-lock.ts';
 import { identityOf } from './files/store-files.ts';
 import { DatabaseFolder, openLockHolder, openWal, type UsedFile, usedIndex } from './files/used-files.ts';
-import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './limits.ts';
 import { type Batch, unpackWrites } from './packed-batch.ts';
 import { type PlantTable, plantTable } from './plant-table.ts';
 import { queryRows } from './queries.ts';
 import { StoreFileReplaced } from './sqlite-errors.ts';
 import { rewriteWal } from './wal-flush.ts';
+import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './wal-limits.ts';
 import { APPLICATION_ID, openForWriting } from './writing-database.ts';
 
 /** Size of a test commit: that of a full batch. A disk too full for it may have room for less. */

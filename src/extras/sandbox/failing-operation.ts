@@ -65,8 +65,8 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
       if (text !== '') {
         await delay(delayMs, undefined, { ref: false });
         const headers = [...response.headers, APPLIED, `sandbox, ${text}`];
-        const ending = lose === 'half' ? 'within' : 'before';
-        response = { ...response, headers, ...(lose !== undefined && { ending }) };
+        const connectionEnds = lose === 'half' ? 'within' : 'before';
+        response = { ...response, headers, ...(lose !== undefined && { connectionEnds }) };
       }
       requests.set(response, request);
       return response;
@@ -75,7 +75,7 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
     /** Records the status of a response that was sent while the client waited for it. */
     onTaken(response, isClientThere) {
       const request = requests.get(response);
-      if (request !== undefined && response.ending !== 'within' && isClientThere)
+      if (request !== undefined && response.connectionEnds !== 'within' && isClientThere)
         files.requests.append({ request, status: response.status });
     },
   };
@@ -87,7 +87,7 @@ const CLOSING: readonly ErrorName[] = ['badHttp', 'tooSlow', 'headersTooLarge', 
 const COUNTED: readonly number[] = [400, 413, 415, 429, 503];
 
 function catalogueResponse(name: ErrorName, rateLimitFields: HeaderFields): HttpResponse {
-  if (CLOSING.includes(name)) return { ...errorResponse(name), ending: 'after' };
+  if (CLOSING.includes(name)) return { ...errorResponse(name), connectionEnds: 'after' };
   const fields = COUNTED.includes(ERRORS[name].status) ? [...rateLimitFields] : [];
   if (name === 'methodNotAllowed') fields.push('Allow', 'POST');
   if (name === 'tooManyRequests') fields.push('Retry-After', '1');

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { SYSTEM_CLOCK } from '../../../src/core/clock.ts';
 import { Checkpoints } from '../../../src/engines/sqlite/checkpoints/checkpoints.ts';
-import { WAL_FILE_BYTES_MAX } from '../../../src/engines/sqlite/limits.ts';
+import { WAL_FILE_BYTES_MAX } from '../../../src/engines/sqlite/wal-limits.ts';
 import { openForWriting } from '../../../src/engines/sqlite/writing-database.ts';
 import { plantWrite } from '../../harness/plant-write.ts';
 import { startProgram } from '../../harness/program.ts';

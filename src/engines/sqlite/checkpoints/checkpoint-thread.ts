@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { replyToCalls, threadData } from '../called-thread.ts';
-import { CHECKPOINT_REMAINING_PAGES_MAX } from '../limits.ts';
+import { CHECKPOINT_REMAINING_PAGES_MAX } from '../wal-limits.ts';
 
 export type CheckpointCall = 'checkpoint' | 'close';
 

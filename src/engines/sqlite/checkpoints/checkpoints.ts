@@ -1,6 +1,6 @@
 import type { Clock } from '../../../core/clock.ts';
 import { CalledThread, type StartWorker } from '../called-thread.ts';
-import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from '../limits.ts';
+import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from '../wal-limits.ts';
 import type { CheckpointCall, CheckpointProgress } from './checkpoint-thread.ts';
 
 /** Delay from the first commit after a checkpoint to the next checkpoint. */
