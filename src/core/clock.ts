@@ -1,4 +1,4 @@
-/** What parts of the service read the time from, and set timers with. Tests control it. */
+/** The source of time and timers for all parts of the service. Tests replace it. */
 export interface Clock {
   /** Ms on the monotonic clock. It stands still while the machine is suspended. */
   now(): number;
@@ -9,7 +9,7 @@ export interface Clock {
    * @param keepsAlive whether the process waits for it, by default true
    */
   setTimer(callback: () => void, delayMs: number, keepsAlive?: boolean): Disposable;
-  /** Calls back after the poll of this iteration of the event loop; of the next one if this one is over. */
+  /** Calls back as soon as the event loop has polled for events, like `setImmediate`. */
   nextIteration(callback: () => void): void;
 }
 

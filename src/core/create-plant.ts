@@ -25,14 +25,14 @@ const LONG_BODY_BUDGET_MS = 2;
 /** For a text in ASCII, latin1 and UTF-8 are the same. */
 const NOT_ASCII = /[\x80-\xff]/;
 
-/** Without a rate limit, no response has fields of it. */
+/** Without a rate limit, a response has no rate limit fields. */
 const UNLIMITED: { fields: HeaderFields } = { fields: [] };
 
 const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be checked; send it again';
 
-/** A create with valid header fields. Only its token must be looked up, if its body is short. */
+/** A create with valid header fields. If its body is short, only its token must be looked up. */
 export interface PlainCreate {
-  /** Of an own token, or of an access token. */
+  /** The hash of one of our tokens, or of an access token. */
   tokenHash: string;
   framing: BodyFraming;
 }
@@ -65,7 +65,7 @@ export class CreatePlant {
   /** Resolves when the plant is durable or rejected. The call itself already queues the plant. */
   readonly create: Create;
 
-  /** @param attached what validates other tokens, and what stands before {@link create} */
+  /** @param attached validates the tokens of other issuers, and wraps {@link create} */
   constructor(
     tokens: TokenCache,
     queue: PlantQueue,
@@ -88,9 +88,9 @@ export class CreatePlant {
 
   /**
    * Checks credential, rate, content encoding, media type and size, in this order. The first error
-   * is the response. Must be called once per request, because it counts the request.
+   * is the response. The caller calls this once per request, because it counts the request.
    *
-   * @param request gets the id of the token, also of one that is rejected
+   * @param request gets the id of its token, even of a rejected one
    */
   async admit(request: ReceivedRequest): Promise<Admission | HttpResponse> {
     const { head } = request;
@@ -152,7 +152,11 @@ export class CreatePlant {
     return this.#tokens.lookUpCached(tokenHash);
   }
 
-  /** Does {@link read} and {@link create} in one promise. @param body short, one character per byte */
+  /**
+   * Does {@link read} and {@link create} of a short body in one promise.
+   *
+   * @param body has one character for each byte
+   */
   async createShort(body: string, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
     const counted = this.#count(sender.recordedBy);
     if ('status' in counted) return counted;
@@ -173,7 +177,7 @@ export class CreatePlant {
   async read(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
     if (body.length <= SHORT_BODY_BYTES_MAX) return readNewPlant(body);
     const reading = this.#longBodiesRead.then(() => this.#readInSlices(body, isAwaited));
-    // An error does not stop the bodies after it.
+    // A body that fails does not stop the bodies after it.
     this.#longBodiesRead = reading.catch(() => {});
     return await reading;
   }
@@ -195,7 +199,11 @@ export class CreatePlant {
     return writeResponse(plant, await this.#queue.write(write), fields);
   }
 
-  /** Counts the request against the rate limit. @returns the fields for its response, or the error */
+  /**
+   * Counts the request against the rate limit.
+   *
+   * @returns the fields for its response, or the error
+   */
   #count(tokenId: number): { fields: HeaderFields } | HttpResponse {
     if (this.#rateLimit === undefined) return UNLIMITED;
     const { isGranted, retryAfterSeconds, fields } = this.#rateLimit.take(tokenId, this.#clock.now());

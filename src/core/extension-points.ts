@@ -1,6 +1,6 @@
 /**
- * The three points at which an extra attaches to a service. The service is complete without any, and
- * calls all that are attached in their order. `src/extras.ts` lists the extras.
+ * The three points at which an extra attaches to a service. The service is complete without any,
+ * and calls all that are attached in their order. `src/extras.ts` lists the extras.
  */
 import type { PlantWrite } from './commit/plant-commits.ts';
 import type { NewPlantReading } from './contract/plant.ts';
@@ -18,31 +18,31 @@ export interface OperatorWarning {
 
 /** What a verifier found. A `message` replaces that of the error catalogue. */
 export type Verification =
-  /** `tokenHash` is that of a stored token. From here on, the request is one with that token. */
+  /** `tokenHash` is the hash of a stored token. The request counts as one with that token. */
   | { kind: 'valid'; tokenHash: string }
   /** The response is 401. */
   | { kind: 'rejected'; message?: string }
-  /** It could not find out. The response is 503. */
+  /** The verifier could not validate the token. The response is 503. */
   | { kind: 'unchecked'; message: string };
 
 /**
- * Validates bearer tokens that are not the service's own. A valid one leads to a stored token, which
- * decides everything else: revocation, rate limit, last use. So a verifier cannot make a request
- * valid whose stored token is revoked.
+ * Validates bearer tokens that are not the service's own. A valid one leads to a stored token,
+ * which decides everything else: revocation, rate limit, last use. So a verifier cannot make a
+ * request valid whose stored token is revoked.
  */
 export interface CredentialVerifier {
   /** Validates the token of a request that gets its response now. Never rejects. */
   verify(token: string, request: ReceivedRequest): Promise<Verification>;
   /**
-   * As {@link verify}, but only from what was verified a short time ago: it runs for each create.
+   * Looks up a token that {@link verify} validated a short time ago. It runs for each create.
    *
    * @param tokenHash the SHA-256 of the bearer token
-   * @returns the hash of the stored token; undefined: not known
+   * @returns the hash of the stored token; undefined if it was not validated lately
    */
   verifiedHash(tokenHash: string): string | undefined;
-  /** Called when the store rejects a token, for the log. Most are not those of a verifier. */
+  /** Called when the store rejects a token, for the log. Most such tokens came from no verifier. */
   onRejected(tokenHash: string, request: ReceivedRequest): void;
-  /** Why valid tokens get errors now; undefined: they do not. */
+  /** Explains why valid tokens get errors now; undefined if they do not. */
   fault(): OperatorWarning | undefined;
 }
 
@@ -53,14 +53,15 @@ export interface ResponseObserver {
   /**
    * Called when a batch is given to the engine.
    *
-   * @returns called when the batch has ended, whatever its result; undefined: nothing
+   * @returns a callback for the end of the batch, whatever its result; undefined if there is none
    */
   committing?(writes: readonly PlantWrite[]): (() => void) | undefined;
   /**
    * Called with each response when it is written.
    *
-   * @param request undefined: the received bytes were no request
-   * @param addressOf returns the address of the client, which most responses need nowhere
+   * @param request undefined if the received bytes were no request
+   * @param addressOf returns the address of the client. It is lazy, as most responses do not need
+   *   it
    */
   responded(
     response: HttpResponse<string | Uint8Array>,
@@ -80,12 +81,12 @@ export interface Admission {
 }
 
 /**
- * Creates the plant of an admitted request whose body was read. The call itself queues the plant,
- * before it returns: so plants of a connection stay in their order.
+ * Creates the plant of an admitted request whose body was read. The call queues the plant before it
+ * returns, so the plants of a connection keep their order.
  */
 export type Create = (admission: Admission, reading: NewPlantReading) => Promise<HttpResponse>;
 
-/** Stands between the server and the operation. With one, no request takes the short way of a plain create. */
+/** Stands between the server and the operation. With a wrapper, no request takes the fast path. */
 export interface OperationWrapper {
   readonly warning: OperatorWarning;
   /** @returns what the server calls instead */

@@ -6,7 +6,12 @@ const MEDIA_TYPE_LENGTH_MAX = 200;
 /** Header fields like Node's `rawHeaders`: names and values alternate, and names may repeat. */
 export type HeaderFields = readonly string[];
 
-/** `name` is in lower case. Node's `headers` silently drops a second Authorization or Host. */
+/**
+ * Returns the values of all fields with a name. Node's `headers` silently drops a second
+ * Authorization or Host.
+ *
+ * @param name in lower case
+ */
 export function fieldValues(rawHeaders: HeaderFields, name: string): string[] {
   const values: string[] = [];
   for (let index = 0; index < rawHeaders.length; index += 2) {

@@ -18,10 +18,10 @@ export function isErrorName(result: Result): result is ErrorName {
 export interface HttpResponse<Body extends string | Uint8Array = string> {
   result: Result;
   status: number;
-  /** They do not include {@link COMMON_FIELDS}. */
+  /** All header fields except {@link COMMON_FIELDS}. */
   headers: HeaderFields;
   body: Body;
-  /** Where the connection ends: before, within or after the response; undefined: as the request asks. */
+  /** When the connection ends, relative to the response; undefined: as the request asks. */
   connectionEnds?: 'before' | 'within' | 'after';
 }
 

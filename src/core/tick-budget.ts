@@ -5,7 +5,7 @@ import type { Clock } from './clock.ts';
  * milliseconds of it. Connections with more requests wait, in order, for the next tick.
  *
  * Without this limit, a tick under load takes seconds, because libuv (`uv__read`) reads up to 2 MiB
- * from each socket. Until it ends, the service learns of no commit, and the store is idle.
+ * from each socket. Until such a tick ends, the service learns of no commit, and the store is idle.
  */
 export class TickBudget {
   readonly #budgetMs: number;

@@ -7,7 +7,7 @@ export interface TraceContext {
   isSampled: boolean;
 }
 
-/** Of a request, for its log lines. `trace` is undefined if it belongs to no trace. */
+/** What log lines need of a request. `trace` is undefined if the request belongs to no trace. */
 export interface TracedRequest {
   trace: TraceContext | undefined;
 }

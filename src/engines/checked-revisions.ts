@@ -2,7 +2,7 @@ import { isIntact } from '../core/commit/checksum.ts';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { StoreDamaged } from '../core/commit/store-errors.ts';
 
-/** A revision that is not the one that was written. Its key may be wrong, too. */
+/** A revision that differs from what was written. Its key may be wrong, too. */
 export class Damaged {
   readonly revision: PlantRevision;
 
@@ -57,16 +57,18 @@ export async function* revisionsOfPlant(
 
 /** A plant as it was at a time, and as it is when it is read. */
 export interface PlantAt {
-  /** The revision with the highest number of those recorded until then; undefined if it is newer. */
+  /** The latest revision that was recorded until the time; undefined if the plant is newer. */
   atTime: PlantRevision | undefined;
   latest: PlantRevision;
-  /** `atTime` has an earlier time than a revision before it, which was recorded after that time. */
+  /**
+   * Whether a revision before `atTime` was recorded after the time. Then the clock was set back.
+   */
   isClockSetBack: boolean;
 }
 
 /**
- * Reads each plant, and each damaged revision. If a damaged revision may be its content now or
- * at the time, a plant is left out: an older revision is not its content.
+ * Reads each plant, and each damaged revision. A plant is left out if a damaged revision may be its
+ * content now or at the time, because an older revision is not its content.
  *
  * @param time in milliseconds since 1970 UTC; Infinity: the plants as they are now
  */
@@ -120,7 +122,7 @@ export function revisionName({ plant, revision }: PlantRevision): string {
   return `revision ${revision} of plant ${plant.id}`;
 }
 
-/** What commands say of a revision that is not intact. */
+/** What commands print for a damaged revision. */
 export function damageOf(revision: PlantRevision): string {
   return `${revisionName(revision)} is damaged: its checksum is wrong`;
 }

@@ -4,7 +4,7 @@ import type { StoredToken } from '../core/tokens/stored-token.ts';
 
 export interface CopyTarget extends AsyncDisposable {
   /**
-   * Inserts revisions in the order of their keys, in one transaction. Settles when it is durable.
+   * Inserts revisions in the order of their keys, in one transaction. Resolves when it is durable.
    * @throws {StoreRejected} when a row exists: another program, or a killed copy, inserted it late
    * @throws {StoreUnavailable} when all of them may be stored, or none
    */

@@ -1,6 +1,6 @@
 import { numberOf, type Query } from './revision-rows.ts';
 
-/** The damage of a store that was met last. */
+/** The damage of a store that was found last. */
 export interface DamageRecord {
   /** Milliseconds since 1970 UTC. */
   metAt: number;
@@ -8,7 +8,7 @@ export interface DamageRecord {
   metBy: string;
 }
 
-/** @returns undefined: the store knows of no damage */
+/** @returns undefined if the store has no record of damage */
 export async function knownDamage(query: Query): Promise<DamageRecord | undefined> {
   const [row] = await query('SELECT met_at, met_by FROM known_damage', []);
   if (row === undefined) return undefined;

@@ -26,11 +26,11 @@ export type ServedStore = StorageEngine &
   };
 
 /**
- * Opens a store for a service, or creates it. Its disposal also ends the lock, since at most one
- * service uses an SQLite store.
+ * Opens a store for a service, or creates it. On SQLite it also takes the lock by which at most one
+ * service uses the store. The disposal of the store releases this lock.
  *
- * @param onWait is called with a log message if the first connection to PostgreSQL takes longer than
- *   1.5 s
+ * @param onWait is called with a log message if the first connection to PostgreSQL takes longer
+ *   than 1.5 s
  * @throws {StoreRejected}
  */
 export async function openServedStore(
@@ -44,7 +44,10 @@ export async function openServedStore(
       { address: database.address, repeatedIdRule, connections },
       { timeoutMs: START_TIMEOUT_MS, onWait },
     );
-    return Object.assign(engine, { isAfterCrash: false, [Symbol.asyncDispose]: () => engine.close() });
+    return Object.assign(engine, {
+      isAfterCrash: false,
+      [Symbol.asyncDispose]: () => engine.close(),
+    });
   }
   // The lock comes first: a second service must not update the schema while the first one runs.
   await using parts = new AsyncDisposableStack();
@@ -53,7 +56,10 @@ export async function openServedStore(
   const engine = await SqliteEngine.open({ path: database.path, repeatedIdRule, lockFile });
   parts.defer(() => engine.close());
   const opened = parts.move();
-  return Object.assign(engine, { isAfterCrash, [Symbol.asyncDispose]: () => opened.disposeAsync() });
+  return Object.assign(engine, {
+    isAfterCrash,
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  });
 }
 
 /** Opens a store for a command that writes, beside a running service. @throws {StoreRejected} */
@@ -63,8 +69,8 @@ export async function openCommandStore(database: DatabaseAddress): Promise<Stora
     return PostgresEngine.open({ address: database.address, repeatedIdRule: 'revise', connections: 1 });
   }
   const { path } = database;
-  // Only the service may change the schema of an existing store. This rejects an outdated schema.
-  // A missing store is created, also together with a service that creates it at this moment.
+  // The reader rejects an outdated schema, because only the service may change the schema of an
+  // existing store. A missing store is created, even if a service creates it at the same time.
   try {
     await openSqliteReader(path)[Symbol.asyncDispose]();
   } catch (error) {
@@ -74,7 +80,7 @@ export async function openCommandStore(database: DatabaseAddress): Promise<Stora
   return SqliteEngine.open({ path, repeatedIdRule: 'revise', lockFile: undefined });
 }
 
-/** Changes a store that must exist: a mistyped path, or one moved away, must not create another. */
+/** Changes an existing store. It creates none, since its path may be mistyped or outdated. */
 export async function inExistingStore<T>(
   database: DatabaseAddress,
   change: (store: StorageEngine) => Promise<T>,
@@ -110,12 +116,12 @@ export async function openCopyTarget(database: DatabaseAddress): Promise<CopyTar
   return openSqliteTarget(database.path);
 }
 
-/** Names the service that uses a store. PostgreSQL does not show which of its clients are services. */
+/** Names the service that uses a store. PostgreSQL cannot tell services from other clients. */
 export function serviceOf(database: DatabaseAddress): string | undefined {
   return database.engine === 'sqlite' ? runningService(database.path) : undefined;
 }
 
-/** Checks that no service uses the target of a copy. Creates nothing. @throws {StoreRejected} */
+/** Rejects a store that a service uses. Creates nothing. @throws {StoreRejected} */
 export async function rejectServed(database: DatabaseAddress): Promise<void> {
   if (database.engine !== 'sqlite' || !wasServed(database.path)) return;
   takeServeLock(database.path)[Symbol.dispose]();

@@ -4,25 +4,31 @@ import { type DamageRecord, knownDamage } from './damage-record.ts';
 import { numberOf, type Row } from './revision-rows.ts';
 import { allTokens, NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf, tokensOfGroup } from './token-rows.ts';
 
-/** The tokens of a store, and what it keeps for the console. Both engines run the same SQL. */
+/**
+ * The tables of a store for its operators: tokens, codes and sessions of the console, runs of
+ * commands, and known damage. Both engines run the same SQL.
+ */
 export abstract class OperatorTables {
-  /** A {@link Query}, whose change is durable when it returns, and unknown after a failure. */
+  /**
+   * Runs a {@link Query}. Its change is durable when the promise resolves. After a failure the
+   * change may be stored or not.
+   */
   protected abstract query(text: string, values: unknown[]): Promise<Row[]>;
 
-  /** Reads rows that decide no response to a plant, and have no parameters. */
+  /** Runs a query without parameters, whose rows decide no response to a plant. */
   protected read(text: string): Promise<Row[]> {
     return this.query(text, []);
   }
 
-  /** SQL of the fingerprint of a group, if it depends on the tokens alone. */
+  /** SQL that computes the fingerprint of a group from its tokens, if the engine does so. */
   protected readonly tokenDigest?: string;
 
   abstract probe(): Promise<void>;
 
   /**
-   * A text for each group of tokens that has any. It changes whenever another connection creates or
-   * revokes a token of the group, even when a failover or a restored backup reuses a change number.
-   * Other commits may change it, too.
+   * Returns a text for each group that has tokens. The text changes whenever another connection
+   * creates or revokes a token of the group. This also holds when a failover or a restored backup
+   * reuses a change number. Other commits may change the text, too.
    */
   abstract tokenFingerprints(): Promise<ReadonlyMap<number, string>>;
 
@@ -45,7 +51,7 @@ export abstract class OperatorTables {
       const existing = await this.#token('label = $1 OR hash = $2', [label, hash]);
       if (existing?.hash === hash && existing.label === label) return await this.#onceDurable(existing);
       if (existing !== undefined) return undefined;
-      // Another connection took the id or the change number at the same time.
+      // Another connection took the id or the change number. The next attempt takes later ones.
     }
   }
 
@@ -66,18 +72,18 @@ export abstract class OperatorTables {
   /** Stores the day (`YYYY-MM-DD`) on which these tokens were last accepted. */
   async recordTokenUse(tokenIds: number[], day: string): Promise<void> {
     if (tokenIds.length === 0) return;
-    // One statement, since a flush for each token would delay the plants behind it.
+    // One statement stores all tokens, because a flush for each token would delay plants.
     const update = `UPDATE token SET last_used_day = $1
       WHERE id IN (${parameters(tokenIds, 2)}) AND (last_used_day IS NULL OR last_used_day < $1)`;
     await this.query(update, [day, ...tokenIds]);
   }
 
-  /** Stores the SHA-256 of a code that signs in to the console once. Deletes all that have expired. */
+  /** Stores the SHA-256 of a code that signs in to the console once. Deletes expired codes. */
   async createConsoleCode(hash: string, expiresAt: number): Promise<void> {
     await this.#createExpiring('console_code', hash, expiresAt);
   }
 
-  /** Deletes codes. @returns the valid ones, each to one caller in all instances */
+  /** Deletes codes. @returns those that were valid, each to only one caller among all instances */
   async takeConsoleCodes(hashes: string[], now: number): Promise<string[]> {
     const taken = await this.#rowsOf(
       hashes,
@@ -86,12 +92,16 @@ export abstract class OperatorTables {
     return taken.filter(([, expiresAt]) => numberOf(expiresAt) > now).map(([hash]) => String(hash));
   }
 
-  /** @param key the SHA-256 of the secret of the session. Deletes all sessions that have expired. */
+  /**
+   * Stores a session of the console. Deletes expired sessions.
+   *
+   * @param key the SHA-256 of the secret of the session
+   */
   async createConsoleSession(key: string, expiresAt: number): Promise<void> {
     await this.#createExpiring('console_session', key, expiresAt);
   }
 
-  /** When each valid session of the console ends, ms since 1970. */
+  /** Returns when each valid session of the console expires, in ms since 1970 UTC. */
   async consoleSessions(keys: string[], now: number): Promise<Map<string, number>> {
     const rows = await this.#rowsOf(
       keys,
@@ -111,7 +121,7 @@ export abstract class OperatorTables {
     await this.query('DELETE FROM console_session WHERE hash = $1', [key]);
   }
 
-  /** Notes a run of a command. It replaces the last one of this command. */
+  /** Stores the run of a command in place of the last run of the same command. */
   async recordRun({ command, endedAt, hasSucceeded, result }: CommandRun): Promise<void> {
     const upsert = `INSERT INTO last_run (command, ended_at, has_succeeded, result)
       VALUES ($1, $2, $3, $4) ON CONFLICT (command) DO UPDATE SET
@@ -130,19 +140,19 @@ export abstract class OperatorTables {
     }));
   }
 
-  /** Remembers damage for all instances. It replaces the damage that was met before. */
+  /** Stores damage for all instances, in place of damage that was found before. */
   async recordDamage({ metAt, metBy }: DamageRecord): Promise<void> {
     const upsert = `INSERT INTO known_damage (id, met_at, met_by) VALUES (1, $1, $2)
       ON CONFLICT (id) DO UPDATE SET met_at = excluded.met_at, met_by = excluded.met_by`;
     await this.query(upsert, [metAt, metBy]);
   }
 
-  /** @returns undefined: the store knows of no damage */
+  /** @returns undefined if the store has no record of damage */
   knownDamage(): Promise<DamageRecord | undefined> {
     return knownDamage(text => this.read(text));
   }
 
-  /** Forgets damage that is repaired, unless other damage has replaced it. */
+  /** Deletes the record of repaired damage, unless other damage has replaced the record. */
   async forgetDamage({ metAt, metBy }: DamageRecord): Promise<void> {
     await this.query('DELETE FROM known_damage WHERE met_at = $1 AND met_by = $2', [metAt, metBy]);
   }
@@ -153,15 +163,15 @@ export abstract class OperatorTables {
     expiresAt: number,
   ): Promise<void> {
     await this.query(`DELETE FROM ${table} WHERE expires_at <= $1`, [Date.now()]);
-    // After a lost result the row exists, and a second attempt changes nothing.
+    // The row exists if the result of an earlier attempt was lost. Then nothing changes.
     const insert = `INSERT INTO ${table} (hash, expires_at) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`;
     await this.query(insert, [hash, expiresAt]);
   }
 
-  /** @param statement makes a statement for the rows among these parameters */
+  /** @param statement returns the SQL for the hashes of a parameter list, such as `$1, $2` */
   async #rowsOf(hashes: string[], statement: (among: string) => string): Promise<Row[]> {
     const rows: Row[] = [];
-    // A statement has at most some 30,000 parameters, and guesses may be more.
+    // A statement has at most about 30,000 parameters, and there may be more guessed codes.
     for (let first = 0; first < hashes.length; first += HASHES_AT_A_TIME_MAX) {
       const some = hashes.slice(first, first + HASHES_AT_A_TIME_MAX);
       rows.push(...(await this.query(statement(parameters(some)), some)));
@@ -175,8 +185,9 @@ export abstract class OperatorTables {
   }
 
   /**
-   * An earlier attempt may have stored the token, and its result was lost. PostgreSQL shows such a
-   * row before the standby has it. A later commit waits for the standby.
+   * Returns a stored token when it is durable. PostgreSQL shows a row before the standby has it,
+   * for example after an attempt whose result was lost. The commit of `probe` waits for the
+   * standby.
    */
   async #onceDurable(token: StoredToken): Promise<StoredToken> {
     await this.probe();
@@ -184,7 +195,7 @@ export abstract class OperatorTables {
   }
 }
 
-/** As a number, because only PostgreSQL has a type boolean. */
+/** `has_succeeded` is read as a number, because SQLite has no type boolean. */
 const LAST_RUNS = `SELECT command, ended_at, CASE WHEN has_succeeded THEN 1 ELSE 0 END, result
   FROM last_run ORDER BY command`;
 

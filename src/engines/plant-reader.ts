@@ -11,10 +11,10 @@ export interface PlantReader extends AsyncDisposable {
   revisions(from?: bigint): AsyncIterable<PlantRevision>;
   /**
    * As `revisions`, but in short statements, so the write-ahead log can be restarted while the
-   * caller is slow. Later revisions may come from later states.
+   * caller is slow. Later revisions may come from later snapshots.
    */
   revisionsInSlices(from?: bigint): AsyncIterable<PlantRevision>;
-  /** Takes a while: it counts all rows. The bytes are those on disk, if the engine can tell. */
+  /** Counts all rows, which takes time. `bytes` is the size on disk, if the engine can tell. */
   size(): Promise<{ plants: number; revisions: number; bytes: number | undefined }>;
   tokens(): Promise<StoredToken[]>;
   knownDamage(): Promise<DamageRecord | undefined>;

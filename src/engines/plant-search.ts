@@ -7,7 +7,7 @@ import { type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-r
 
 /** A slice that takes longer than this is followed by a smaller one. */
 const SLICE_MS = 40;
-/** Creates run in a pause after each slice. It is this many times as long, up to a limit. */
+/** Creates run in the pause after each slice. The pause is so many times as long as the slice. */
 const PAUSE_SHARE = 7;
 const PAUSE_MS_MAX = 250;
 /** Plants and time of one page when all pages are read one after the other. */
@@ -19,7 +19,7 @@ const SLICE_ROWS = { min: 128, max: 16_384 };
 
 export interface SearchedStore {
   query: Query;
-  /** The condition that a name contains a parameter, such as `$3`, both {@link folded}. */
+  /** Returns SQL: whether the name contains a parameter, such as `$3`. Both are {@link folded}. */
   nameContains: (parameter: string) => string;
 }
 
@@ -35,7 +35,7 @@ export async function searchPage(
   { min, max } = SLICE_ROWS,
 ): Promise<PlantPage> {
   const page: PlantPage = { plants: [], next: from, searched: 0 };
-  // No stored text contains these, and PostgreSQL rejects them.
+  // No stored text has U+0000 or an unpaired surrogate, and PostgreSQL rejects such parameters.
   const isStorable = (text = ''): boolean => text.isWellFormed() && !text.includes('\0');
   if (!isStorable(name) || !isStorable(tag) || (id !== undefined && id < from))
     return { ...page, next: undefined };
@@ -49,7 +49,7 @@ export async function searchPage(
     const plants = await matches(store, [start, end], { name, tag }, limit - page.plants.length);
     page.plants.push(...plants.found);
     let searchedTo = plants.isCutShort ? plants.found.at(-1)!.plant.id : end;
-    // A damaged id may be smaller, but the search must advance.
+    // A damaged row may have a smaller id than `start`, but the search must advance.
     if (searchedTo < start) searchedTo = start;
     page.next = id === undefined && searchedTo < ID_MAX ? searchedTo + 1n : undefined;
     if (id === undefined) page.searched += rows;
@@ -89,13 +89,13 @@ async function sliceEnd(query: Query, from: bigint, rows: number): Promise<bigin
   const [beyond] = await query(text, [from]);
   if (beyond === undefined) return ID_MAX;
   const next = BigInt(beyond[0]!);
-  // A damaged id may be smaller.
+  // A damaged row may have a smaller id than `from`.
   return next <= from ? from : next - 1n;
 }
 
 /**
- * Reads the latest revisions of a slice that match. It first reads how long their text is. A name
- * may be as large as a request, so a page of such names would need too much memory.
+ * Reads the latest revisions of a slice that match. It first reads the lengths of their texts,
+ * because a page of names as large as requests would need too much memory.
  */
 async function matches(
   { query, nameContains }: SearchedStore,

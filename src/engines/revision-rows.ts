@@ -3,7 +3,7 @@ import type { PlantRevision } from '../core/commit/plant-revision.ts';
 /** The columns of `plant_revision`, in the order in which they are written and read. */
 export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by, checksum';
 
-/** Numbers are text or bigint. */
+/** The values of one row. A number is a text from PostgreSQL, and a bigint from SQLite. */
 export type Row = (string | bigint | null)[];
 
 /** Runs one statement as a transaction of its own. Its parameters are `$1`, `$2` and so on. */
@@ -34,8 +34,8 @@ export function revisionOf(row: Readonly<Row>): PlantRevision {
 }
 
 /**
- * A value of a damaged row of SQLite may have any type. It is read as 0 or as an empty text. Then
- * the checksum of the row is wrong, unless that was the value.
+ * A value of a damaged row of SQLite may have any type. A value of another type is read as 0 or as
+ * an empty text. The checksum of the row is then wrong, unless that was the original value.
  */
 function integer(value: unknown): bigint {
   try {

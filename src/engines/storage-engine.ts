@@ -8,13 +8,13 @@ export interface SqliteStatistics {
   walBytes: number;
   /** Whether the last copy of the write-ahead log into the database file failed. */
   isCheckpointFailing: boolean;
-  /** Of the file system of the store; undefined: unknown, such as after its folder was deleted. */
+  /** The file system of the store; undefined if unknown, such as after its folder was deleted. */
   disk: Disk | undefined;
 }
 
 export interface Disk {
   bytes: number;
-  /** For this user. */
+  /** What this user may still write. */
   freeBytes: number;
 }
 
@@ -26,7 +26,7 @@ export interface PostgresStatistics {
 
 export type EngineStatistics = SqliteStatistics | PostgresStatistics;
 
-/** The last schema step of a store before it was opened, or 0 if it did not exist, and now. */
+/** The last schema step of a store, now and before it was opened (0 if it did not exist). */
 export interface SchemaSteps {
   before: number;
   now: number;

@@ -2,11 +2,11 @@ import { TOKEN_EXPIRY_MS_MAX, TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../
 import type { StoredToken, TokenGroup } from '../core/tokens/stored-token.ts';
 import { numberOf, type Query, type Row, textOf } from './revision-rows.ts';
 
-/** The columns of `token` for {@link tokenOf}. An expiry beyond the times of a Date never comes. */
+/** The columns of `token` for {@link tokenOf}. An expiry that no Date can have is read as none. */
 export const TOKEN_COLUMNS = `id, hash, label, created_at,
   CASE WHEN expires_at <= ${TOKEN_EXPIRY_MS_MAX} THEN expires_at END, revoked_at, last_used_day, change_number`;
 
-/** Numbers are unique. In PostgreSQL, one of two concurrent changes fails, and is retried. */
+/** The next unique number. In PostgreSQL, one of two concurrent changes fails, and is retried. */
 export const NEXT_CHANGE_NUMBER = '(SELECT coalesce(max(change_number), 0) + 1 FROM token)';
 
 /**
@@ -46,16 +46,16 @@ export function tokenOf(row: Readonly<Row>): StoredToken {
 /**
  * The tokens of a group, as `tokenGroupOf` numbers them.
  *
- * @param digest SQL of the fingerprint of the tokens of `FROM token WHERE ...`, if they have their own
+ * @param digest SQL that computes the fingerprint of the tokens, if the engine does so
  */
 export async function tokensOfGroup(query: Query, group: number, digest?: string): Promise<TokenGroup> {
   const first = group * TOKEN_GROUP_SIZE;
   const where = 'FROM token WHERE id BETWEEN $1 AND $2';
-  // One statement sees one state of the table.
+  // One statement reads both from one snapshot.
   const fingerprint = digest === undefined ? '' : `, (SELECT ${digest} ${where})`;
   const text = `SELECT ${TOKEN_COLUMNS}${fingerprint} ${where}`;
   const rows = await query(text, [first, first + TOKEN_GROUP_SIZE - 1]);
-  // A group without tokens has a fingerprint that no other has.
+  // Only a group without tokens has an empty fingerprint.
   const own = digest === undefined ? undefined : textOf(rows[0]?.at(-1) ?? '');
   return { tokens: rows.map(tokenOf), fingerprint: own };
 }

@@ -22,7 +22,11 @@ export function batchSize(countMax = BATCH_PLANTS_MAX, textLengthMax = BATCH_TEX
 /** The length of the text of a row of `plant_revision`, in bytes. */
 export const TEXT_BYTES = 'octet_length(name) + coalesce(octet_length(tag), 0)';
 
-/** @param rows end with their {@link TEXT_BYTES} @returns how many of the first ones fit a batch */
+/**
+ * Counts how many of the first rows fit a batch.
+ *
+ * @param rows have their {@link TEXT_BYTES} as the last column
+ */
 export function countThatFits(rows: readonly (readonly unknown[])[]): number {
   const addIfFits = batchSize(Infinity);
   const beyond = rows.findIndex(row => !addIfFits(Number(row.at(-1))));

@@ -1,14 +1,14 @@
 /**
- * Every stored revision has a checksum of 64 bits. So a flipped bit is noticed, wherever it happens
- * between the parsed request and the reader. SQLite has no checksums itself.
+ * Every stored revision has a checksum of 64 bits. It detects a flipped bit anywhere between the
+ * parsed request and the reader. SQLite has no checksums itself.
  *
- * It consists of two hashes of 32 bits, `high` and `low`. A step adds one word of 32 bits to the
- * state of a hash. Different words lead to different states, and later steps never make them equal.
- * So damage of one word always changes both hashes. Other damage passes once in 2^64. All constants
- * are random.
+ * The checksum consists of two hashes of 32 bits, `high` and `low`. A step adds one word of 32 bits
+ * to the state of a hash. Different words lead to different states, and later steps never make
+ * these states equal. So damage of one word always changes both hashes. Other damage stays
+ * undetected once in 2^64 cases. All constants are random.
  *
- * SHA-256 of `crypto.hash` and sums of bigints take several times as long. With `zlib.crc32`,
- * damage would pass once in 2^32.
+ * SHA-256 of `crypto.hash` and sums of bigints take several times as long. `zlib.crc32` would miss
+ * damage once in 2^32 cases.
  */
 import type { NewPlant } from '../contract/plant.ts';
 import type { PlantRevision } from './plant-revision.ts';
@@ -32,7 +32,7 @@ function joined(high: number, low: number): bigint {
   return int64.getBigInt64(0);
 }
 
-/** A word between name and tag, equal to no character. So an absent tag and an empty one differ. */
+/** A word between name and tag that equals no character, so an absent and an empty tag differ. */
 const TAG_FOLLOWS = 0x10000;
 
 /** The part of the checksum that is known, and computed, as soon as a request is parsed. */

@@ -58,10 +58,10 @@ interface QueuedPlant extends PlantWrite {
  * | in a batch | the engine fails                        | settled    | `storeUnavailable` |
  *
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
- * arrived. So plants that arrive together share a batch. For a plant of the only sender it runs at
- * once, if no other plant is in flight. `dispatch` makes a batch if none is in flight. Beside
- * others, up to the maximum of the engine, it makes one when the queue is as long as the last batch
- * was.
+ * arrived. So plants that arrive together share a batch. `dispatch` runs at once for a plant of the
+ * only sender, if no other plant is in flight. `dispatch` makes a batch if none is in flight. While
+ * others are in flight, it makes one more when the queue is as long as the last batch was. The
+ * engine limits the number of batches in flight.
  *
  * If an engine is not sequential, an id is in one batch in flight at a time, with a few plants,
  * because their revisions are inserted one after the other. Further plants of the id stay queued
@@ -85,10 +85,11 @@ export class GroupCommit implements PlantQueue {
   #lastBatchPlants = 0;
   /** The ids of all batches in flight. It is empty if the engine is sequential. */
   readonly #idsInFlight = new Set<bigint>();
-  /** Of the first `#examined` plants of the queue, `#free` have no id in flight. See `#isBatchDue`. */
+  /** `#isBatchDue` has examined so many plants from the start of the queue. */
   #examined = 0;
+  /** So many of the examined plants have no id in flight. */
   #free = 0;
-  /** `#dispatch` will run at the end of this event-loop iteration. */
+  /** Whether `#dispatch` will run at the end of this event-loop iteration. */
   #isDispatchScheduled = false;
   /** Set by `close`; resolved when no plant is in flight. */
   #closed: PromiseWithResolvers<void> | undefined;
@@ -124,7 +125,8 @@ export class GroupCommit implements PlantQueue {
     return new Promise(settle => {
       this.#queue.push({
         plant,
-        // Made before the plant waits, so it covers the queue and the way to the engine, too.
+        // The checksum is computed here, so it also covers the queue and the transfer to the
+        // engine.
         contentChecksum: contentChecksum(plant),
         recordedBy,
         trace,
@@ -161,7 +163,7 @@ export class GroupCommit implements PlantQueue {
     }
   }
 
-  /** A small batch beside one in flight would waste a flush. It waits for the end of that batch. */
+  /** A small batch waits for the end of the batch in flight, because it would waste a flush. */
   #isBatchDue(): boolean {
     if (this.#batchesInFlight >= this.#engine.commitsInFlightMax) return false;
     const plantsMin = this.#batchesInFlight === 0 ? 1 : this.#lastBatchPlants;
@@ -210,7 +212,7 @@ export class GroupCommit implements PlantQueue {
     this.#examineAgain();
   }
 
-  /** For changes of the start of the queue, or of the ids in flight. */
+  /** Starts over after a change of the start of the queue, or of the ids in flight. */
   #examineAgain(): void {
     this.#examined = 0;
     this.#free = 0;

@@ -12,13 +12,13 @@ export interface PlantWrite {
   /** The trace of its request. It is not stored. */
   trace?: TraceContext | undefined;
   /**
-   * No other connection has sent plants lately, and no other plant is in flight. So the engine may
-   * block the event loop for the time of a commit.
+   * Whether no other connection has sent plants lately, and no other plant is in flight. Then the
+   * engine may block the event loop for the time of a commit.
    */
   isOnlySender?: boolean | undefined;
 }
 
-/** A plant before its content checksum is made. */
+/** A plant before its content checksum is computed. */
 export type NewPlantWrite = Omit<PlantWrite, 'contentChecksum'>;
 
 /** The plant is durable as this revision. */
@@ -53,25 +53,30 @@ export interface CommitStatistics {
 
 export interface PlantQueue {
   readonly statistics: CommitStatistics;
-  /** Makes the content checksum. Resolves when the plant has its result. It never rejects. */
+  /** Queues a plant, and computes its content checksum. Resolves with its result. Never rejects. */
   write(write: NewPlantWrite): Promise<WriteResult | NotConfirmed>;
   /** Resolves when every queued plant has its result. Further plants are rejected. */
   close(): Promise<void>;
 }
 
 export interface PlantCommits {
-  /** @param commit calls `commit` of this engine, and may observe it */
+  /** @param commit calls `commit` of this engine; the service wraps it to measure each batch */
   openQueue(commit: PlantCommits['commit']): PlantQueue;
   /**
    * Writes a batch, the plants of one id in order. Resolves when the whole batch is durable.
    *
    * @returns one result for each write, in the same order
-   * @throws {StoreUnavailable} or {StoreInternalError}; then all, some or no plants of the batch may
-   *   be stored
+   * @throws {StoreUnavailable} or {StoreInternalError}; then all, some or no plants of the batch
+   *   may be stored
    */
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
   /** Tests the store with a durable commit that changes no row. @throws {StoreUnavailable} */
   probe(): Promise<void>;
-  /** Inspects the store. @returns warnings for the operator, each one sentence @throws {StoreUnavailable} */
+  /**
+   * Inspects the store.
+   *
+   * @returns warnings for the operator, each one sentence
+   * @throws {StoreUnavailable}
+   */
   warnings(): Promise<readonly string[]>;
 }

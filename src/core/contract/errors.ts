@@ -1,6 +1,6 @@
 import { ID_MAX, ID_MIN } from './limits.ts';
 
-/** After a response with one of these, the same request may succeed later. */
+/** The same request may succeed later after a response with one of these statuses. */
 const TRANSIENT_STATUSES: readonly number[] = [408, 429, 500, 503];
 
 /** @param message the text of the body, unless the response lists the faults of its request */

@@ -1,10 +1,10 @@
 // RFC 8259 sections 2, 3, 6 and 7. The patterns are sticky: they match at lastIndex.
 const SPACE = /[ \t\n\r]*/y;
 const SCALAR = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null/y;
-/** Part of a string: each repetition of an alternative takes memory, so the pattern limits them. */
+/** Part of a string. The pattern limits the repetitions, because each of them takes memory. */
 const STRING_PART = /(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}/y;
 
-/** Characters between two pauses, less than a millisecond. Only a longer string takes more time. */
+/** Characters between two pauses, read in less than a millisecond. A longer string has no pause. */
 const SLICE_LENGTH = 4096;
 
 /**
@@ -20,7 +20,7 @@ export function* readJson(
   text: string,
   onMember: (name: string, valueText: string) => void,
 ): Generator<undefined, number | undefined, undefined> {
-  /** Of each open array and object, whether it is an object. A list would be copied as it grows. */
+  /** Whether each open array or object is an object. It has its full size: growth would copy it. */
   const isObject = new Uint8Array(text.length);
   let depth = 0;
   let expected: 'value' | 'name' | 'colon' | 'comma' = 'value';

@@ -1,4 +1,4 @@
-/** Limits that clients see or that several folders share. Of a setting, this is the default. */
+/** Limits that clients see or that several folders share; the default, if there is a setting. */
 
 /** Smallest id: the minimum of a signed 64-bit integer, OpenAPI format `int64`. */
 export const ID_MIN = -(2n ** 63n);
@@ -22,9 +22,9 @@ export const EXIT_MS = 9_500;
 /** `Retry-After` of a 503: the service is overloaded, shuts down, or its store does not respond. */
 export const RETRY_AFTER_SECONDS = 1;
 
-/** Most tokens in one read or one update of last use, which delays plants and requests. */
+/** Most tokens that one statement reads or updates, because it delays plants and requests. */
 export const TOKENS_AT_A_TIME_MAX = 1_000;
-/** Tokens whose ids follow each other form a group. When one of them changes, its group is read again. */
+/** So many consecutive token ids form a group. When a token changes, its group is read again. */
 export const TOKEN_GROUP_SIZE = 250;
 /** Longest label of a token, in UTF-16 code units. */
 export const TOKEN_LABEL_LENGTH_MAX = 100;

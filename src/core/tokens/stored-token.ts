@@ -21,10 +21,13 @@ export interface StoredToken {
 /** The fields that the caller supplies for a new token. The store sets the others. */
 export type NewStoredToken = Pick<StoredToken, 'hash' | 'label' | 'createdAt' | 'expiresAt'>;
 
-/** The tokens of a group as one moment had them. */
+/** The tokens of a group, from one snapshot. */
 export interface TokenGroup {
   tokens: StoredToken[];
-  /** That of just these tokens; undefined: one that was read before them changes if they do. */
+  /**
+   * The fingerprint of exactly these tokens; undefined if the engine derives none from tokens. Then
+   * the fingerprint that was read before the tokens applies.
+   */
   fingerprint: string | undefined;
 }
 

@@ -57,14 +57,14 @@ interface CachedToken {
  *
  * 1. It reads one fingerprint for each group of tokens. Change numbers are not enough: after a
  *    failover or a restored backup, the store can assign a number a second time.
- * 2. It reads the tokens of each group whose fingerprint has changed. Mostly there is none, and the
- *    refresh ends here.
- * 3. It replaces the content of the cache by these tokens and those of the unchanged groups.
- * 4. It adds the own changes since step 1 again: step 2 may have read the tokens without them.
+ * 2. It reads the tokens of each group whose fingerprint has changed. Usually no fingerprint has
+ *    changed, and the refresh ends here.
+ * 3. It replaces the content of the cache by these tokens and the tokens of the unchanged groups.
+ * 4. It adds the own changes since step 1 again, because step 2 may have read older tokens.
  *
- * An own change is one by this service. {@link TokenCache.add} adds it to the cache at once. Of two
- * states of a token, that with the larger change number is newer. The cache forgets the fingerprint
- * of the group, so the next refresh reads the group again.
+ * An own change is a token that this service created or revoked. {@link TokenCache.add} adds it to
+ * the cache at once. Of two states of a token, the newer one has the larger change number. The
+ * cache forgets the fingerprint of the group, so the next refresh reads the group again.
  */
 export class TokenCache {
   readonly #source: TokenSource;
@@ -73,7 +73,7 @@ export class TokenCache {
   /** By hash. */
   #tokens = new Map<string, CachedToken>();
   #labels = new Map<number, string>();
-  /** Of each group that is unchanged since it was read. The next refresh reads all other groups. */
+  /** Of each group that has not changed since it was read. A refresh reads all other groups. */
   #fingerprints = new Map<number, string>();
   /** Tokens that this service has created or revoked since the last refresh began. */
   #ownChanges: StoredToken[] = [];
@@ -180,7 +180,9 @@ export class TokenCache {
     return token.id;
   }
 
-  /** Adds a token that this service has created or revoked in the store. It takes effect at once. */
+  /**
+   * Adds a token that this service has created or revoked in the store. It takes effect at once.
+   */
   add(token: StoredToken): void {
     this.#ownChanges.push(token);
     this.#putIfNewer(token);
@@ -197,7 +199,7 @@ export class TokenCache {
 
   #refreshIfDue(): void {
     const now = this.#clock.now();
-    // These would time out before the next call.
+    // Lookups that would time out before the next call are resolved now.
     this.#resolveLookups(now + TOKEN_REFRESH_INTERVAL_MIN_MS - TOKEN_LOOKUP_TIMEOUT_MS);
     const isDue = now - this.#lastRefreshAt >= TOKEN_REFRESH_INTERVAL_MS;
     if (!isDue && this.#pendingLookups.length === 0) return;
@@ -222,7 +224,7 @@ export class TokenCache {
   #resolveLookups(since: number): void {
     const later = this.#pendingLookups.findIndex(lookup => lookup.since > since);
     const due = this.#pendingLookups.splice(0, later === -1 ? this.#pendingLookups.length : later);
-    // There may be thousands, and the next refresh does not wait for them.
+    // The next refresh does not wait for these lookups, since there may be thousands.
     this.#resolveInGroups(due);
   }
 
@@ -232,12 +234,12 @@ export class TokenCache {
     if (lookups.length > 0) this.#clock.nextIteration(() => this.#resolveInGroups(lookups));
   }
 
-  /** One refresh. The numbers are those of the steps in the comment of the class. */
+  /** Does one refresh. The numbers below are the steps in the comment of the class. */
   async #readTokens(): Promise<void> {
     const beganAt = { monotonicMs: this.#clock.now(), wallMs: this.#clock.wallNow() };
     this.#lastRefreshAt = beganAt.monotonicMs;
     this.#ownChanges = [];
-    // 1. Before the tokens: if one changes in between, the next fingerprint differs.
+    // 1. Fingerprints are read before tokens: if a token changes in between, the next one differs.
     const fingerprints = await this.#source.tokenFingerprints();
     const isUnchanged = (group: number): boolean =>
       fingerprints.has(group) && fingerprints.get(group) === this.#fingerprints.get(group);
@@ -245,13 +247,13 @@ export class TokenCache {
     // A group whose tokens were all deleted has no fingerprint.
     const isDeleted = ({ id }: CachedToken): boolean => !fingerprints.has(tokenGroupOf(id));
     if (changedGroups.length > 0 || this.#tokens.values().some(isDeleted)) {
-      // Before step 2, because an own change meanwhile makes its group a changed one.
+      // This precedes step 2, because an own change during step 2 makes its group a changed one.
       const tokens = new Map(this.#tokens.entries().filter(([, { id }]) => isUnchanged(tokenGroupOf(id))));
       const readFingerprints = new Map(fingerprints);
       // 2.
       for (const group of changedGroups) {
         const read = await this.#source.tokensOfGroup(group);
-        // It may have changed since its fingerprint was read, and a failover may undo that again.
+        // The group may have changed since step 1, and a failover may undo that change again.
         if (read.fingerprint !== undefined) readFingerprints.set(group, read.fingerprint);
         for (const token of read.tokens) tokens.set(token.hash, cachedToken(token));
       }

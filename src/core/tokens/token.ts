@@ -2,12 +2,12 @@ import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 
-/** People and secret scanners recognise a token by it. */
+/** The prefix by which people and secret scanners recognise a token. */
 const PREFIX = 'plant_';
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** 30 characters of 62 are 178 random bits. */
 const RANDOM_LENGTH = 30;
-/** 62^6 is the first power of 62 beyond 2^32. */
+/** Six digits hold a CRC-32: 62^6 is the first power of 62 beyond 2^32. */
 const CHECKSUM_LENGTH = 6;
 const TOKEN = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGTH}}$`);
 

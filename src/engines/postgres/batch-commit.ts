@@ -13,7 +13,7 @@ import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revis
 type WriteStatus =
   | { kind: 'open' }
   | Sent
-  /** The result depends on a looked-up revision, which a failover may lose until a commit. */
+  /** The result depends on a looked-up revision. A failover may lose it until the next commit. */
   | { kind: 'unconfirmed'; result: WriteResult }
   | { kind: 'settled'; result: WriteResult };
 
@@ -33,7 +33,9 @@ interface BatchWrite extends Pick<PlantWrite, 'plant' | 'contentChecksum' | 'rec
 
 /** The writes of one id, and what the batch knows of the revisions in the store. */
 interface SameId {
-  /** In their order, which is also the order of statuses: settled, unconfirmed, one sent, open. */
+  /**
+   * In the order of the batch. Their statuses have an order, too: settled, unconfirmed, sent, open.
+   */
   readonly writes: BatchWrite[];
   /** The last revision that this batch inserted. */
   inserted: PlantRevision | undefined;
@@ -86,11 +88,12 @@ export class BatchCommit {
   readonly #ids = new Map<bigint, SameId>();
   readonly #repeatedIdRule: RepeatedIdRule;
   /**
-   * The same for all attempts: it distinguishes our revision from one of another instance. Two that
-   * store the same content for one token in the same millisecond may both report `created`.
+   * The time is the same for all attempts. It distinguishes our revision from one of another
+   * instance. If two instances store the same content for one token in the same millisecond, both
+   * may report `created`.
    */
   readonly #recordedAt: number;
-  /** The server may still execute a statement of this batch that timed out. */
+  /** Whether the server may still execute a statement of this batch that timed out. */
   #mayBeStoredLate = false;
 
   constructor(writes: readonly PlantWrite[], repeatedIdRule: RepeatedIdRule, clock: Clock = SYSTEM_CLOCK) {
@@ -106,7 +109,7 @@ export class BatchCommit {
 
   /** @returns one result for each write, in their order; all are durable */
   async run(connection: Connection): Promise<WriteResult[]> {
-    // This server may lack revisions that the last attempt looked up on another one.
+    // This server may lack revisions that the last attempt looked up on another server.
     for (const sameId of this.#ids.values()) sameId.lookedUp = undefined;
     const sentBefore = this.#writes.map(({ status }) => status).filter(status => status.kind === 'sent');
     if (sentBefore.length > 0) {
@@ -172,20 +175,20 @@ export class BatchCommit {
     let rows: TextRow[];
     try {
       rows = await connection.commit(revisionInsert(revisions, isCitus));
-      // The commit is durable, but later ones would not be: another connection looks it up.
+      // This commit is durable, but later ones would not be. Another connection looks this one up.
       if (rows.some(([, flush]) => flush === 'on'))
         throw new ConnectionLost(
           'synchronous_commit of the connection was lost; is there a pooler in between?',
         );
     } catch (error) {
-      // After an error of the server nothing is inserted: a revision with such a number is not
-      // ours. But on Citus another server may have committed it.
+      // After an error of the server nothing is inserted, so a stored revision with such a number
+      // is not ours. But on Citus another server may have committed ours.
       const isUnknown = isCitus || ['connectionLost', 'internal'].includes(kindOf(error));
       if (!isUnknown && !this.#mayBeStoredLate) for (const { write } of round) write.status = OPEN;
       throw error;
     }
-    // A commit confirms all earlier ones of its server. Citus may have used several servers, but
-    // each id has one, and `settleStored` confirms the results of its id.
+    // A commit confirms all earlier commits of its server. On Citus several servers may have
+    // committed, so there `settleStored` settles only writes of the same id.
     if (rows.length > 0 && !isCitus) settleUnconfirmed(this.#writes);
     const insertedIds = new Set(rows.map(([id]) => BigInt(id!)));
     const conflicting: Sent[] = [];
@@ -208,7 +211,7 @@ export class BatchCommit {
       );
     }
     const lookedUp = found.map(revision => this.#found(revision));
-    // A row whose id is damaged is found by the id in the index. It has another id itself.
+    // A row with a damaged id is found by the id in the index, but contains another id.
     const damaged = lookedUp.find(({ isDamaged }) => isDamaged);
     if (damaged === undefined) return;
     const foundIds = new Set(found.map(({ plant }) => plant.id));
@@ -217,7 +220,7 @@ export class BatchCommit {
 
   #found(revision: PlantRevision): LookedUp {
     const lookedUp = { revision, isDamaged: !isIntact(revision) };
-    // The batch does not have the id of a row if the id itself is damaged.
+    // If the id of a row is damaged, the batch may not have this id.
     const sameId = this.#ids.get(revision.plant.id);
     if (sameId !== undefined) sameId.lookedUp = lookedUp;
     return lookedUp;
@@ -226,8 +229,8 @@ export class BatchCommit {
   /** Looks up which of these revisions are stored, and the latest revision of each id. */
   async #lookUpSent(connection: Connection, sent: Sent[]): Promise<void> {
     const revisions = sent.map(({ revision }) => revision);
-    // Includes the latest revision of each id: if a failover lost the revision before ours, our
-    // number would leave a gap.
+    // The rows include the latest revision of each id. If a failover has lost the revision before
+    // ours, our number would leave a gap.
     const rows = await revisionsAround(connection, revisions);
     await confirmLatest(connection, revisions);
     const storedRows = new Set(rows.map(row => JSON.stringify(row)));
@@ -240,16 +243,16 @@ export class BatchCommit {
         continue;
       }
       write.status = OPEN;
-      // The commit above confirms the base, and the results that depend on it. They must not be
-      // opened again: this revision may be stored late, and they could take its number before.
+      // The commit above confirms the base, and the results that depend on it. These writes must
+      // not be opened again: they could take the number of this revision, which may be stored late.
       if (base !== undefined && isStored(base)) settleUnconfirmed(write.sameId.writes);
     }
     // The latest revision of an id is the last one of its rows.
     for (const row of rows) this.#found(revisionOf(row));
     for (const { sameId } of sent.map(({ write }) => write)) {
       const latest = sameId.lookedUp?.revision.revision ?? 0;
-      // Without a synchronous standby, a failover may lose what this batch inserted. The results of
-      // these writes stay.
+      // Without a synchronous standby, a failover may lose what this batch has inserted. The
+      // results of these writes stay.
       if (sameId.inserted !== undefined && sameId.inserted.revision > latest) sameId.inserted = undefined;
     }
   }
@@ -260,8 +263,8 @@ function unknownId(): SameId {
 }
 
 /**
- * Settles a write whose revision is stored, and the earlier results of its id. They must not be
- * opened again: the earlier plant would get the later number.
+ * Settles a write whose revision is stored, and the earlier writes of its id. If an earlier write
+ * were opened again, the earlier plant would get the later number.
  */
 function settleStored({ write, revision: inserted }: Sent): void {
   const { sameId } = write;
@@ -275,7 +278,7 @@ function settleStored({ write, revision: inserted }: Sent): void {
   sameId.lookedUp = undefined;
 }
 
-/** Settles those of the writes that have a result, after a commit of their server. */
+/** Settles the writes that have a result. Called after a commit of their server. */
 function settleUnconfirmed(writes: readonly BatchWrite[]): void {
   for (const write of writes) {
     const { status } = write;
@@ -292,8 +295,8 @@ function resultOf({ status }: BatchWrite): WriteResult {
  * Returns when all commits that were visible before are as durable as this server makes commits.
  *
  * A synchronous standby may lack a visible commit if the wait for it was cancelled or the server
- * crashed. A new commit waits for the standby, and so for all commits before it. The smallest one
- * is a message in the write-ahead log
+ * crashed. A new commit waits for the standby, and so for all commits before it. The smallest
+ * commit is a message in the write-ahead log
  * (https://www.postgresql.org/docs/current/functions-admin.html, `pg_logical_emit_message`).
  */
 export async function confirmEverythingBefore(connection: Connection): Promise<void> {
@@ -320,7 +323,7 @@ export async function confirmEverythingBefore(connection: Connection): Promise<v
 /** Returns when the latest revisions of these plants are durable, also those of other instances. */
 async function confirmLatest(connection: Connection, plants: readonly { plant: NewPlant }[]): Promise<void> {
   if (!connection.isCitus) return await confirmEverythingBefore(connection);
-  // A shard may have moved to another server. There this statement is executed, too.
+  // If a shard has moved to another server, Citus executes this statement there.
   await connection.commit({
     name: 'confirm',
     text: `SELECT CASE WHEN current_setting('synchronous_standby_names') <> ''

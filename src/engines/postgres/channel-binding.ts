@@ -6,16 +6,18 @@ const SCRAM_WITH_BINDING = 'SCRAM-SHA-256-PLUS';
 
 /**
  * Requires that the server binds its authentication to the TLS connection (RFC 5802 section 6), as
- * libpq does for `channel_binding=require`. pg uses the binding if it is offered, and checks the
- * proof. But it also follows a server that offers it, and then asks for the password in clear.
+ * libpq does for `channel_binding=require`. pg uses the binding if the server offers it, and checks
+ * the proof. But pg also obeys a server that offers it and then asks for the password in clear
+ * text.
  *
- * @param messages the emitter of pg for what the server sends, before pg listens to it
- * @returns a check for the end of the authentication @throws {StoreRejected}
+ * @param messages emits the messages of the server; pg must not listen to it yet
+ * @returns a function to call after the authentication. It throws {@link StoreRejected} without
+ *   proof
  */
 export function requireChannelBinding(messages: EventEmitter, socket: Socket, isTls: boolean): () => void {
   let isProven = false;
   const reject = (): void => {
-    // First, because pg would respond to the message.
+    // The socket is destroyed first, because pg would respond to the message.
     socket.destroy();
     messages.emit('error', notBound());
   };

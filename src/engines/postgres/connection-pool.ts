@@ -11,11 +11,13 @@ import {
 } from './failure.ts';
 import { type HostSearch, SEARCH_INTERVAL_MS } from './host-search.ts';
 
-/** Timeout of one operation with all its attempts. Then its plants get 503. */
+/**
+ * Timeout of one operation with all its attempts. After it, the plants of the operation get 503.
+ */
 export const OPERATION_TIMEOUT_MS = 3_000;
-/** Maximum delay after a serialization failure or deadlock, times the number of attempts. */
+/** Maximum delay after a serialization failure or deadlock, multiplied by the attempts so far. */
 const RETRY_DELAY_MS = 5;
-/** Delay of the next new connection after the server had no connection left. */
+/** Delay before the next new connection, after the server had no connection left. */
 const FULL_SERVER_INTERVAL_MS = 1_000;
 
 interface Outage {
@@ -68,8 +70,10 @@ export class ConnectionPool {
   }
 
   /**
-   * Runs an operation on a connection. Retries temporary failures until the deadline. So `work` must
-   * find out what an earlier attempt has done. @throws {StoreUnavailable}
+   * Runs an operation on a connection. Retries temporary failures until the deadline.
+   *
+   * @param work must find out what an earlier attempt has done
+   * @throws {StoreUnavailable}
    */
   async use<T>(
     work: (connection: Connection) => Promise<T>,
@@ -88,7 +92,7 @@ export class ConnectionPool {
         // The statement had too little time left, so the host may still work.
         if (error instanceof NoResponse && error.cutShort) this.#discard(connection);
         else if (kind === 'connectionLost') this.#connectionLost(connection, startedAt, error);
-        // A statement or a transaction may not have ended.
+        // A statement or a transaction may still be open.
         else if (kind === 'internal') this.#discard(connection);
         else this.#release(connection);
         if (kind === 'final' || kind === 'internal' || this.#clock.now() >= deadline)
@@ -124,7 +128,7 @@ export class ConnectionPool {
         throw unavailable(outage?.cause ?? new ConnectionLost('no connection to the store was free in time'));
       }
       const mayOpen = this.#count === 0 || (this.#count < this.#connectionsMax && now >= this.#fullUntil);
-      // A connection that is opened too late for this operation is for the next one.
+      // The next operation uses a connection that opens too late for this one.
       if (outage === undefined && mayOpen) void this.#open(now);
       await this.#nextChange(giveUpAt - now);
     }
@@ -170,7 +174,7 @@ export class ConnectionPool {
     this.#announceChange();
   }
 
-  /** Idle connections are closed, too: an operation on one of them would probably fail as well. */
+  /** Also closes idle connections, because an operation on one of them would probably fail, too. */
   #connectionLost(connection: Connection, startedAt: number, cause: unknown): void {
     for (const each of [connection, ...this.#idle.splice(0)]) this.#discard(each);
     this.#search.suspect(connection.host);
@@ -204,7 +208,7 @@ export class ConnectionPool {
     this.#change = Promise.withResolvers();
   }
 
-  /** The timeout of one operation wakes the others, too. Each checks the state again. */
+  /** Waits for a change. A timeout of one operation wakes all, and each checks the state again. */
   async #nextChange(timeoutMs: number): Promise<void> {
     const timer = this.#clock.setTimer(() => this.#announceChange(), timeoutMs);
     await this.#change.promise;

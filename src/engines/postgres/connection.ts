@@ -26,7 +26,7 @@ export interface Statement {
 /** A row as the server sends it: text or null. */
 export type TextRow = (string | null)[];
 
-/** Timeout of one statement. After it, it is unknown whether the server executed the statement. */
+/** Timeout of one statement. After the timeout, the server may have executed the statement. */
 export const STATEMENT_TIMEOUT_MS = 2_000;
 const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_DELAY_MS = 5_000;
@@ -45,8 +45,10 @@ const CANCEL_REQUEST = 80_877_102;
 
 /**
  * The settings on which our statements depend, since a role or a database may change their defaults
- * (https://www.postgresql.org/docs/current/runtime-config-client.html). Not `search_path`: users
- * select a schema with it. Not `client_encoding`: pg always sends it. A server may lack some.
+ * (https://www.postgresql.org/docs/current/runtime-config-client.html). A server may lack some.
+ *
+ * `search_path` is not set, because users select a schema with it. `client_encoding` is not set
+ * here, because pg always sends it.
  */
 const SESSION_SETTINGS = {
   // Our literals contain backslashes.
@@ -58,12 +60,12 @@ const SESSION_SETTINGS = {
   TimeZone: 'UTC',
   // Only a warning reports that a wait for a standby was cancelled.
   client_min_messages: 'warning',
-  // With a stricter level a statement that waited for a lock would not see what others changed
-  // meanwhile, such as a new trigger.
+  // At a stricter level, a statement that waited for a lock would not see later changes, such as a
+  // new trigger.
   default_transaction_isolation: 'read committed',
-  // A policy must end a statement with an error: it would hide rows from `export` and `verify`.
+  // A policy must cause an error, because it would silently hide rows from `export` and `verify`.
   row_security: 'off',
-  // Our timeouts are those of statements and operations.
+  // Only our own timeouts of statements and operations apply.
   lock_timeout: '0',
   idle_session_timeout: '0',
   idle_in_transaction_session_timeout: '0',
@@ -76,9 +78,9 @@ const SET_SESSION = `SELECT set_config(ours.name, ours.value, false) FROM pg_set
     .join(', ')}) AS ours (name, value) ON lower(ours.name) = lower(pg_settings.name)`;
 
 /**
- * Whether a warning may say that a commit has not reached a standby. Its text depends on the
- * language of the server, but the name of its C function does not. Citus repeats each warning of a
- * worker with its own function. A warning without a function may mean anything.
+ * Whether a warning may say that a commit has not reached a standby. The text of a warning depends
+ * on the language of the server, so the name of its C function decides. Citus repeats each warning
+ * of a worker with a function of its own. A warning without a function may mean anything.
  */
 export function mayConcernCommit(routine: string | undefined): boolean {
   return routine === undefined || ['SyncRepWaitForLSN', 'DefaultCitusNoticeReceiver'].includes(routine);
@@ -87,7 +89,7 @@ export function mayConcernCommit(routine: string | undefined): boolean {
 /** A connection to a host that accepts writes. It runs one statement at a time. */
 export class Connection {
   readonly host: HostAddress;
-  /** The database has the extension Citus, which distributes tables over several servers. */
+  /** Whether the database has the extension Citus, which distributes tables over servers. */
   isCitus = false;
   /** All statements end by this time of the monotonic clock. */
   deadline = Number.POSITIVE_INFINITY;
@@ -144,7 +146,7 @@ export class Connection {
       this.#isInFlight = sqlStateOf(error) === undefined;
       if ((error as Error).message === READ_TIMEOUT)
         throw new NoResponse(limitMs, limitMs < timeoutMs, { cause: error });
-      // When a connection is lost, pg says so before its statement fails.
+      // When a connection is lost, pg emits an error event before it rejects the statement.
       throw this.#isInFlight ? (this.#broken ?? error) : error;
     }
   }
@@ -174,7 +176,7 @@ export class Connection {
     }
   }
 
-  /** @param timeoutMs by default that of commands */
+  /** @param timeoutMs by default the timeout for commands */
   async setStatementTimeout(timeoutMs = COMMAND_STATEMENT_TIMEOUT_MS): Promise<void> {
     await this.run({ text: `SET statement_timeout = ${timeoutMs - STATEMENT_CANCEL_MARGIN_MS}` });
     this.#statementTimeoutMs = timeoutMs;
@@ -206,7 +208,7 @@ export class Connection {
     const { processID, secretKey } = this.#key;
     if (processID === null || secretKey === null) return;
     const { host, port } = this.host;
-    // The same IP address as this connection: the host name may now resolve to another machine.
+    // The request uses the address of this connection, since its host name may resolve to another.
     const socket = host.startsWith('/')
       ? connect(`${host}/.s.PGSQL.${port}`)
       : connect(port, this.#socket.remoteAddress ?? host);
@@ -218,12 +220,12 @@ export class Connection {
     socket.unref().end(request);
   }
 
-  /** Null when the server, or a proxy before it, sent no key for cancel requests. */
+  /** The key for cancel requests; null if the server, or a proxy in front of it, sent none. */
   get #key() {
     return this.#client as unknown as Record<'processID' | 'secretKey', number | null>;
   }
 
-  /** What the server sends, by the names of pg. */
+  /** Emits the messages of the server, under the names of pg. */
   get #messages() {
     return (this.#client as unknown as { connection: EventEmitter }).connection;
   }
@@ -257,7 +259,7 @@ export class Connection {
       address.channelBinding === 'require'
         ? requireChannelBinding(connection.#messages, socket, ssl !== false)
         : undefined;
-    // Until `#setUp` ends: a server that accepts the connection late may also respond late.
+    // This applies until `#setUp` ends: a server that accepts a connection late may respond late.
     connection.#statementTimeoutMs = Math.max(timeoutMs, STATEMENT_TIMEOUT_MS);
     const abort = (): void => connection.destroy();
     signal.addEventListener('abort', abort);
@@ -283,8 +285,8 @@ export class Connection {
         pg_backend_pid()`,
     });
     const [readOnly, encoding, synchronousCommit, isCitus, processID] = row!;
-    // The key for cancel requests names the process of the server. A pooler makes its own keys. It
-    // may give each transaction another process, so that settings such as those below are lost.
+    // The key for cancel requests names the process of the server. A pooler makes its own keys. A
+    // pooler may run each transaction in another process, which lacks the settings below.
     if (processID !== String(this.#key.processID)) {
       throw new StoreRejected(
         'a pooler, such as PgBouncer, is between this program and PostgreSQL, so confirmed plants could be lost; name the server itself',

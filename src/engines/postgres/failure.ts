@@ -7,7 +7,9 @@ import {
 } from '../../core/commit/store-errors.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 
-/** The connection cannot be used again, or was not made. The server may have executed a statement. */
+/**
+ * The connection cannot be used again, or was not made. The server may have executed a statement.
+ */
 export class ConnectionLost extends Error {
   override readonly name: string = 'ConnectionLost';
   /** A code of Node, such as ECONNREFUSED. */
@@ -19,7 +21,7 @@ export class ConnectionLost extends Error {
   }
 }
 
-/** @param error what pg reports of a connection: an error of the server or of the network, or ours */
+/** @param error reported by pg for a connection: from the server, the network or this program */
 export function connectionError(error: Error): Error {
   if (error instanceof StoreRejected || sqlStateOf(error) !== undefined) return error;
   return new ConnectionLost(error.message, { cause: error });
@@ -28,7 +30,7 @@ export function connectionError(error: Error): Error {
 /** A statement timed out. It is unknown whether the server executed it. */
 export class NoResponse extends ConnectionLost {
   override readonly name = 'NoResponse';
-  /** The operation was near its deadline, so the timeout was shorter than usual. */
+  /** Whether the timeout was shorter than usual, because the operation was near its deadline. */
   readonly cutShort: boolean;
 
   constructor(timeoutMs: number, cutShort: boolean, options: ErrorOptions) {
@@ -51,7 +53,10 @@ export class TlsFailed extends StoreRejected {
   }
 }
 
-/** https://www.postgresql.org/docs/current/errcodes-appendix.html; undefined: no server error. */
+/**
+ * Returns the SQLSTATE of an error of the server, and undefined for any other error
+ * (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+ */
 export function sqlStateOf(error: unknown): string | undefined {
   const { code, severity } = error as { code?: unknown; severity?: unknown };
   return typeof code === 'string' && severity !== undefined ? code : undefined;
@@ -66,7 +71,10 @@ export const GRANTS = 'grant it with the statements in docs/postgresql-grants.sq
 type FailureKind =
   /** The connection cannot be used again. The server may have executed the statement. */
   | 'connectionLost'
-  /** Another server of Citus failed, and may have executed the statement. Keep the connection. */
+  /**
+   * Another server of Citus failed, and may have executed the statement. The connection stays
+   * usable.
+   */
   | 'workerLost'
   /** Nothing was changed. The statement may be retried at once. */
   | 'retry'
@@ -82,12 +90,12 @@ type FailureKind =
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
 /** With these codes a server of Citus reports its own shutdown, or the loss of another server. */
 const WORKER_LOST = /^(?:57P0[1-5]|08...)$/;
-/** The data or an index is corrupted. Stored bytes that are not UTF-8 are, too. */
+/** The data or an index is corrupted. 22021 means that stored bytes are not UTF-8. */
 const DAMAGED = /^(?:XX00[12]|22021)$/;
 /** A conflict, deadlock or timeout ended the statement, or its change number was taken. */
 const RETRY = /^(?:40001|40P01|57014|55P03|23505)$/;
 
-/** @param isCitus whether the server belongs to Citus, and repeats the errors of other servers */
+/** @param isCitus whether the server belongs to Citus, where it repeats errors of other servers */
 export function kindOf(error: unknown, isCitus = false): FailureKind {
   if (error instanceof StoreRejected || error instanceof StoreUnavailable) return 'final';
   if (error instanceof ConnectionLost) return 'connectionLost';
@@ -103,7 +111,7 @@ export function isRejection(error: unknown): boolean {
   return error instanceof StoreRejected || explanationOf(error) !== undefined;
 }
 
-/** @returns an internal error as it is */
+/** Explains why a store cannot be opened. Returns an internal error as it is. */
 export function openFailure(cause: unknown, address: PostgresAddress): unknown {
   if (kindOf(cause) === 'internal') return cause;
   const Rejection = cause instanceof StoreMissing ? StoreMissing : StoreRejected;
@@ -118,7 +126,7 @@ export function reasonOf(error: unknown): string {
   return explanationOf(error) ?? outageOf(error);
 }
 
-/** The store cannot be used now. The cause goes into the log. Neither contains a password. */
+/** Wraps a failure of the store. Its message and its cause, for the log, contain no password. */
 export function unavailable(error: unknown): StoreUnavailable | StoreInternalError {
   if (error instanceof StoreUnavailable || error instanceof StoreInternalError) return error;
   if (kindOf(error) === 'internal') return new StoreInternalError(error);
@@ -126,7 +134,7 @@ export function unavailable(error: unknown): StoreUnavailable | StoreInternalErr
   return new Failure(reasonOf(error), { cause: error });
 }
 
-/** For commands, which show a rejection as it is. */
+/** Wraps a failure for a command. Returns a rejection as it is. */
 export function commandFailure(error: unknown): Error {
   return error instanceof StoreRejected ? error : unavailable(error);
 }
@@ -175,8 +183,9 @@ function outageOf(error: unknown): string {
 }
 
 /**
- * If all addresses of a host fail, the error of Node has a code but no message. A text of the server
- * may quote text of clients. A semicolon begins our advice.
+ * Makes one line of the message of an error. If all addresses of a host fail, the error of Node has
+ * a code but no message. A message of the server may quote any text of clients, so control
+ * characters are replaced. Semicolons are replaced, because a semicolon begins our advice.
  */
 function messageOf(error: unknown): string {
   const { message, code } = error as NodeJS.ErrnoException;

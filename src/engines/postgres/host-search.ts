@@ -12,7 +12,7 @@ import {
 export const SEARCH_INTERVAL_MS = 100;
 
 export interface FirstConnection {
-  /** Unless the address has another timeout. */
+  /** Applies unless the address has a timeout. */
   timeoutMs: number;
   /** Called with a log message if the connection takes longer than 1.5 s. */
   onWait?: (message: string) => void;
@@ -22,8 +22,9 @@ export interface FirstConnection {
  * Finds the host that accepts writes, like libpq with `target_session_attrs=read-write`. It tries
  * hosts in parallel, so a silent host does not delay a failover to another one.
  *
- * The host that accepted writes last has a head start. After its connection failed, all other hosts
- * have it: a primary without its standby accepts connections, but confirms no commit.
+ * The host that accepted writes last has a head start. After its connection has failed, all other
+ * hosts have the head start, because a primary without its standby accepts connections, but
+ * confirms no commit.
  */
 export class HostSearch {
   readonly #address: PostgresAddress;
@@ -59,7 +60,8 @@ export class HostSearch {
   ): Promise<Connection> {
     const { connectTimeoutMs = timeoutMs } = this.#address;
     const waiting = this.#clock.setTimer(() => {
-      const [store, seconds] = [shownPostgresAddress(this.#address), Math.round(connectTimeoutMs / 1_000)];
+      const store = shownPostgresAddress(this.#address);
+      const seconds = Math.round(connectTimeoutMs / 1_000);
       onWait?.(`waiting up to ${seconds} s for ${store}, which has not accepted the connection yet`);
     }, CONNECT_TIMEOUT_MS);
     let connection: Connection | undefined;
@@ -107,7 +109,7 @@ export class HostSearch {
           opened = await this.#openConnection(this.#address, host, timeoutMs, search);
           await this.#prepare(opened);
           search.throwIfAborted();
-          // Ends the attempts at other hosts at once, so no second one succeeds.
+          // The attempts at other hosts end at once, so no second attempt succeeds.
           found.abort();
           return opened;
         } catch (error) {

@@ -31,13 +31,13 @@ interface PostgresSettings {
 
 /** A store in PostgreSQL or in an engine with its protocol. Any number of services may share it. */
 export class PostgresEngine extends OperatorTables implements PlantCommits {
-  /** Of all columns that decide whether a token is valid. */
+  /** Covers all columns that decide whether a token is valid. */
   protected override readonly tokenDigest = `md5(string_agg(
       hash || ' ' || id::text || ' ' || change_number::text || ' ' ||
         coalesce(expires_at::text, '') || ' ' || coalesce(revoked_at::text, ''),
       ' ' ORDER BY id
     ))`;
-  /** `open` sets it. */
+  /** Set by `open`. */
   schemaSteps!: SchemaSteps;
   readonly #settings: PostgresSettings;
   readonly #pool: ConnectionPool;
@@ -47,7 +47,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     super();
     this.#settings = settings;
     // The pool has one more connection for tokens and one for `warnings`, so neither waits for
-    // plants. All use one pool, because after a failover tokens must come from the host of the plants.
+    // plants. They share one pool: after a failover, tokens must come from the host of the plants.
     this.#pool = new ConnectionPool(search, settings.connections + 2);
     this.#workers = new CitusWorkers(this.#pool, worker => {
       const address = { ...settings.address, hosts: [worker] };
@@ -58,7 +58,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
   /**
    * Opens the store. Creates it when needed, and updates its schema.
    *
-   * @param first undefined: as for later connections
+   * @param first settings of the first connection; undefined if it is opened like later ones
    * @throws {StoreRejected}
    */
   static async open(settings: PostgresSettings, first?: FirstConnection): Promise<PostgresEngine> {
@@ -79,7 +79,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     const open = (commitsInFlightMax: number) =>
       new GroupCommit({ commit, commitsInFlightMax, isSequential: false });
     if (!this.#workers.areUsed) return open(this.#settings.connections);
-    // One batch at a time is larger, so its plants cost the worker less.
+    // A worker has one batch in flight, because a larger batch costs less for each plant.
     return workerQueues(
       id => this.#workers.workerOf(id),
       () => open(1),
@@ -95,8 +95,8 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
 
   async probe(): Promise<void> {
     await this.#pool.use(async connection => {
-      // Needs the locks and rights of an insert. On Citus it would need all workers, but the
-      // service is ready while one of them can be used.
+      // This statement needs the locks and rights of an insert. On Citus it would need all workers,
+      // but the service is ready while one worker can be used.
       const text = `INSERT INTO plant_revision SELECT * FROM plant_revision WHERE NOT ${tableGuard(false)}`;
       if (!connection.isCitus) await connection.run({ text });
       await confirmEverythingBefore(connection);

@@ -23,7 +23,10 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
   return {
     revisions: from => revisionsFrom(search, from, SNAPSHOT),
     revisionsInSlices: from => revisionsFrom(search, from),
-    size: async () => ({ ...(await countRows(query)), bytes: await bytes(connection) }),
+    size: async () => ({
+      ...(await countRows(query)),
+      bytes: await bytes(connection),
+    }),
     tokens: () => allTokens(query),
     knownDamage: () => knownDamage(query),
     newestTime: until => newestTime(query, until),
@@ -54,8 +57,8 @@ const PAGE = `
 
 /**
  * Reads the page that follows a key, in the order of the primary key. Thousands of names, each as
- * large as a request, do not fit into memory. So it reads the keys first. One statement for both
- * would make each worker of Citus send the text of a full page.
+ * large as a request, do not fit into memory. So the function first reads the keys and the lengths
+ * of texts. One statement for both would make each worker of Citus send the text of a full page.
  */
 async function pageAfter(connection: Connection, key: TextRow): Promise<TextRow[]> {
   const keys = await connection.run({ name: 'keys', text: KEYS, values: key });
@@ -81,7 +84,7 @@ async function* revisionsFrom(
   try {
     await connection.setStatementTimeout();
     if (begin !== undefined) await connection.run({ text: begin });
-    // In the order of the index: the key of a damaged row may be wrong.
+    // The rows must come in the order of the index, because the key of a damaged row may be wrong.
     await connection.run({
       text: 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexscan = on',
     });
@@ -131,7 +134,7 @@ async function structureFaults(connection: Connection): Promise<string[] | undef
   for (const text of STRUCTURE) {
     try {
       const rows = await connection.run({ text });
-      // The check of an index returns an empty text.
+      // The check of an intact index returns an empty text.
       faults.push(...rows.flatMap(([fault]) => fault || []));
     } catch (error) {
       if (NOT_CHECKED.includes(sqlStateOf(error) ?? '')) return undefined;

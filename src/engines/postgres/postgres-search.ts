@@ -9,7 +9,7 @@ import type { PostgresAddress } from './postgres-url.ts';
 
 /** Two, so that one search does not wait for another. */
 const CONNECTIONS = 2;
-/** On Citus, smaller slices take as long. In a larger one, each row may be a disk read. */
+/** On Citus a smaller slice takes as long. A larger slice may take a disk read for each row. */
 const SLICE_ROWS = { min: 2_048, max: 2_048 };
 
 /** Searches a store on connections of its own, which are opened on use. They can only read. */
@@ -25,7 +25,7 @@ export function openPostgresSearch(address: PostgresAddress): PlantSearch {
   };
 }
 
-/** As `folded`. Case beyond ASCII follows the locale of the database. */
+/** Does the same as `folded` in SQL. Case beyond ASCII follows the locale of the database. */
 const foldedSql = (text: string): string =>
   String.raw`lower(regexp_replace(normalize(${text}, NFD), '[\u0300-\u036f]', '', 'g'))`;
 

@@ -2,7 +2,7 @@ import { StoreRejected } from '../../core/commit/store-errors.ts';
 
 /** Timeout to connect to one host and to authenticate. The default of `connect_timeout`. */
 export const CONNECT_TIMEOUT_MS = 1_500;
-/** Its default for the first connection of a service, which otherwise would not start. */
+/** The default for the first connection of a service, which cannot start without a connection. */
 export const START_TIMEOUT_MS = 60_000;
 
 /** The values of sslmode, with their meaning in libpq (section 34.19 of its manual). */
@@ -76,9 +76,9 @@ const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]*))(?::([0-9]{1,5}))?$/;
  * `postgres://user:password@host1:5432,host2:5432/database?sslmode=verify-full`. As in libpq, a
  * parameter replaces what the URI says before it.
  *
- * `pg-connection-string`, the parser of pg, would lose what libpq accepts or rejects: it has no list
- * of ports, cuts a password at `#`, reads `+` as a blank and a second value as the first, passes a
- * wrong `%` on, and opens the files of `sslcert`, `sslkey` and `sslrootcert`, even `system`.
+ * `pg-connection-string`, the parser of pg, differs from libpq. It knows no list of ports, cuts a
+ * password at `#`, and reads `+` as a blank. It ignores a second value, and accepts an invalid `%`.
+ * It opens the files of `sslcert`, `sslkey` and `sslrootcert`, even `system`.
  *
  * @throws {StoreRejected} when it is invalid; the message repeats no part that may be a password
  */
@@ -124,7 +124,7 @@ function parametersOf(query: string): Partial<Record<ParameterName, string>> {
     const text = decoded(encodedName, 'the name of a parameter');
     const name = PARAMETER_NAMES.find(each => each === text);
     if (name === undefined) {
-      // After a password it may be the rest of it, behind an unencoded &.
+      // A name after a password may be the rest of the password, behind an unencoded &.
       const isShown = given.password === undefined && /^\w{1,40}$/.test(text);
       const which = isShown ? `the parameter ${text}` : `an unknown parameter, number ${index + 1}`;
       throw invalidUrl(`has ${which}, which is not supported; known are ${PARAMETER_NAMES.join(', ')}`);
@@ -152,7 +152,7 @@ function hostsOf(text: string, ports?: string): HostAddress[] {
     const host = literal ?? name ?? '';
     const port = given[index] ?? given[0] ?? own;
     if (host === '' || !PORT.test(own) || Number(port) > 65_535) {
-      // The message does not repeat it: a password with an unencoded slash ends up here.
+      // The message does not repeat the host, because it may be part of a password with a slash.
       throw invalidUrl('has an invalid host; write HOST:PORT,HOST:PORT, and a / in user or password as %2F');
     }
     return { host, port: Number(port) };

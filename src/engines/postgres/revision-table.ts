@@ -17,7 +17,7 @@ export function rowOf({ plant, revision, recordedAt, recordedBy, checksum }: Pla
  *
  * It uses `VALUES`, since Citus inserts rows selected from arrays much more slowly. Parsing costs
  * as much as execution, so the statement is prepared for a few row counts only. Copies of the row
- * with the least text fill up the count. They conflict with it and change nothing.
+ * with the least text fill up the count. The copies conflict with this row and change nothing.
  */
 export function revisionInsert(revisions: readonly PlantRevision[], isCitus: boolean): Statement {
   const count = preparedCount(revisions.length);
@@ -41,8 +41,9 @@ function preparedCount(rowCount: number): number {
 }
 
 /**
- * If the connection has lost `synchronous_commit`, sets it for the commit of this statement, and
- * returns `on`. Citus rejects this expression, so there the role has the setting.
+ * An SQL expression for a connection that has lost `synchronous_commit`. It enables the setting for
+ * the commit of this statement, and returns `on`. Citus rejects this expression, so on Citus the
+ * role has the setting.
  */
 const FLUSH = `(SELECT CASE current_setting('synchronous_commit', true)
   WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END)`;
@@ -66,7 +67,7 @@ function insertText(rowCount: number, isCitus: boolean): string {
  *
  * It joins the table with itself, since Citus rejects a join with an array of ids of several
  * shards. Citus asks every worker if a part of the join has no filter on ids. The `OR` keeps this
- * filter out of the index, which would be searched for each pair of ids.
+ * filter out of the index search, which would run for each pair of ids.
  */
 export async function latestRevisions(
   connection: Connection,
@@ -94,7 +95,7 @@ export function revisionsAround(
   const ids = revisions.map(({ plant }) => plant.id);
   const numbers = revisions.map(({ revision }) => revision);
   if (connection.isCitus) {
-    // Citus rejects the join below. More revisions than the three do no harm.
+    // Citus rejects the join below. This statement may return more revisions, which do no harm.
     return connection.run({
       text: `SELECT ${REVISION_COLUMNS} FROM plant_revision
         WHERE id = ANY($1::bigint[]) AND revision >= $2 ORDER BY id, revision`,

@@ -25,8 +25,9 @@ const NAME_TAKEN = /^(?:42P07|42710)$/;
 const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
 
 /**
- * Moves of shards by logical replication, the default of Citus, lost plants. Without a replica
- * identity they end with an error, and `block_writes` still works. Only the owner may change this.
+ * Makes shard moves by logical replication, the default of Citus, end with an error, because they
+ * lost plants. Such moves need the replica identity that this statement removes. Moves with
+ * `block_writes` still work. Only the owner may change the replica identity.
  */
 const FORBID_LOGICAL_MOVES = `DO $$ BEGIN
   IF EXISTS (SELECT 1 FROM pg_class WHERE oid = 'plant_revision'::regclass AND relreplident <> 'n'
@@ -75,7 +76,9 @@ export async function rejectUnreadable(connection: Connection): Promise<void> {
   await rejectMissingRights(connection, READER_RIGHTS);
 }
 
-/** @returns the definitions of the columns and keys. Only lines of a table are indented. */
+/**
+ * @returns the definition of each column and key, which stand in the indented lines of the steps
+ */
 function itemsOf(steps: readonly string[]): Map<string, string> {
   const tables = steps.join('\n').matchAll(/^CREATE TABLE (\w+) \(\n(.*?)^\);/gms);
   const items = tables.flatMap(([, table, lines]) => {
@@ -93,7 +96,7 @@ export const SCHEMA_ITEMS = itemsOf(SCHEMA_STEPS);
 
 /** Triggers that may change or delete rows. Citus itself has one for TRUNCATE, which is bit 32. */
 const TRIGGERS = `FROM pg_trigger WHERE tgtype & 28 <> 0 AND tgenabled <> 'D' AND NOT tgisinternal`;
-/** Other tables, indexes that are not unique, and rights do no harm. A CHECK only rejects rows. */
+/** Selects what must not change. Other tables, other indexes, rights and a CHECK do no harm. */
 const FOUND = `SELECT item || ' of ' || relname, definition FROM pg_class AS ours CROSS JOIN LATERAL (
     SELECT 'column ' || attname, concat_ws(' ', format_type(atttypid, atttypmod),
         CASE WHEN attnotnull THEN 'NOT NULL' END, CASE WHEN attcollation <> typcollation THEN 'COLLATE' END,
@@ -122,8 +125,9 @@ export async function schemaFaults(connection: Connection): Promise<string[]> {
 
 /**
  * An SQL condition that ends its statement with an error when the table may lose or change rows.
- * The schema may change at any time. So it is in every statement whose rows decide a response. Only
- * a trigger or a column of another type changes content. The join has the types, and reads no row.
+ * The schema may change at any time, so every statement whose rows decide a response has this
+ * condition. Content changes only by a trigger, or by a column of another type. The join supplies
+ * the types without reading a row.
  */
 const TABLE_GUARD = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence = 'p' FROM pg_class WHERE oid = 'plant_revision'::regclass)
     AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = 'plant_revision'::regclass)
@@ -133,7 +137,7 @@ const TABLE_GUARD = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence 
   THEN true ELSE ('plant_revision was changed; \`npx plant-store verify\` names it in ' || current_database())::boolean END
   FROM (SELECT) AS one LEFT JOIN plant_revision ON false)`;
 
-/** Citus rejects such conditions. See `CitusWorkers.refresh`. */
+/** On Citus, which rejects this condition, `CitusWorkers.refresh` compares the schema instead. */
 export const tableGuard = (isCitus: boolean): string => (isCitus ? 'true' : TABLE_GUARD);
 
 const READER_RIGHTS = ['SELECT on plant_revision', 'SELECT on token'];

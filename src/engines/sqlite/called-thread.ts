@@ -7,14 +7,16 @@ import {
 } from '../../core/commit/store-errors.ts';
 import { StoreFileReplaced, unavailable } from './sqlite-errors.ts';
 
-/** A message loses the class of an error, so a reply has an index of this list. The first one fits. */
+/** A message loses the class of an error, so a reply has the index of the first class that fits. */
 const ERROR_CLASSES = [StoreRejected, StoreFileReplaced, StoreDamaged, StoreUnavailable];
 
 /** A called thread runs its event loop at this interval. */
 const EVENT_LOOP_INTERVAL_MS = 1_000;
 /** Longest reply in shared memory, in bytes. The results of one plant take about 60. */
 const SHORT_REPLY_BYTES_MAX = 256;
-/** Indexes of {@link SharedMemory.words}: the number of calls so far, and the state of the reply. */
+/**
+ * Indexes of {@link SharedMemory.words}: the number of calls so far, and the state of the reply.
+ */
 const CALLS = 0;
 export const REPLY = 1;
 /** States of the reply. Any other state is its length in shared memory, in bytes. */
@@ -27,7 +29,7 @@ const decoder = new TextDecoder();
 export type Reply<Result> =
   | { result: Result }
   | { errorClass: number; message: string }
-  /** The copy of an error keeps its own class, if that is of the language, and its stack. */
+  /** The copy of an error keeps its stack, and its class if the class is built into JavaScript. */
   | { internalError: unknown };
 
 /** Memory of both threads. A futex in it wakes a thread faster than an event does. */
@@ -77,8 +79,8 @@ export class CalledThread<Call, Result> {
   }
 
   /**
-   * @param blockMs longest time for which this thread blocks until the reply. It does not block if
-   * another call is pending, whose reply may be an event that is not handled yet
+   * @param blockMs longest time that the calling thread blocks until the reply. It does not block
+   *   while another call is pending, whose reply may be an event that is not handled yet
    * @throws {StoreRejected} @throws {StoreUnavailable} also when the thread cannot run
    */
   call(call: Call, blockMs = 0): Promise<Result> {
@@ -102,7 +104,7 @@ export class CalledThread<Call, Result> {
   }
 
   /**
-   * Ends the thread if it runs. Then its calls fail. A later call starts another thread.
+   * Ends the thread if it runs. Its pending calls fail. A later call starts another thread.
    *
    * @param last a last call, which is made after the others, and before the thread ends
    */
@@ -114,7 +116,8 @@ export class CalledThread<Call, Result> {
     try {
       await ended;
     } finally {
-      // First, because a thread that is terminated within a call may reply with any error.
+      // The calls fail first, because a thread that is terminated in a call may reply with any
+      // error.
       failCalls(running, `the ${this.#name} thread is closed`);
       await running.worker.terminate();
     }
@@ -131,9 +134,13 @@ export class CalledThread<Call, Result> {
     const shortReply = new Uint8Array(new SharedArrayBuffer(SHORT_REPLY_BYTES_MAX));
     const shared: SharedMemory = { words, shortReply };
     const worker = this.#startWorker(this.#program, { workerData: { shared, data: this.#data } });
-    const running: RunningThread<Result> = { worker, ...shared, calls: [] };
+    const running: RunningThread<Result> = {
+      ...shared,
+      worker,
+      calls: [],
+    };
     worker.on('message', reply => settleCall(running, reply as Reply<Result>));
-    // After an error the `exit` event follows. Until then its successor may already have calls.
+    // The `exit` event follows an `error` event. In between, a new thread may already have calls.
     const died = (cause?: unknown): void => {
       if (this.#running === running) this.#running = undefined;
       failCalls(running, `the ${this.#name} thread died`, cause);
@@ -154,7 +161,7 @@ function awaitShortReply<Result>(running: RunningThread<Result>, timeoutMs: numb
 
 function settleCall<Result>({ calls }: RunningThread<Result>, reply: Reply<Result>): void {
   const call = calls.shift();
-  // `end` and the `error` event may precede the last replies. Their calls have failed then.
+  // A call that failed by `end` or an `error` event may still get its reply.
   if (call === undefined) return;
   if ('result' in reply) call.resolve(reply.result);
   else if ('internalError' in reply) call.reject(new StoreInternalError(reply.internalError));
@@ -171,8 +178,9 @@ export const threadData: unknown = workerData?.data;
 /**
  * Makes this thread reply to the calls of a {@link CalledThread}, one at a time.
  *
- * It sleeps outside its event loop, and runs it once a second to free the objects of SQLite that are
- * no longer used. No wake-up is lost: the number of calls is read first, and a later call changes it.
+ * It sleeps outside its event loop, and runs it once a second to free the objects of SQLite that
+ * are no longer used. No wake-up is lost: the number of calls is read first, and a later call
+ * changes it.
  */
 export function replyToCalls<Call>(resultOf: (call: Call) => unknown): void {
   const { shared } = workerData as { shared: SharedMemory };
@@ -190,7 +198,10 @@ function postReply(reply: Reply<unknown>): void {
   parentPort!.postMessage(reply);
 }
 
-/** The caller may stop waiting at any time. `compareExchange` decides, so a reply is sent once. */
+/**
+ * Sends a reply once: in shared memory if the caller still waits there, else as a message. The
+ * caller may stop waiting at any time, so `compareExchange` decides.
+ */
 export function sendReply(
   { words, shortReply }: SharedMemory,
   reply: Reply<unknown>,

@@ -60,7 +60,7 @@ export function plantTable(database: DatabaseSync, repeatedIdRule: RepeatedIdRul
     const results: BatchResults = { outcomes: [], revisions: [], flushMs: 0 };
     let writtenAt = 0;
     inTransaction(database, () => {
-      // Within the transaction, so the schema cannot change before the commit.
+      // The check runs in the transaction, so the schema cannot change before the commit.
       checkSchema();
       for (const each of writes) {
         const { outcome, revision } = write(each, recordedAt);

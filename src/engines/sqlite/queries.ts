@@ -1,4 +1,4 @@
-/** Queries of the readers, also on threads. The program of a thread must not start this thread. */
+/** Queries of readers. Programs of threads import this file, so it starts no thread. */
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { batchSize, textLengthOf } from '../../core/commit/batch-size.ts';
 import { isIntact } from '../../core/commit/checksum.ts';
@@ -11,7 +11,7 @@ import { REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
 const SLICE_ROWS = 2_048;
 const SLICE_TEXT_LENGTH = 4 * 1024 * 1024;
 
-/** As a number, an id beyond 2^53 throws. Arrays are twice as fast as objects. */
+/** SQLite throws for an id beyond 2^53 as a number. Arrays are twice as fast as objects. */
 export const AS_ROWS = { readBigInts: true, returnArrays: true };
 
 /** @param text may use the parameters `$1`, `$2` and so on, as in PostgreSQL */
@@ -22,7 +22,7 @@ export function queryRows(database: DatabaseSync, text: string, values: unknown[
 
 /** The revisions come from one statement, so from one snapshot. */
 export function revisionsIn(database: DatabaseSync, from?: bigint): Iterable<PlantRevision> {
-  // Without a condition, since a damaged key may misdirect the search for the smallest id.
+  // Without `from` there is no condition: a damaged key may misdirect a search for the smallest id.
   return from === undefined ? select(database, '') : select(database, 'WHERE id >= ?', from);
 }
 

@@ -14,17 +14,20 @@ import { type BatchResults, packWrites, unpackResults } from './packed-batch.ts'
 import { explainFailure, StoreFileReplaced } from './sqlite-errors.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
 
-/** If the last flush was faster, the event loop blocks for a commit of the only sender, this long at most. */
+/**
+ * Longest time that the event loop blocks for a commit of the only sender. It blocks only if the
+ * last flush took less time than this.
+ */
 const COMMIT_AWAITED_MS = 1;
-/** After this time, the last known sizes are used until a hanging file system responds. */
+/** Timeout of a hanging file system. After it, the last known sizes are used. */
 const MEASURE_TIMEOUT_MS = 500;
 
 /**
  * The SQLite engine. Every operation runs on a writer thread, so a slow flush does not block the
- * event loop. When the writer thread dies, its operations fail. The next operation starts another thread.
+ * event loop. When the thread dies, its operations fail. The next operation starts another thread.
  */
 export class SqliteEngine extends OperatorTables implements PlantCommits {
-  /** `open` sets it. */
+  /** Set by `open`. */
   schemaSteps!: SchemaSteps;
   readonly #settings: SqliteSettings;
   readonly #writer: CalledThread<WriterCall, unknown>;
@@ -50,7 +53,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
    * Opens the store. Creates it when needed, and updates its schema.
    *
    * @param settings with a path that may be a symbolic link
-   * @param clock and `startWorker` are those of a simulation
+   * @param clock the clock of a simulation, as is `startWorker`
    * @throws {StoreRejected}
    */
   static async open(
@@ -109,7 +112,10 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
     const disk = await statfs(dirname(path)).catch(() => undefined);
     this.#lastMeasured = {
       walBytes: wal?.size ?? 0,
-      disk: disk && { bytes: disk.blocks * disk.bsize, freeBytes: disk.bavail * disk.bsize },
+      disk: disk && {
+        bytes: disk.blocks * disk.bsize,
+        freeBytes: disk.bavail * disk.bsize,
+      },
     };
   }
 
@@ -134,7 +140,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
 
   async close(): Promise<void> {
     await this.#reopening;
-    // This comes first: SQLite deletes the log only when the last connection, the writer's, closes.
+    // The checkpoints close first, since SQLite deletes the log when the last connection closes.
     await this.#checkpoints.close();
     await this.#writer.close(['close']);
   }

@@ -36,7 +36,7 @@ export function explainFailure<T>(path: string, open: () => T): T {
   }
 }
 
-/** Wraps an error on an open store, such as a full disk or an internal error. A rejection stays. */
+/** Wraps an error on an open store, such as a full disk. Returns a rejection as it is. */
 export function unavailable(error: unknown): StoreUnavailable | StoreInternalError | StoreRejected {
   if (error instanceof StoreRejected || error instanceof StoreUnavailable) return error;
   if (error instanceof StoreInternalError) return error;

@@ -9,12 +9,13 @@ const CHUNK_BYTES = 1024 * 1024;
 const MAY_FLUSH = process.permission === undefined;
 
 /**
- * Makes the write-ahead log durable that a connection found when it was opened.
+ * Makes the write-ahead log durable that a connection has found when it was opened.
  *
  * SQLite accepts every complete commit in the log without a flush
  * (https://sqlite.org/walformat.html#recovery). The last commit may come from a process that was
- * killed before its flush, or whose flush failed. Then it is not on the disk. An `unchanged` result
- * would depend on it, and so would all later commits: a recovery reads the log up to its first gap.
+ * killed before its flush, or whose flush failed. Then this commit is not on the disk. An
+ * `unchanged` result would depend on it. So would all later commits, because a recovery reads the
+ * log up to its first gap.
  *
  * A second flush is not enough. After a failed flush Linux marks the pages as written, so the next
  * flush succeeds without them (https://wiki.postgresql.org/wiki/Fsync_Errors). So each byte is
@@ -26,8 +27,8 @@ export function rewriteWal(database: DatabaseSync, path: string): void {
   database.exec('BEGIN IMMEDIATE');
   try {
     rewrite(`${path}-wal`);
-    // Makes the name of a new log durable in its folder. Under the permission model, the file
-    // systems in use (ext4, xfs, btrfs) flush the name of a new file together with the file.
+    // This flush makes the name of a new log durable in its folder. The permission model forbids
+    // it, but ext4, xfs and btrfs flush the name of a new file together with the file.
     if (MAY_FLUSH) flush(dirname(path));
   } finally {
     database.exec('ROLLBACK');

@@ -17,7 +17,7 @@ import { rewriteWal } from './wal-flush.ts';
 import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './wal-limits.ts';
 import { APPLICATION_ID, openForWriting } from './writing-database.ts';
 
-/** Size of a test commit: that of a full batch. A disk too full for it may have room for less. */
+/** Size of a test commit, as large as a full batch. A nearly full disk may have room for less. */
 const PROBE_BYTES = 8 * 1024 * 1024;
 
 export interface SqliteSettings {
@@ -39,7 +39,7 @@ interface OpenStore {
   folder: DatabaseFolder;
   /** The index of the write-ahead log. */
   index: UsedFile;
-  /** The write-ahead log from the first change on. It stays during a connection. */
+  /** The write-ahead log; undefined before the first change of the connection. */
   wal: ReturnType<typeof openWal> | undefined;
 }
 
@@ -64,10 +64,10 @@ export class StoreWriter {
   /** Identity of the database file that was opened first. No other file may replace it. */
   #file: string | undefined;
   #isFileReplaced = false;
-  /** Open from the loss of the index until no connection of the process uses it. */
+  /** It is open from the loss of an index until no connection of the process uses that index. */
   #lockHolder: DatabaseSync | undefined;
   #lockFile = this.#settings.lockFile;
-  /** The lock that replaced that of the service. Without this reference it would be collected. */
+  /** The lock that replaced the lost one. This reference protects it from garbage collection. */
   #newLock: ServeLock | undefined;
   /** Number of connections that were opened. */
   #connections = 0;
@@ -92,7 +92,8 @@ export class StoreWriter {
 
   /** Tests whether the log can be written and flushed, and closes the connection of the test. */
   probe(): void {
-    // With this cache, SQLite writes pages to the log before a commit. The last PRAGMA is a commit.
+    // With a cache of one page, SQLite writes pages to the log before a commit. The last PRAGMA is
+    // a commit.
     const sql = `PRAGMA busy_timeout = 0; PRAGMA cache_size = 1; BEGIN IMMEDIATE;
       CREATE TABLE probe AS SELECT zeroblob(${PROBE_BYTES}); ROLLBACK; PRAGMA application_id = ${APPLICATION_ID}`;
     this.#run(open => {
@@ -104,7 +105,7 @@ export class StoreWriter {
 
   query(text: string, values: unknown[]): Row[] {
     return this.#run(open => {
-      // A read needs no lock: a service can start while another process writes.
+      // A read needs no lock, so a service can start while another process writes.
       if (text.startsWith('SELECT')) this.#checkIndex(open);
       else this.#prepareWrite(open);
       const rows = queryRows(open.database, text, values);
@@ -113,19 +114,20 @@ export class StoreWriter {
     });
   }
 
-  /** Unlike commits and reads of tokens, does not notice a replaced file. */
+  /** Reads rows that decide no response to a plant, so it does not check for replaced files. */
   read(text: string): Row[] {
     return this.#run(({ database }) => queryRows(database, text));
   }
 
-  /** All of them change after each commit of another connection. */
+  /** Returns fingerprints that all change after each commit of another connection. */
   tokenFingerprints(): Map<number, string> {
     return this.#run(open => {
       const { database, connection, wal } = open;
       this.#checkIndex(open);
-      // A deleted log shows no further commits.
+      // A deleted log shows no further commits of other connections.
       if (wal !== undefined) this.#checkFiles(open);
-      // Comparable only on one connection: https://sqlite.org/pragma.html#pragma_data_version
+      // Versions are comparable on one connection:
+      // https://sqlite.org/pragma.html#pragma_data_version
       const { data_version: version } = database.prepare('PRAGMA data_version').get()!;
       const groups = queryRows(database, `SELECT DISTINCT id / ${TOKEN_GROUP_SIZE} FROM token`);
       return new Map(groups.map(([group]) => [Number(group), `${connection} ${version}`]));
@@ -133,15 +135,15 @@ export class StoreWriter {
   }
 
   /**
-   * Lets the next operation open the store after a file was replaced. The connections of a process
-   * share the state of the log, so until then one of them may use the old log.
+   * Lets the next operation open the store after a file was replaced. The caller first closes all
+   * other connections of the process, because they share the state of the old log.
    */
   reopen(): void {
     this.#isFileReplaced = false;
     this.#endLockHolder();
   }
 
-  /** The other connections of the process are closed. */
+  /** Closes the last connection of the process. The caller has closed the others. */
   close(): void {
     this.#closeConnection();
     this.#endLockHolder();
@@ -188,7 +190,7 @@ export class StoreWriter {
     return { database, plants, connection, folder, index: usedIndex(path), wal: undefined };
   }
 
-  /** Checks the files before a write: with another index it could overwrite the commit of a command. */
+  /** Checks the files, because a write with another index could overwrite commits of a command. */
   #prepareWrite(open: OpenStore): void {
     const isFirst = open.wal === undefined;
     this.#checkFiles(open);
@@ -203,8 +205,8 @@ export class StoreWriter {
 
   /**
    * Checks that the files are still at their paths. A database or log that was deleted, moved or
-   * replaced can still be written and flushed, but that data is lost when the process ends. With
-   * another index, another process may have overwritten it.
+   * replaced can still be written and flushed, but its data is lost when the process ends. With
+   * another index, another process may have overwritten the data.
    */
   #checkFiles(open: OpenStore): void {
     open.folder.checkIfChanged(() => this.#checkEachFile(open));
@@ -223,14 +225,14 @@ export class StoreWriter {
       this.#lockAgain();
   }
 
-  /** If the log is lost, too, the commits that only it has must be copied into the database. */
+  /** Whether the log still exists. If it is lost, too, its commits must reach the database file. */
   #hasOnlyLostIndex({ wal }: OpenStore): boolean {
     const { path } = this.#settings;
     const hasWal = wal === undefined ? existsSync(`${path}-wal`) : wal.isInPlace();
     return hasWal && identityOf(path) === this.#file;
   }
 
-  /** Somebody deleted the lock file. Another service may have taken a new one. */
+  /** Takes the lock again after its file was deleted, unless another service has taken it. */
   #lockAgain(): void {
     this.#newLock?.[Symbol.dispose]();
     this.#newLock = takeLockFile(this.#settings.path);

@@ -67,7 +67,7 @@ function applySchemaSteps(database: DatabaseSync, path: string): SchemaSteps {
 
 /** The number of the last schema step that was applied; 0 for a new database. */
 export function schemaVersion(database: DatabaseSync, path: string): number {
-  // One statement, because another process may commit a new store between two.
+  // One statement reads all, because another process may commit a new store between two statements.
   // Litestream creates its own tables as soon as the file exists, even before the store does.
   const text = `SELECT application_id, user_version,
       EXISTS (SELECT 1 FROM sqlite_schema WHERE tbl_name NOT GLOB '_litestream_*'),
@@ -86,7 +86,7 @@ export function schemaVersion(database: DatabaseSync, path: string): number {
   return version!;
 }
 
-/** Other tables do no harm, nor do indexes that are not unique. */
+/** Selects what must not change. Other tables, and indexes that are not unique, do no harm. */
 const SCHEMA_ITEMS = `SELECT type || ' ' || name, sql FROM sqlite_schema
   WHERE lower(tbl_name) IN
       ('plant_revision', 'plant', 'token', 'console_code', 'console_session', 'last_run', 'known_damage')

@@ -12,7 +12,7 @@ interface Shard {
 /** All shards, in the order of their hashes; empty without Citus. */
 export type Shards = readonly Shard[];
 
-/** Shards may move to other workers at any time. */
+/** Reads all shards. A shard may move to another worker at any time. */
 export async function readShards(connection: Connection): Promise<Shards> {
   if (!connection.isCitus) return [];
   const rows = await connection.run({
@@ -35,7 +35,7 @@ export function workerOf(shards: Shards, id: bigint): HostAddress | undefined {
 /** https://docs.citusdata.com/en/stable/develop/api_metadata.html, `pg_dist_node` */
 export const COORDINATOR_GROUP = '0';
 
-/** `hashint8` of PostgreSQL, by which Citus selects the shard of a bigint. */
+/** The function `hashint8` of PostgreSQL, by which Citus selects the shard of a bigint. */
 export function hashOf(id: bigint): number {
   const high = Number(BigInt.asIntN(32, id >> 32n));
   const key = Number(BigInt.asIntN(32, id)) ^ (high >= 0 ? high : ~high);

@@ -12,10 +12,10 @@ import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-sh
 
 /** A batch needs a map of the shards that was read within this time. */
 const SHARDS_AGE_MAX_MS = 1_000;
-/** `/readyz` must not fail because one worker is away. */
+/** Timeout for the warnings of one worker, so that `/readyz` does not fail while it is away. */
 const WORKER_CHECK_TIMEOUT_MS = 1_500;
 
-/** Another instance changed the role at the same time. */
+/** The SQLSTATE when another instance changes the role at the same time. */
 const CONCURRENT_UPDATE = 'XX000';
 
 /**
@@ -24,12 +24,13 @@ const CONCURRENT_UPDATE = 'XX000';
  * Each batch has plants of one worker, and is written there. So it is a local transaction: it needs
  * neither a two-phase commit nor the coordinator. While a worker is away, only its plants fail.
  *
- * When a shard has moved, its old worker passes statements on to the new one. But Citus tells a
- * removed worker nothing about later moves: it would use a table that Citus will drop. So an
- * instance begins no batch by a map of the shards that is older than `SHARDS_AGE_MAX_MS`. The batch
- * ends within `OPERATION_TIMEOUT_MS`; Citus drops the table of a moved shard 15 s later or more
- * (`citus.defer_shard_delete_interval`). This also stops an instance while the coordinator is away,
- * when it would not learn of revoked tokens.
+ * When a shard has moved, its old worker passes statements on to the new worker. But Citus tells a
+ * removed worker nothing about later moves, so that worker would use a table that Citus will drop.
+ *
+ * Therefore an instance begins no batch with a map of the shards older than `SHARDS_AGE_MAX_MS`.
+ * The batch ends within `OPERATION_TIMEOUT_MS`. Citus drops the table of a moved shard after 15 s
+ * or more (`citus.defer_shard_delete_interval`). This rule also stops an instance while the
+ * coordinator is away, when the instance would not learn of revoked tokens.
  */
 export class CitusWorkers {
   readonly #coordinator: ConnectionPool;
@@ -69,7 +70,7 @@ export class CitusWorkers {
   async use<T>(id: bigint, work: (connection: Connection) => Promise<T>): Promise<T> {
     const deadline = this.#clock.now() + OPERATION_TIMEOUT_MS;
     if (this.areUsed && this.#clock.now() - this.#shardsReadAt > SHARDS_AGE_MAX_MS) {
-      // One reading at a time, for the batches of all workers.
+      // The batches of all workers share one reading of the shards.
       this.#refreshing ??= this.#coordinator
         .use(connection => this.refresh(connection), deadline)
         .finally(() => (this.#refreshing = undefined));
@@ -87,7 +88,7 @@ export class CitusWorkers {
 
   async refresh(coordinator: Connection): Promise<void> {
     const startedAt = this.#clock.now();
-    // Citus takes no table check in a statement.
+    // Citus rejects a table guard in a statement, so the schema is compared here.
     if (coordinator.isCitus) rejectSchema(await schemaFaults(coordinator));
     this.#shards = await readShards(coordinator);
     this.#shardsReadAt = startedAt;
@@ -104,7 +105,7 @@ export class CitusWorkers {
     }
   }
 
-  /** @throws {StoreUnavailable} when no worker can be used */
+  /** Inspects all workers. @throws {StoreUnavailable} when no worker can be used */
   async warnings(): Promise<string[]> {
     const failures: StoreUnavailable[] = [];
     const checks = [...this.#workers].map(async ([name, pool]) => {
@@ -129,7 +130,7 @@ export class CitusWorkers {
   }
 }
 
-/** A worker would accept plants, but it has no tokens. @throws {StoreRejected} */
+/** Rejects a worker of Citus: it would accept plants, but has no tokens. @throws {StoreRejected} */
 export async function rejectWorker(connection: Connection): Promise<void> {
   if (!connection.isCitus) return;
   const [row] = await connection.run({ text: 'SELECT groupid FROM pg_dist_local_group' });
@@ -147,10 +148,10 @@ export async function prepareCoordinator(connection: Connection): Promise<void> 
  * Prepares a connection to a server that stores plants or passes them on.
  *
  * Citus passes a statement on without the `synchronous_commit` of its session. So the service sets
- * it for the role on each server. Citus itself does this only for roles that it created.
+ * `synchronous_commit` for the role on each server. Citus does this only for roles that it created.
  */
 export async function prepareServer(connection: Connection): Promise<void> {
-  // In Citus 13.2 each execution of a generic plan keeps memory, until none is left.
+  // In Citus 13.2, each execution of a generic plan leaks memory.
   await connection.run({ text: 'SET plan_cache_mode = force_custom_plan' });
   try {
     await connection.run({ text: SET_COMMIT_OF_ROLE });

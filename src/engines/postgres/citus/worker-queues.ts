@@ -2,11 +2,11 @@ import type { GroupCommit } from '../../../core/commit/group-commit.ts';
 import type { CommitStatistics, PlantQueue } from '../../../core/commit/plant-commits.ts';
 
 /**
- * The queues of Citus, one for each worker. So a batch has plants of one worker, and a worker that
- * is away makes no plant of another one `busy`.
+ * The queues of Citus, one for each worker. So a batch has plants of one worker. While a worker is
+ * away, the plants of other workers do not become `busy`.
  *
  * The shard of an id may move to another worker at any time. While plants of the id are in a queue,
- * further ones follow them there, so that they keep their order.
+ * further plants of the id join this queue, so that all keep their order.
  *
  * @param workerOf the name of the worker that stores an id now
  */
@@ -18,7 +18,7 @@ export function workerQueues(workerOf: (id: bigint) => string, openQueue: () => 
     const worker = workerOf(id);
     const existing = queues.get(worker);
     if (existing !== undefined) return existing;
-    // The new worker may replace another one. An empty queue is opened again when it is needed.
+    // The new worker may replace another one, so empty queues are deleted until they are needed.
     for (const [name, { statistics }] of queues) if (statistics.plantsInFlight === 0) queues.delete(name);
     const queue = openQueue();
     queues.set(worker, queue);

@@ -10,7 +10,7 @@ import { LOCK_TIMEOUT_MS, NEWEST_STEP, schemaVersion } from '../writing-database
 
 /** A connection that only reads. */
 export type ReadingDatabase = DatabaseSync & {
-  /** Follows each read, also one that failed. @throws {StoreUnavailable} if the read may be wrong */
+  /** Called after each read, even a failed one. @throws {StoreUnavailable} if it may be wrong */
   rejectChange(): void;
 };
 
@@ -33,10 +33,11 @@ export function openForReading(path: string): ReadingDatabase {
 }
 
 /**
- * Opens a store in a folder that cannot be written. In WAL mode SQLite makes two files for a read,
- * unless the file is immutable (https://sqlite.org/c3ref/open.html). Then SQLite does not read the
- * write-ahead log, and does not notice a service that starts. So this function rejects a store with
- * a log, and `rejectChange` rejects a read during which a service started.
+ * Opens a store in a folder that cannot be written. In WAL mode, SQLite creates two files for a
+ * read, unless the database is opened as immutable (https://sqlite.org/c3ref/open.html). SQLite
+ * reads an immutable database without its write-ahead log, and does not notice a service that
+ * starts. So this function rejects a store with a log, and `rejectChange` rejects a read during
+ * which one started.
  */
 function openUnwritable(path: string, cause: unknown): ReadingDatabase {
   const file = fs.realpathSync(path);

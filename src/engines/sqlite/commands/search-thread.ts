@@ -5,7 +5,7 @@ import { openForReading } from './reading-database.ts';
 
 let lastPart = { text: '', folded: '' };
 
-/** Each row of a search has the same part. */
+/** Folds the searched part of a name once, because it is the same for each row of a search. */
 function foldedPart(text: string): string {
   if (lastPart.text !== text) lastPart = { text, folded: folded(text) };
   return lastPart.folded;
@@ -15,7 +15,7 @@ export type SearchCall = [text: string, values: unknown[]];
 
 /**
  * Opens the store for each statement, because the connections of a process share the state of the
- * write-ahead log. An idle one would keep a deleted log in use after the writer has closed it.
+ * write-ahead log. An idle connection would keep a deleted log in use after the writer closed it.
  */
 replyToCalls(([text, values]: SearchCall) => {
   using database = openForReading(threadData as string);

@@ -19,7 +19,7 @@ export interface StoreCounts {
  * Copies one snapshot of a store. A service may write to it at the same time. The copy contains
  * every plant that was confirmed before the call.
  *
- * All pages are copied in one read transaction. Without it SQLite restarts the copy when another
+ * All pages are copied in one read transaction. Otherwise SQLite restarts the copy when another
  * connection commits between two steps (https://sqlite.org/backup.html), without end under load.
  * Until the transaction ends, the write-ahead log is not restarted, so it grows.
  *
@@ -41,7 +41,7 @@ export async function copySnapshot(
   return counts;
 }
 
-/** Without WAL mode, every SQLite reads the copy also where it may not write. */
+/** Ends WAL mode in the copy, so that every SQLite can read the copy in a read-only folder. */
 function leaveWalMode(path: string): void {
   using copy = new DatabaseSync(path);
   // In this locking mode there is no `-shm` file: https://sqlite.org/wal.html#noshm
@@ -50,7 +50,7 @@ function leaveWalMode(path: string): void {
   if (journalMode !== 'delete') throw new StoreRejected(`the copy has the journal mode ${journalMode}`);
 }
 
-/** Its source probably has the same faults. */
+/** A copy has faults. Its source probably has the same ones. */
 export class CopyDamaged extends StoreRejected {}
 
 /** Checks every page of a copy that no program has open. @throws {CopyDamaged} {StoreRejected} */
@@ -67,5 +67,9 @@ export async function checkCopy(path: string): Promise<StoreCounts> {
 
 async function countsIn(database: DatabaseSync): Promise<StoreCounts> {
   const query: Query = async (text, values) => queryRows(database, text, values);
-  return { ...(await countRows(query)), tokens: (await query('SELECT id FROM token', [])).length };
+  const tokens = await query('SELECT id FROM token', []);
+  return {
+    ...(await countRows(query)),
+    tokens: tokens.length,
+  };
 }

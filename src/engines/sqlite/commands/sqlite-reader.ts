@@ -27,7 +27,10 @@ export function openSqliteReader(path: string): PlantReader {
   return {
     revisions: from => readEach(database, revisionsIn(database, from)),
     revisionsInSlices: from => readEach(database, revisionsInSlices(database, from)),
-    size: async () => ({ ...(await countRows(query)), bytes: Number((await query(BYTES, []))[0]![0]) }),
+    size: async () => ({
+      ...(await countRows(query)),
+      bytes: Number((await query(BYTES, []))[0]![0]),
+    }),
     tokens: () => allTokens(query),
     knownDamage: () => knownDamage(query),
     newestTime: until => newestTime(query, until),
@@ -48,7 +51,7 @@ export function structureFaults(database: DatabaseSync): string[] {
       faults.push(...String(row.integrity_check).split('\n'));
     }
   } catch (error) {
-    // The check itself ends at some faults.
+    // Some faults end the check itself with an error.
     const failure = unavailable(error);
     if (!(failure instanceof StoreDamaged)) throw failure;
     faults.push(failure.message);

@@ -19,7 +19,7 @@ export function openSqliteSearch(path: string): PlantSearch {
     page: (...args) => searchPage({ query, nameContains }, ...args),
     revisionsOf: (...args) => revisionsOf(query, ...args),
     bytes,
-    // A count reads the whole table, as SQLite stores none.
+    // SQLite stores no count of rows, so a count reads the whole table.
     revisions: async () =>
       (await bytes()) > COUNTED_BYTES_MAX ? undefined : (await countRows(query)).revisions,
     [Symbol.asyncDispose]: () => thread.close(),

@@ -4,7 +4,7 @@ import { StoreRejected } from '../../../core/commit/store-errors.ts';
 import { explainFailure, isBusy, isInternal } from '../sqlite-errors.ts';
 import { identityOf, makeFile, prepareFile } from './store-files.ts';
 
-/** How long a reader that opens the store at this moment may take to create its write-ahead log. */
+/** Time for a reader that opens the store at this moment to create the write-ahead log. */
 const READER_OPENS_MS = 100;
 
 /** The file that is locked, and its device and inode. */
@@ -15,19 +15,21 @@ export interface LockFile {
 
 export interface ServeLock extends Disposable {
   file: LockFile;
-  /** Whether the process that had the lock before was killed: a service, or a `copy` into the store. */
+  /** Whether the last process with the lock was killed: a service, or a `copy` into the store. */
   isAfterCrash: boolean;
 }
 
 /**
- * Locks a store, so that only one service at a time uses it. Two would each take the other's
- * commits for their own.
+ * Locks a store, so that only one service at a time uses it. Each of two services would mistake the
+ * commits of the other one for its own.
  *
  * The lock is an exclusive transaction on a separate file beside the database, so readers and the
- * command line can still open the database. Only who may write to the folder can take it. Its name
- * comes from the real path of the database, so a link leads to the same lock. POSIX locks belong to
- * the inode, so they also hold between mounts and containers on one machine. The system releases
- * them when the process ends, whatever ends it (https://sqlite.org/lockingv3.html).
+ * command line can still open the database. Only a user who may write to the folder can take the
+ * lock. The name of the lock file comes from the real path of the database, so a link leads to the
+ * same lock. POSIX locks belong to the inode, so they also hold between mounts and containers on
+ * one machine. The system releases locks however their process ends
+ * (https://sqlite.org/lockingv3.html).
+ *
  * @throws {StoreRejected}
  */
 export function takeServeLock(path: string): ServeLock {
@@ -51,7 +53,8 @@ export function takeLockFile(path: string): ServeLock {
   try {
     makeLockFile(file, path);
     using parts = new DisposableStack();
-    // SQLite makes it in a transaction: https://sqlite.org/tempfiles.html#rollback_journals
+    // The journal exists during the transaction:
+    // https://sqlite.org/tempfiles.html#rollback_journals
     const isAfterCrash = existsSync(`${file}-journal`);
     const lock = parts.use(new DatabaseSync(file, { timeout: 0 }));
     lock.exec('BEGIN EXCLUSIVE');
@@ -81,7 +84,7 @@ function makeLockFile(file: string, path: string): void {
   // Only the owner may read it: a reader could take a shared lock and block the service.
   makeFile(file);
   if (!isNew || process.geteuid?.() !== 0) return;
-  // As SQLite does with its own files. A command that root runs once must not block the service.
+  // As SQLite does with its own files, because a command that root runs must not block the service.
   const { uid, gid } = statSync(path);
   chownSync(file, uid, gid);
 }
@@ -92,9 +95,9 @@ function makeLockFile(file: string, path: string): void {
  * (https://sqlite.org/howtocorrupt.html, section 2.5).
  *
  * Each connection has a shared lock on the database file. A connection by this name also has its
- * write-ahead log beside this name. So if there is no log here, but an exclusive lock is impossible,
- * the file is open by another name. SQLite takes the exclusive lock at the first read in exclusive
- * locking mode (https://sqlite.org/wal.html#noshm).
+ * write-ahead log beside this name. So if there is no log here, but an exclusive lock is
+ * impossible, the file is open by another name. SQLite takes the exclusive lock at the first read
+ * in exclusive locking mode (https://sqlite.org/wal.html#noshm).
  */
 function rejectOtherName(path: string): void {
   const isOpenedHere = () => existsSync(`${path}-wal`) || existsSync(`${path}-shm`);
@@ -103,7 +106,7 @@ function rejectOtherName(path: string): void {
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA user_version');
   } catch (error) {
-    // The engine meets any other failure, too, and has the better message.
+    // The engine will meet any other failure again, and has a better message for it.
     if (isBusy(error) && !isOpenedHere()) throw isServed(path, path, error);
   }
 }
@@ -130,16 +133,17 @@ function lockHolder(file: string): string {
     );
     return holder === undefined ? '' : ` (process ${holder[1]})`;
   } catch {
-    // Another system, or Node's permission model.
+    // Another system than Linux, or Node's permission model, has no `/proc/locks` to read.
     return '';
   }
 }
 
 /**
- * Names the service that uses the store at this path. It only reads the lock file: a lock would hold
- * up a service that starts, and delete the journal of one that crashed.
+ * Names the service that uses the store at this path. It only reads the lock file, because a lock
+ * would block a service that starts, and delete the journal of a service that crashed.
  *
- * @returns such as `a plant-store service (process 7)`; undefined: none, or this user may not know
+ * @returns a text such as `a plant-store service (process 7)`; undefined if there is no service, or
+ *   this user may not read the lock file
  */
 export function runningService(path: string): string | undefined {
   if (!wasServed(path)) return undefined;

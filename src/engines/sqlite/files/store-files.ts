@@ -57,7 +57,7 @@ function isMountPoint(path: string): boolean {
 
 /**
  * Creates the folder of a default store. A missing folder elsewhere is probably a typing error.
- * The flush makes its name durable: a flush of a file does not include the entries of folders.
+ * The flush makes the name of the folder durable: a flush of a file covers no entries of folders.
  */
 function makeFolder(path: string): void {
   const folder = dirname(resolve(path));
@@ -69,7 +69,9 @@ function makeFolder(path: string): void {
   flush(dirname(folder));
 }
 
-/** Device and inode, which identify a file independently of its name; undefined if there is none. */
+/**
+ * Device and inode, which identify a file independently of its name; undefined if there is none.
+ */
 export function identityOf(path: string): string | undefined {
   const stats = fs.statSync(path, { throwIfNoEntry: false, bigint: true });
   return stats && `${stats.dev}:${stats.ino}`;
