@@ -60,8 +60,7 @@ export interface ResponseObserver {
    * Called with each response when it is written.
    *
    * @param request undefined if the received bytes were no request
-   * @param addressOf returns the address of the client. It is lazy, as most responses do not need
-   *   it
+   * @param addressOf returns the address of the client, which few responses need
    */
   responded(
     response: HttpResponse<string | Uint8Array>,

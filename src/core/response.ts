@@ -40,7 +40,12 @@ export function contentResponse<Body extends string | Uint8Array>(
   result: Result = 'other',
 ): HttpResponse<Body> {
   const length = ['Content-Length', String(Buffer.byteLength(body))];
-  return { result, status, headers: ['Content-Type', contentType, ...length, ...headers], body };
+  return {
+    result,
+    status,
+    headers: ['Content-Type', contentType, ...length, ...headers],
+    body,
+  };
 }
 
 export function jsonResponse(

@@ -60,9 +60,7 @@ export interface PlantAt {
   /** The latest revision that was recorded until the time; undefined if the plant is newer. */
   atTime: PlantRevision | undefined;
   latest: PlantRevision;
-  /**
-   * Whether a revision before `atTime` was recorded after the time. Then the clock was set back.
-   */
+  /** Whether a revision before `atTime` was recorded after the time, as the clock was set back. */
   isClockSetBack: boolean;
 }
 

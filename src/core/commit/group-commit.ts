@@ -125,8 +125,7 @@ export class GroupCommit implements PlantQueue {
     return new Promise(settle => {
       this.#queue.push({
         plant,
-        // The checksum is computed here, so it also covers the queue and the transfer to the
-        // engine.
+        // The checksum is computed before the plant waits, so it covers the queue and the engine.
         contentChecksum: contentChecksum(plant),
         recordedBy,
         trace,
@@ -163,7 +162,7 @@ export class GroupCommit implements PlantQueue {
     }
   }
 
-  /** A small batch waits for the end of the batch in flight, because it would waste a flush. */
+  /** Whether to make a batch now. A small batch beside one in flight would waste a flush. */
   #isBatchDue(): boolean {
     if (this.#batchesInFlight >= this.#engine.commitsInFlightMax) return false;
     const plantsMin = this.#batchesInFlight === 0 ? 1 : this.#lastBatchPlants;

@@ -20,7 +20,7 @@ export function* readJson(
   text: string,
   onMember: (name: string, valueText: string) => void,
 ): Generator<undefined, number | undefined, undefined> {
-  /** Whether each open array or object is an object. It has its full size: growth would copy it. */
+  /** Whether each open array or object is an object. The array never grows, which would copy it. */
   const isObject = new Uint8Array(text.length);
   let depth = 0;
   let expected: 'value' | 'name' | 'colon' | 'comma' = 'value';

@@ -22,7 +22,7 @@ export const EXIT_MS = 9_500;
 /** `Retry-After` of a 503: the service is overloaded, shuts down, or its store does not respond. */
 export const RETRY_AFTER_SECONDS = 1;
 
-/** Most tokens that one statement reads or updates, because it delays plants and requests. */
+/** Most tokens that one statement reads or updates. A long statement would delay plants. */
 export const TOKENS_AT_A_TIME_MAX = 1_000;
 /** So many consecutive token ids form a group. When a token changes, its group is read again. */
 export const TOKEN_GROUP_SIZE = 250;

@@ -22,8 +22,8 @@ export type NewPlantReading =
   | { plant: NewPlant; error?: never; message?: never }
   | { plant?: never; error: ErrorName; message: string };
 
-// `ignoreBOM` leaves a byte order mark in the text. `readAnyBody` rejects it (RFC 8259 section
-// 8.1).
+// `ignoreBOM` leaves a byte order mark in the text, where `readAnyBody` rejects it
+// (RFC 8259 section 8.1).
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 const NOT_UTF8 = errorReading('notJson', ['the body is not valid UTF-8; encode it as UTF-8']);

@@ -180,9 +180,7 @@ export class TokenCache {
     return token.id;
   }
 
-  /**
-   * Adds a token that this service has created or revoked in the store. It takes effect at once.
-   */
+  /** Adds a token that this service has created or revoked. The change takes effect at once. */
   add(token: StoredToken): void {
     this.#ownChanges.push(token);
     this.#putIfNewer(token);

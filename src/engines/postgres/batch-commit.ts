@@ -13,7 +13,7 @@ import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revis
 type WriteStatus =
   | { kind: 'open' }
   | Sent
-  /** The result depends on a looked-up revision. A failover may lose it until the next commit. */
+  /** The result depends on a looked-up revision. A failover may lose that until a commit. */
   | { kind: 'unconfirmed'; result: WriteResult }
   | { kind: 'settled'; result: WriteResult };
 
@@ -34,7 +34,7 @@ interface BatchWrite extends Pick<PlantWrite, 'plant' | 'contentChecksum' | 'rec
 /** The writes of one id, and what the batch knows of the revisions in the store. */
 interface SameId {
   /**
-   * In the order of the batch. Their statuses have an order, too: settled, unconfirmed, sent, open.
+   * In the order of the batch. Statuses follow it: settled, unconfirmed, at most one sent, open.
    */
   readonly writes: BatchWrite[];
   /** The last revision that this batch inserted. */
@@ -160,7 +160,12 @@ export class BatchCommit {
           recordedBy,
         };
         const checksum = revisionChecksum(contentChecksum, numbers);
-        const sent: Sent = { kind: 'sent', write, revision: { plant, ...numbers, checksum }, base: latest };
+        const sent: Sent = {
+          kind: 'sent',
+          write,
+          revision: { plant, ...numbers, checksum },
+          base: latest,
+        };
         write.status = sent;
         return sent;
       }

@@ -7,12 +7,10 @@ const SCRAM_WITH_BINDING = 'SCRAM-SHA-256-PLUS';
 /**
  * Requires that the server binds its authentication to the TLS connection (RFC 5802 section 6), as
  * libpq does for `channel_binding=require`. pg uses the binding if the server offers it, and checks
- * the proof. But pg also obeys a server that offers it and then asks for the password in clear
- * text.
+ * the proof. But pg also obeys a server that offers it and then asks for a cleartext password.
  *
  * @param messages emits the messages of the server; pg must not listen to it yet
- * @returns a function to call after the authentication. It throws {@link StoreRejected} without
- *   proof
+ * @returns a function that throws {@link StoreRejected} if the server has given no proof
  */
 export function requireChannelBinding(messages: EventEmitter, socket: Socket, isTls: boolean): () => void {
   let isProven = false;

@@ -11,9 +11,7 @@ import {
 } from './failure.ts';
 import { type HostSearch, SEARCH_INTERVAL_MS } from './host-search.ts';
 
-/**
- * Timeout of one operation with all its attempts. After it, the plants of the operation get 503.
- */
+/** Timeout of one operation with all its attempts. Plants get 503 after it. */
 export const OPERATION_TIMEOUT_MS = 3_000;
 /** Maximum delay after a serialization failure or deadlock, multiplied by the attempts so far. */
 const RETRY_DELAY_MS = 5;

@@ -7,9 +7,7 @@ import {
 } from '../../core/commit/store-errors.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 
-/**
- * The connection cannot be used again, or was not made. The server may have executed a statement.
- */
+/** The connection is unusable, or was not made. The server may have executed a statement. */
 export class ConnectionLost extends Error {
   override readonly name: string = 'ConnectionLost';
   /** A code of Node, such as ECONNREFUSED. */
@@ -71,10 +69,7 @@ export const GRANTS = 'grant it with the statements in docs/postgresql-grants.sq
 type FailureKind =
   /** The connection cannot be used again. The server may have executed the statement. */
   | 'connectionLost'
-  /**
-   * Another server of Citus failed, and may have executed the statement. The connection stays
-   * usable.
-   */
+  /** Another server of Citus failed, and may have executed the statement. Ours still works. */
   | 'workerLost'
   /** Nothing was changed. The statement may be retried at once. */
   | 'retry'
@@ -90,7 +85,7 @@ type FailureKind =
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
 /** With these codes a server of Citus reports its own shutdown, or the loss of another server. */
 const WORKER_LOST = /^(?:57P0[1-5]|08...)$/;
-/** The data or an index is corrupted. 22021 means that stored bytes are not UTF-8. */
+/** The data or an index is corrupted, or stored bytes are not UTF-8 (22021). */
 const DAMAGED = /^(?:XX00[12]|22021)$/;
 /** A conflict, deadlock or timeout ended the statement, or its change number was taken. */
 const RETRY = /^(?:40001|40P01|57014|55P03|23505)$/;

@@ -14,9 +14,7 @@ const ERROR_CLASSES = [StoreRejected, StoreFileReplaced, StoreDamaged, StoreUnav
 const EVENT_LOOP_INTERVAL_MS = 1_000;
 /** Longest reply in shared memory, in bytes. The results of one plant take about 60. */
 const SHORT_REPLY_BYTES_MAX = 256;
-/**
- * Indexes of {@link SharedMemory.words}: the number of calls so far, and the state of the reply.
- */
+/** Indexes of {@link SharedMemory.words}: the number of calls, and the state of the reply. */
 const CALLS = 0;
 export const REPLY = 1;
 /** States of the reply. Any other state is its length in shared memory, in bytes. */
@@ -116,8 +114,7 @@ export class CalledThread<Call, Result> {
     try {
       await ended;
     } finally {
-      // The calls fail first, because a thread that is terminated in a call may reply with any
-      // error.
+      // The calls fail first: a thread that is terminated during a call may reply with any error.
       failCalls(running, `the ${this.#name} thread is closed`);
       await running.worker.terminate();
     }

@@ -9,7 +9,7 @@ const CHUNK_BYTES = 1024 * 1024;
 const MAY_FLUSH = process.permission === undefined;
 
 /**
- * Makes the write-ahead log durable that a connection has found when it was opened.
+ * Makes the write-ahead log durable that a connection found when it was opened.
  *
  * SQLite accepts every complete commit in the log without a flush
  * (https://sqlite.org/walformat.html#recovery). The last commit may come from a process that was

@@ -92,8 +92,7 @@ export class StoreWriter {
 
   /** Tests whether the log can be written and flushed, and closes the connection of the test. */
   probe(): void {
-    // With a cache of one page, SQLite writes pages to the log before a commit. The last PRAGMA is
-    // a commit.
+    // With a cache of one page, SQLite writes pages before a commit. The last PRAGMA is a commit.
     const sql = `PRAGMA busy_timeout = 0; PRAGMA cache_size = 1; BEGIN IMMEDIATE;
       CREATE TABLE probe AS SELECT zeroblob(${PROBE_BYTES}); ROLLBACK; PRAGMA application_id = ${APPLICATION_ID}`;
     this.#run(open => {
@@ -225,7 +224,7 @@ export class StoreWriter {
       this.#lockAgain();
   }
 
-  /** Whether the log still exists. If it is lost, too, its commits must reach the database file. */
+  /** Whether the log still exists. Otherwise its commits must be copied into the database file. */
   #hasOnlyLostIndex({ wal }: OpenStore): boolean {
     const { path } = this.#settings;
     const hasWal = wal === undefined ? existsSync(`${path}-wal`) : wal.isInPlace();

@@ -84,7 +84,7 @@ function makeLockFile(file: string, path: string): void {
   // Only the owner may read it: a reader could take a shared lock and block the service.
   makeFile(file);
   if (!isNew || process.geteuid?.() !== 0) return;
-  // As SQLite does with its own files, because a command that root runs must not block the service.
+  // SQLite does the same with its own files. Otherwise a command of root could block the service.
   const { uid, gid } = statSync(path);
   chownSync(file, uid, gid);
 }
@@ -125,7 +125,8 @@ function lockHolder(file: string): string {
   try {
     const { dev, ino } = statSync(file, { bigint: true });
     // The encoding of makedev(3), which also has bits above the 16 of most devices.
-    const [major, minor] = [(dev >> 8n) & 0xfffn, (dev & 0xffn) | ((dev >> 12n) & 0xfff00n)];
+    const major = (dev >> 8n) & 0xfffn;
+    const minor = (dev & 0xffn) | ((dev >> 12n) & 0xfff00n);
     const device = [major, minor].map(each => each.toString(16).padStart(2, '0')).join(':');
     const locks = readFileSync('/proc/locks', 'latin1').matchAll(/ (\d+) (\S+:\d+) \d+ \d+$/gm);
     const holder = locks.find(
@@ -133,7 +134,7 @@ function lockHolder(file: string): string {
     );
     return holder === undefined ? '' : ` (process ${holder[1]})`;
   } catch {
-    // Another system than Linux, or Node's permission model, has no `/proc/locks` to read.
+    // Only Linux has `/proc/locks`, and Node's permission model hides it.
     return '';
   }
 }

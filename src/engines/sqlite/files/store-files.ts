@@ -69,9 +69,7 @@ function makeFolder(path: string): void {
   flush(dirname(folder));
 }
 
-/**
- * Device and inode, which identify a file independently of its name; undefined if there is none.
- */
+/** Device and inode, which identify a file under any name; undefined if there is no file. */
 export function identityOf(path: string): string | undefined {
   const stats = fs.statSync(path, { throwIfNoEntry: false, bigint: true });
   return stats && `${stats.dev}:${stats.ino}`;

@@ -18,14 +18,12 @@ export interface UsedFile {
 /**
  * The folder of a database. Creating, deleting or replacing a file changes the ctime of its folder,
  * which no program can set (https://man7.org/linux/man-pages/man7/inode.7.html). While the ctime is
- * the same, one `stat` of the folder replaces the checks of four files. They took 8 % of a create
- * of one sender (2026-11-29, `npm run bench -- --against FOLDER`).
+ * the same, one `stat` of the folder replaces the checks of four files. These checks took 8 % of a
+ * create of one sender (2026-11-29, `npm run bench -- --against FOLDER`).
  */
 export class DatabaseFolder {
   readonly #path: string;
-  /**
-   * The folder before the last check; undefined if a later change might leave its ctime the same.
-   */
+  /** The folder before the last check; undefined if a later change might not change its ctime. */
   #checked: { stats: fs.BigIntStats; atMs: number } | undefined;
 
   /** @param databasePath its real path, since a link may lie in another folder */
@@ -83,8 +81,7 @@ export function openWal(path: string): UsedFile & { close(): void } {
  *
  * The connections of a process share the index, so it may be deleted before this connection opens.
  * Therefore this function searches the descriptors of SQLite. It opens none itself, because closing
- * a descriptor would release the locks of SQLite (https://sqlite.org/howtocorrupt.html, section
- * 2.2).
+ * it would release the locks of SQLite (https://sqlite.org/howtocorrupt.html, section 2.2).
  *
  * The check of the index uses `stat`, which takes less time than the name of a descriptor. It slows
  * down no flush, because the index is only mapped.
@@ -96,9 +93,7 @@ export function usedIndex(databasePath: string): UsedFile {
   return { isInPlace: () => isUsed && identityOf(path) === identity };
 }
 
-/**
- * @returns true if it is unknown: on another system than Linux, or under Node's permission model
- */
+/** @returns true if unknown: on another system than Linux, or under Node's permission model */
 function isOpen(identity: string): boolean {
   let descriptors: string[];
   try {
