@@ -66,7 +66,7 @@ export interface PlantAt {
 
 /**
  * Reads each plant, and each damaged revision. A plant is left out if a damaged revision may be its
- * content now or at the time, because an older revision is not its content.
+ * content now or at the time, because older content must not pass for it.
  *
  * @param time in milliseconds since 1970 UTC; Infinity: the plants as they are now
  */

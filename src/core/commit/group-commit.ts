@@ -63,13 +63,13 @@ interface QueuedPlant extends PlantWrite {
  * others are in flight, it makes one more when the queue is as long as the last batch was. The
  * engine limits the number of batches in flight.
  *
- * If an engine is not sequential, an id is in one batch in flight at a time, with a few plants,
- * because their revisions are inserted one after the other. Further plants of the id stay queued
- * until that batch ends. So of two plants of a connection, the later one never becomes the earlier
- * revision.
+ * If an engine is not sequential, an id is in one batch in flight at a time. Further plants of the
+ * id stay queued until that batch ends. So of two plants of a connection, the later one never
+ * becomes the earlier revision. A batch has few plants of one id, because their revisions are
+ * inserted one after the other.
  *
- * A failed batch is not retried here: the engine does not know whether the commit became durable,
- * and the client can safely send the plants again.
+ * A failed batch is not retried here, because the engine does not know whether the commit became
+ * durable. The client can safely send the plants again.
  */
 export class GroupCommit implements PlantQueue {
   readonly #engine: BatchRules;

@@ -33,9 +33,7 @@ interface BatchWrite extends Pick<PlantWrite, 'plant' | 'contentChecksum' | 'rec
 
 /** The writes of one id, and what the batch knows of the revisions in the store. */
 interface SameId {
-  /**
-   * In the order of the batch. Statuses follow it: settled, unconfirmed, at most one sent, open.
-   */
+  /** In the order of the batch, and of statuses: settled, unconfirmed, at most one sent, open. */
   readonly writes: BatchWrite[];
   /** The last revision that this batch inserted. */
   inserted: PlantRevision | undefined;
@@ -80,7 +78,7 @@ const OPEN: WriteStatus = { kind: 'open' };
  *
  * A failover may lose a looked-up revision, because the standby may lack it. Before `run` returns a
  * result that depends on it, it waits for a new commit, which confirms all earlier ones. A further
- * call of `run` forgets what was looked up. It keeps what the batch inserted: otherwise an earlier
+ * call of `run` forgets what was looked up, but keeps what the batch inserted. Otherwise an earlier
  * plant of the batch, found in the store, could settle a later plant with the same content.
  */
 export class BatchCommit {

@@ -79,8 +79,8 @@ type FailureKind =
   | 'internal';
 
 /**
- * These codes say that the server shuts down (57P), has no connection left or became read-only,
- * that the connection failed (08), or that a prepared statement is lost or has other columns now.
+ * With these codes the server shuts down (57P), has no connection left, or became read-only. Or the
+ * connection failed (08), or a prepared statement is lost or has other columns now.
  */
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
 /** With these codes a server of Citus reports its own shutdown, or the loss of another server. */
