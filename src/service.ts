@@ -1,47 +1,54 @@
 import type { AddressInfo } from 'node:net';
-import type { PlantCommits, PlantQueue } from './core/commit/plant-commits.ts';
-import { StoreRejected } from './core/commit/store-errors.ts';
+import type { PlantQueue } from './core/commit/plant-commits.ts';
 import { CreatePlant } from './core/create-plant.ts';
-import type { Attached, ResponseObserver } from './core/extension-points.ts';
+import type { Attached } from './core/extension-points.ts';
 import { RateLimit, type RateLimitPolicy } from './core/tokens/rate-limit.ts';
-import { hashToken, makeToken } from './core/tokens/token.ts';
-import { TokenCache } from './core/tokens/token-cache.ts';
+import type { TokenCache } from './core/tokens/token-cache.ts';
 import { openSearch, openServedStore, type ServedStore, type StoreSettings } from './engines/open-store.ts';
 import { type StorageEngine, schemaUpdateOf } from './engines/storage-engine.ts';
 import { makeConsoleCode } from './operate/console/console-code.ts';
-import { OperatorConsole, type ShownService, type ShownSetting } from './operate/console/operator-console.ts';
+import {
+  type ConsoleParts,
+  OperatorConsole,
+  type ShownService,
+  type ShownSetting,
+} from './operate/console/operator-console.ts';
 import { startSamples } from './operate/console/samples.ts';
+import { makeFirstToken } from './operate/first-token.ts';
 import { requestLog } from './operate/logged-request.ts';
 import { Metrics } from './operate/metrics.ts';
+import { openMonitoredTokens } from './operate/monitored-tokens.ts';
+import { observedCommit } from './operate/observed-commit.ts';
 import { opsServer } from './operate/ops-server.ts';
-import { errorLog, rateLimitedLog, type ServiceLog } from './operate/rate-limited-log.ts';
+import { errorLog, type ServiceLog } from './operate/rate-limited-log.ts';
 import { RecentRates } from './operate/recent-rates.ts';
-import { type ObservedParts, ServiceStatus } from './operate/service-status.ts';
+import { ServiceStatus } from './operate/service-status.ts';
 import { StoreMonitor } from './operate/store-monitor.ts';
 import { documentationOf } from './pages/docs/docs-page.ts';
+import { docsUrlOf } from './pages/docs/docs-url.ts';
 import { trustedProxiesOf } from './server/client-address.ts';
 import type { AllowedOrigins } from './server/cross-origin.ts';
-import { isLoopback, type ListenAddress, ReservedAddress } from './server/listen.ts';
+import { type ListenAddress, ReservedAddress } from './server/listen.ts';
 import { PlantServer } from './server/plant-server.ts';
 import { VERSION } from './version.ts';
 
 export interface ServiceSettings extends StoreSettings {
   listen: ListenAddress;
   ops: ListenAddress;
-  /** Names of the operations listener, besides localhost and the host in `ops`. */
+  /** Names that the Host field of operators may have, besides localhost and the host in `ops`. */
   opsHosts?: readonly string[] | undefined;
   bodyBytesMax: number;
   /** Proxies whose X-Forwarded-For names the client; undefined: none. */
   trustedProxies?: readonly string[] | undefined;
   /** Whether `/docs` and `/openapi.json` are served. */
   docs: boolean;
-  /** The address that both show, without a final slash; undefined: that of the request. */
+  /** The address in `/docs` and `/openapi.json`, without a final slash; undefined: that of the request. */
   publicUrl?: string | undefined;
   /** Origins whose pages may send requests; undefined: only that of the service. */
   corsOrigins?: AllowedOrigins | undefined;
   /** Limit of each token; undefined: no limit. */
   rateLimit?: RateLimitPolicy | undefined;
-  /** They are opened in this order, before the service accepts requests. */
+  /** The service opens them in this order, before it accepts requests. */
   extras?: readonly OpenExtra[];
   /** What the console shows of the service; undefined: no console. */
   console?: { database: string; settings: readonly ShownSetting[] } | undefined;
@@ -76,7 +83,7 @@ export interface Service {
   hasToken: boolean;
   /** Makes a one-time code for the console; undefined if it is off. */
   makeConsoleCode: (() => Promise<string>) | undefined;
-  /** Warnings of {@link PlantCommits.check} at the start, for the operator. */
+  /** Warnings of the store at the start, for the operator. */
   warnings: readonly string[];
   /** Completes the accepted requests, makes their plants durable, and releases all resources. */
   close(): Promise<void>;
@@ -94,29 +101,34 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   const opened = new AsyncDisposableStack();
   try {
     const metrics = new Metrics(VERSION, settings.database.engine);
-    // Before the store: a start that fails here leaves no new store.
+    // The addresses come before the store: a start that fails here leaves no new store.
     const opsListener = opened.use(await ReservedAddress.reserve(settings.ops));
     const listener = opened.use(await ReservedAddress.reserve(settings.listen));
     const engine = opened.use(await openStore(settings));
     const monitor = opened.use(new StoreMonitor(engine, metrics, log));
-    const tokens = opened.adopt(await openTokens(engine, monitor, log), each => each.close());
+    const { damage } = monitor;
+    const tokens = opened.adopt(await openMonitoredTokens(engine, damage, log), each => each.close());
     const attached = await openExtras(settings, { tokens, engine, metrics, log }, opened);
     const rates = opened.use(new RecentRates(metrics));
-    const queue = opened.adopt(openQueue(engine, monitor, attached), each => each.close());
-    // The first check runs before the first plant, so the log begins with the warnings.
-    const { warnings = [] } = await monitor.check();
-    const docsUrl = docsUrlOf(settings, listener);
-    const page = opened.use(
-      await openConsole(settings, { engine, monitor, tokens, metrics, queue }, docsUrl),
-    );
-    const observers = [metrics, ...(page?.observers ?? []), ...requestLogOf(settings), ...attached.observers];
+    const commit = observedCommit(monitor.commits.commit, attached.observers);
+    const queue = opened.adopt(engine.openQueue(commit), each => each.close());
+    // The store is asked before the first plant arrives, so the log begins with its warnings.
+    const { warnings = [] } = await monitor.readState();
+    const sources = { engine, damage, tokens, metrics, queue };
+    const page = opened.use(await openConsole(settings, sources, listener));
+    const observers = [
+      metrics,
+      ...(page?.observers ?? []),
+      ...(settings.logRequest ? [requestLog(settings.logRequest)] : []),
+      ...attached.observers,
+    ];
     const server = plantServer(settings, tokens, queue, { ...attached, observers });
     const status = new ServiceStatus({ engine, monitor, tokens, queue, rates, server, attached });
     const hostNames = [settings.ops.host, ...(settings.opsHosts ?? [])];
     const ops = opened.adopt(opsServer({ status, metrics, hostNames, page, log }), each => each.close());
     const opsAddress = await ops.listen(opsListener);
     const address = await opened.adopt(server, each => each.close()).listen(listener);
-    // Last: a start that fails later could not show the token that it made.
+    // The token comes last: a start that fails later could not show the token that it made.
     const firstToken = await makeFirstToken(tokens, engine, settings);
     let closing: Promise<void> | undefined;
     return {
@@ -138,12 +150,6 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       .catch(cause => log.error({ err: cause }, 'a part of the service could not be closed'));
     throw error;
   }
-}
-
-function openTokens(engine: StorageEngine, { damage }: StoreMonitor, log: ServiceLog): Promise<TokenCache> {
-  const message = 'the token table cannot be read or written; after 4 s unread, creates get 503';
-  const onFailure = rateLimitedLog(details => log.warn(details, message));
-  return TokenCache.open(engine, damage.observed('reading tokens', onFailure));
 }
 
 async function openStore(settings: ServiceSettings): Promise<ServedStore> {
@@ -169,48 +175,44 @@ async function openExtras(
   return attached;
 }
 
-/** Tells observers of each batch. */
-function observedCommit(
-  commit: PlantCommits['commit'],
-  observers: readonly ResponseObserver[],
-): PlantCommits['commit'] {
-  const watching = observers.filter(({ committing }) => committing !== undefined);
-  if (watching.length === 0) return commit;
-  return writes => {
-    const ended = watching.flatMap(observer => observer.committing?.(writes) ?? []);
-    return commit(writes).finally(() => {
-      for (const each of ended) each();
-    });
-  };
-}
+type ConsoleSources = Pick<ConsoleParts, 'engine' | 'damage' | 'tokens'> & {
+  metrics: Metrics;
+  queue: PlantQueue;
+};
 
-function openQueue(engine: StorageEngine, { commits }: StoreMonitor, { observers }: Attached): PlantQueue {
-  return engine.openQueue(observedCommit(commits.commit, observers));
-}
-
-type ConsoleSources = Pick<ObservedParts, 'engine' | 'monitor' | 'tokens' | 'queue'> & { metrics: Metrics };
-
-/** @returns undefined if it is off */
+/** @returns undefined if the console is off */
 async function openConsole(
-  { console, database, log }: ServiceSettings,
-  { engine, monitor, tokens, metrics, queue }: ConsoleSources,
-  docsUrl: ShownService['docsUrl'],
+  settings: ServiceSettings,
+  { metrics, queue, ...parts }: ConsoleSources,
+  listener: ReservedAddress,
 ): Promise<OperatorConsole | undefined> {
+  const { console, database, log } = settings;
   if (console === undefined) return undefined;
-  const isFirstStart = engine.schemaSteps.before === 0;
+  const shown: ShownService = {
+    version: VERSION,
+    isFirstStart: parts.engine.schemaSteps.before === 0,
+    database: console.database,
+    settings: console.settings,
+    docsUrl: shownDocsUrl(settings, listener),
+  };
   return new OperatorConsole({
-    shown: { ...console, version: VERSION, isFirstStart, docsUrl },
-    engine,
-    damage: monitor.damage,
-    tokens,
+    ...parts,
+    shown,
     search: await openSearch(database),
     samples: startSamples(metrics, queue),
     log,
   });
 }
 
-function requestLogOf({ logRequest }: ServiceSettings): ResponseObserver[] {
-  return logRequest === undefined ? [] : [requestLog(logRequest)];
+/** @returns undefined if `/docs` is not served */
+function shownDocsUrl(
+  { docs, publicUrl, listen }: ServiceSettings,
+  listener: ReservedAddress,
+): ShownService['docsUrl'] {
+  if (!docs) return undefined;
+  if (publicUrl !== undefined) return () => `${publicUrl}/docs`;
+  const { port } = listener.address() as AddressInfo;
+  return docsUrlOf({ host: listen.host, port });
 }
 
 function plantServer(
@@ -230,52 +232,4 @@ function plantServer(
     trustedProxies: settings.trustedProxies && trustedProxiesOf(settings.trustedProxies),
     onInternalError: errorLog(log, 'a request failed: unexpected internal error'),
   });
-}
-
-/**
- * The address of `/docs`, if it is served.
- *
- * @returns a function of the host of the console, which replaces a wildcard address
- */
-function docsUrlOf(
-  { docs, publicUrl, listen: { host } }: ServiceSettings,
-  reserved: ReservedAddress,
-): ShownService['docsUrl'] {
-  if (!docs) return undefined;
-  if (publicUrl !== undefined) return () => `${publicUrl}/docs`;
-  const { port } = reserved.address() as AddressInfo;
-  const own = ['0.0.0.0', '::'].includes(host) ? undefined : host.includes(':') ? `[${host}]` : host;
-  return consoleHost => `http://${own ?? consoleHost}:${port}/docs`;
-}
-
-type FirstToken = { kind: 'made'; token: string } | { kind: 'exists' | 'none' };
-
-/** Makes a token if there is none, only this machine can reach the service, and its database user may. */
-async function makeFirstToken(
-  tokens: TokenCache,
-  engine: StorageEngine,
-  { listen, handOverFirstToken, log }: ServiceSettings,
-): Promise<FirstToken> {
-  if (tokens.size > 0) return { kind: 'exists' };
-  if (!isLoopback(listen.host) || (await engine.hasPlants())) return { kind: 'none' };
-  const token = makeToken();
-  if (!handOverFirstToken(token)) return { kind: 'none' };
-  try {
-    const stored = await engine.createToken({
-      hash: hashToken(token),
-      label: 'first',
-      createdAt: Date.now(),
-      expiresAt: null,
-    });
-    // Another instance has just made it.
-    if (stored === undefined) return { kind: 'exists' };
-    tokens.add(stored);
-    return { kind: 'made', token };
-  } catch (cause) {
-    if (!(cause instanceof StoreRejected)) throw cause;
-    log.info(
-      'no first token: this database user may not create tokens; create one as the owner of the store',
-    );
-    return { kind: 'none' };
-  }
 }

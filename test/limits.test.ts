@@ -13,12 +13,12 @@ import { STATEMENT_TIMEOUT_MS } from '../src/engines/postgres/connection.ts';
 import { OPERATION_TIMEOUT_MS } from '../src/engines/postgres/connection-pool.ts';
 import * as sqlite from '../src/engines/sqlite/wal-limits.ts';
 import * as verification from '../src/operate/proof/verification.ts';
-import { HEADERS_TIMEOUT_MS } from '../src/server/limits.ts';
 import { LONG_BODIES_BYTES_MAX } from '../src/server/long-bodies.ts';
-import { TIME_CHECK_INTERVAL_MS } from '../src/server/plant-server.ts';
+import { TIMEOUT_POLL_INTERVAL_MS } from '../src/server/plant-server.ts';
+import { HEADERS_TIMEOUT_MS } from '../src/server/timeouts.ts';
 
 const REFRESH_MS_MAX = tokens.TOKEN_REFRESH_INTERVAL_MS + tokens.TOKEN_REFRESH_INTERVAL_MIN_MS;
-const SLOW_REQUEST_MS_MAX = contract.REQUEST_TIMEOUT_MS + TIME_CHECK_INTERVAL_MS;
+const SLOW_REQUEST_MS_MAX = contract.REQUEST_TIMEOUT_MS + TIMEOUT_POLL_INTERVAL_MS;
 
 /** Each value must be at most its maximum. */
 const RULES: [rule: string, value: number, max: number][] = [

@@ -8,7 +8,7 @@ import {
   addServiceOptions,
   readServiceAddress,
   type ServiceAddress,
-  tokenRejected,
+  unauthorizedText,
 } from './options/service-options.ts';
 import { Failure } from './output/failure.ts';
 import { visible, withoutToken } from './output/visible-text.ts';
@@ -69,7 +69,7 @@ function failureOf(error: PlantStoreError, address: ServiceAddress): Failure {
   // The client rejected the arguments and sent nothing.
   if (error.error === 40002 && error.status === undefined) return new Failure(error.message, 2);
   const message = visible(withoutToken(error.message, address.token));
-  if (error.status === 401) return new Failure(tokenRejected(address, message));
+  if (error.status === 401) return new Failure(unauthorizedText(address, message));
   if (error.status === 404)
     return new Failure(`${message}; --url is the base address of a plant store, without /plants`);
   // The message of a response already says whether the plant may be stored.

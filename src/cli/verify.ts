@@ -52,7 +52,7 @@ async function verify(options: VerifyOptions): Promise<void> {
   if (options.seal !== undefined) checkNewFile(options.seal);
   // The service has priority.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-  const { structure, seal, faults, difference, aheadOfClock, damage } = await check(database, earlier);
+  const { structure, seal, faults, difference, aheadOfClock, damage } = await verifyStore(database, earlier);
   if (difference !== undefined) faults.push(difference);
   reportFaults([...faults, ...structure.map(each => `structure: ${each}`)], aheadOfClock);
   const isSound = faults.length === 0;
@@ -81,7 +81,7 @@ async function verify(options: VerifyOptions): Promise<void> {
   console.error(`${FAULTS_FOUND}no seal was made; for what to do, see docs/operate/backup.md, "${section}"`);
 }
 
-async function check(
+async function verifyStore(
   database: DatabaseAddress,
   earlier: Seal | undefined,
 ): Promise<Verification & { structure: string[]; damage: DamageRecord | undefined }> {

@@ -63,7 +63,7 @@ export class KnownDamage {
   }
 
   /** Wraps a listener for failures, which may be damage. */
-  observed<Cause>(what: string, onFailure: (cause: Cause) => void): (cause: Cause) => void {
+  listener<Cause>(what: string, onFailure: (cause: Cause) => void): (cause: Cause) => void {
     return cause => {
       if (cause instanceof StoreDamaged) this.met(what);
       onFailure(cause);

@@ -59,7 +59,8 @@ export function monitoredCommits(
         inFlight--;
       }
     },
-    check: async (): Promise<string[]> => {
+    /** Reads the warnings of the engine, and adds known damage. */
+    readWarnings: async (): Promise<string[]> => {
       const warnings = await engine.warnings();
       await damage.refresh();
       return damage.isKnown ? [DAMAGE_WARNING, ...warnings] : [...warnings];

@@ -20,6 +20,13 @@ const MOSTLY_REJECTED_PER_SECOND = 1;
 /** A slower mean commit is a fault of the disk or of the database server. */
 const COMMIT_SECONDS_MAX = 0.25;
 
+/** How often requests are rejected and confirmed, and the most frequent error of a client. */
+export interface ResponseRates {
+  rejectedPerSecond: number;
+  confirmedPerSecond: number;
+  mostFrequentError: ErrorName;
+}
+
 /** The current state of the service, for the operations listener. */
 export interface ServiceState extends CommitStatistics {
   store: StoreState;
@@ -34,7 +41,7 @@ export interface ServiceState extends CommitStatistics {
   warnings: readonly OperatorWarning[];
   isDamaged: boolean;
   lastRuns: readonly CommandRun[];
-  rates: { rejected: number; confirmed: number; most: ErrorName };
+  rates: ResponseRates;
   /** The mean duration of the last commits; 0 without any. */
   commitSeconds: number;
   openConnections: number;
@@ -45,7 +52,7 @@ export interface ServiceState extends CommitStatistics {
   restartedAt: number | null;
 }
 
-interface Check {
+interface ReadinessCheck {
   name: string;
   ok: boolean;
   detail: string;
@@ -60,7 +67,7 @@ const DISK_ADVICE =
 export function readinessOf(state: ServiceState) {
   const checks = checksOf(state);
   const failing = checks.filter(({ ok }) => !ok);
-  const isDecisive = ({ name }: Check): boolean =>
+  const isDecisive = ({ name }: ReadinessCheck): boolean =>
     name === 'commits' ? state.commits.failingMs() > COMMITS_FAILING_MAX_MS : DECISIVE.includes(name);
   const decisive = failing.find(isDecisive);
   const common = { verdict: verdictOf(decisive, failing[0]), restartedAt: state.restartedAt, checks };
@@ -72,7 +79,7 @@ export function readinessOf(state: ServiceState) {
 const DECISIVE = ['shutdown', 'store', 'tokens'];
 
 /** What `/readyz`, the command `health` and the page for operators say first. */
-function verdictOf(decisive: Check | undefined, first: Check | undefined) {
+function verdictOf(decisive: ReadinessCheck | undefined, first: ReadinessCheck | undefined) {
   const worst = decisive ?? first;
   if (worst === undefined)
     return { state: 'well', sentence: 'plants can be stored, and all checks pass', advice: '' };
@@ -82,12 +89,12 @@ function verdictOf(decisive: Check | undefined, first: Check | undefined) {
 }
 
 /** A warning of the store already says what to do. */
-function textOf({ name, detail, advice }: Check): string {
+function textOf({ name, detail, advice }: ReadinessCheck): string {
   return name === 'warnings' ? detail : `${detail}; ${advice}`;
 }
 
 /** Every check, the gravest first. */
-function checksOf(state: ServiceState): Check[] {
+function checksOf(state: ServiceState): ReadinessCheck[] {
   const { plantsInFlight, plantsInFlightMax } = state;
   const isOnPostgres = state.engine.kind === 'postgres';
   const disk = state.engine.kind === 'sqlite' ? state.engine.disk : undefined;
@@ -96,24 +103,24 @@ function checksOf(state: ServiceState): Check[] {
   const part = isOnPostgres
     ? 'whether PostgreSQL hangs, has space on its disk, can be reached, and lets this service use its tables'
     : 'the disk and the files of the store, and whether another program locks them';
-  const checks: Check[] = [];
-  const check = (name: string, fault: string | false, detail: string, advice: string): void => {
+  const checks: ReadinessCheck[] = [];
+  const add = (name: string, fault: string | false, detail: string, advice: string): void => {
     checks.push({ name, ok: fault === false, detail: fault || detail, advice: fault ? advice : '' });
   };
   /**
    * @param failure its cause, and after a semicolon what to do, if that is known; undefined: there is
    *   none
    */
-  const checkStore = (name: string, failure: string | undefined, fault: string, detail: string): void => {
+  const addStore = (name: string, failure: string | undefined, fault: string, detail: string): void => {
     if (failure === undefined) {
-      check(name, false, detail, '');
+      add(name, false, detail, '');
       return;
     }
     const [, cause = failure, advice = `check ${part}`] = /^(.*?); (.*)$/s.exec(failure) ?? [];
     const storeAdvice = isDiskFull ? DISK_ADVICE : `${advice}; the log of the service has the details`;
-    check(name, `${full}${fault} and plants get 503 responses: ${cause}`, detail, storeAdvice);
+    add(name, `${full}${fault} and plants get 503 responses: ${cause}`, detail, storeAdvice);
   };
-  check(
+  add(
     'shutdown',
     state.isShuttingDown && 'the service is shutting down',
     'the service accepts requests',
@@ -124,33 +131,33 @@ function checksOf(state: ServiceState): Check[] {
   const commitsFail = failed !== undefined || state.commits.failingMs() > 0;
   // Other checks may only know that they wait, for example for a lock that made the commits fail.
   const known = failed === undefined ? undefined : shownFailure(failed);
-  checkStore(
+  addStore(
     'store',
     failure === undefined ? undefined : (known ?? failure),
     'the store cannot be used,',
     'the store can be used',
   );
-  checkStore(
+  addStore(
     'tokens',
     state.tokens.isCurrent ? undefined : (known ?? shownFailure(state.tokens.failure)),
     'the token table cannot be read, so no token is accepted',
     `${state.tokens.size === 1 ? '1 token is' : `${state.tokens.size} tokens are`} cached and current`,
   );
-  checkStore('commits', commitsFail ? shownFailure(failed) : undefined, 'commits fail,', 'commits succeed');
-  check('damage', state.isDamaged && DAMAGE.fault, 'no damage of the store is known', DAMAGE.advice);
+  addStore('commits', commitsFail ? shownFailure(failed) : undefined, 'commits fail,', 'commits succeed');
+  add('damage', state.isDamaged && DAMAGE.fault, 'no damage of the store is known', DAMAGE.advice);
   // A full disk is already the reason why commits fail.
   const isNearlyFull =
     disk !== undefined && disk.freeBytes < DISK_FREE_BYTES_MIN && !(isDiskFull && commitsFail);
   const diskFault = isNearlyFull && `the disk of the store is nearly full (${freeText(disk)})`;
-  check('disk', diskFault, 'the disk of the store has space, or is not on this machine', DISK_ADVICE);
-  check(
+  add('disk', diskFault, 'the disk of the store has space, or is not on this machine', DISK_ADVICE);
+  add(
     'queue',
     plantsInFlight >= plantsInFlightMax &&
       'the limit of plants in flight is reached, so further plants get 503 responses',
     `${plantsInFlight} of at most ${plantsInFlightMax} plants wait for a commit or are in one`,
     'find the senders of many plants; if commits are slow, check the disk or the database server',
   );
-  check(
+  add(
     'latency',
     state.commitSeconds > COMMIT_SECONDS_MAX &&
       `commits are slow, and plants wait for them (${state.commitSeconds.toFixed(1)} s on average)`,
@@ -159,15 +166,15 @@ function checksOf(state: ServiceState): Check[] {
       ? 'check the database server, its disk, locks on its tables, and the network to it'
       : 'check the disk, and programs that use it much or lock the store',
   );
-  check(
+  add(
     'requests',
     rejectionFault(state.rates),
     'few requests are rejected',
     'find the senders on the screen Rejected of the console, or with --log-requests on',
   );
-  for (const { name, detail, advice } of state.warnings) check(name, detail, '', advice);
+  for (const { name, detail, advice } of state.warnings) add(name, detail, '', advice);
   for (const warning of warnings.filter(each => each !== DAMAGE_WARNING))
-    check('warnings', warning, '', 'fix this soon, since plants may be lost later');
+    add('warnings', warning, '', 'fix this soon, since plants may be lost later');
   return checks;
 }
 
@@ -175,11 +182,15 @@ function freeText({ freeBytes }: Disk): string {
   return `${Math.floor(freeBytes / 1e6)} MB free`;
 }
 
-function rejectionFault({ rejected, confirmed, most }: ServiceState['rates']): string | false {
-  const isMost = rejected > MOSTLY_REJECTED_PER_SECOND && rejected > confirmed;
-  if (rejected <= REJECTED_PER_SECOND_MAX && !isMost) return false;
-  const { number, message } = ERRORS[most];
+function rejectionFault({
+  rejectedPerSecond,
+  confirmedPerSecond,
+  mostFrequentError,
+}: ResponseRates): string | false {
+  const isMost = rejectedPerSecond > MOSTLY_REJECTED_PER_SECOND && rejectedPerSecond > confirmedPerSecond;
+  if (rejectedPerSecond <= REJECTED_PER_SECOND_MAX && !isMost) return false;
+  const { number, message } = ERRORS[mostFrequentError];
   const [reason] = message.split(';');
-  const stored = confirmed < rejected / 4 ? ', and few plants are stored' : '';
-  return `about ${Number(rejected.toPrecision(1))} requests per second are rejected, most often with the error ${number} (${reason})${stored}`;
+  const stored = confirmedPerSecond < rejectedPerSecond / 4 ? ', and few plants are stored' : '';
+  return `about ${Number(rejectedPerSecond.toPrecision(1))} requests per second are rejected, most often with the error ${number} (${reason})${stored}`;
 }

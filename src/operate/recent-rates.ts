@@ -1,8 +1,9 @@
 import { type Clock, repeat, SYSTEM_CLOCK } from '../core/clock.ts';
-import { ERROR_NAMES, ERRORS, type ErrorName } from '../core/contract/errors.ts';
+import { ERROR_NAMES, ERRORS } from '../core/contract/errors.ts';
 import { OUTCOMES } from '../core/contract/plant.ts';
 import type { Result } from '../core/response.ts';
 import type { Counts, Metrics } from './metrics.ts';
+import type { ResponseRates } from './readiness.ts';
 
 const REJECTIONS = ERROR_NAMES.filter(name => ERRORS[name].status < 500);
 const ASSESSED_INTERVAL_MS = 1_000;
@@ -47,12 +48,16 @@ export class RecentRates implements Disposable {
     return this.#commitSeconds;
   }
 
-  /** How many requests per second are rejected and confirmed, and the most frequent error. */
-  get rates(): { rejected: number; confirmed: number; most: ErrorName } {
+  /** The rates of the last seconds. */
+  get rates(): ResponseRates {
     const sumOf = (results: readonly Result[]): number =>
       results.reduce((sum, each) => sum + this.#rateOf(each), 0);
-    const most = REJECTIONS.toSorted((a, b) => this.#rateOf(b) - this.#rateOf(a))[0]!;
-    return { rejected: sumOf(REJECTIONS), confirmed: sumOf(OUTCOMES), most };
+    const mostFrequentError = REJECTIONS.toSorted((a, b) => this.#rateOf(b) - this.#rateOf(a))[0]!;
+    return {
+      rejectedPerSecond: sumOf(REJECTIONS),
+      confirmedPerSecond: sumOf(OUTCOMES),
+      mostFrequentError,
+    };
   }
 
   #rateOf(result: Result): number {

@@ -7,7 +7,7 @@ import type { RecentRates } from './recent-rates.ts';
 import type { StoreMonitor } from './store-monitor.ts';
 
 /** The parts of a service whose state operators see. */
-export interface ObservedParts {
+export interface StatusSources {
   engine: ServedStore;
   monitor: StoreMonitor;
   tokens: TokenCache;
@@ -19,11 +19,11 @@ export interface ObservedParts {
 
 /** Reads the state of a service, for `/readyz`, `/metrics` and the console. */
 export class ServiceStatus {
-  readonly #parts: ObservedParts;
+  readonly #parts: StatusSources;
   readonly #restartedAt: number | null;
   isShuttingDown = false;
 
-  constructor(parts: ObservedParts) {
+  constructor(parts: StatusSources) {
     this.#parts = parts;
     this.#restartedAt = parts.engine.isAfterCrash ? Date.now() : null;
   }
@@ -36,7 +36,7 @@ export class ServiceStatus {
       ...queue.statistics,
       commits: monitor.commits,
       tokens,
-      store: await monitor.check(),
+      store: await monitor.readState(),
       engine: await engine.statistics(),
       isDamaged: monitor.damage.isKnown,
       lastRuns: monitor.damage.lastRuns,

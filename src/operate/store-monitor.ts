@@ -3,10 +3,10 @@ import { KnownDamage } from './known-damage.ts';
 import type { Metrics } from './metrics.ts';
 import { monitoredCommits } from './monitored-commits.ts';
 import type { ServiceLog } from './rate-limited-log.ts';
-import { type StoreState, storeWarningsOf } from './store-warnings.ts';
+import { type StoreState, storeStateOf } from './store-warnings.ts';
 
-/** Interval of the store checks that log warnings, so that the log does not depend on `/readyz`. */
-const CHECK_INTERVAL_MS = 10_000;
+/** Interval at which warnings reach the log, so that the log does not depend on `/readyz`. */
+const STATE_READ_INTERVAL_MS = 10_000;
 const COMMITS_ASSESSED_INTERVAL_MS = 1_000;
 
 /** Watches a store for operators: commits that fail, warnings, and damage. */
@@ -14,17 +14,17 @@ export class StoreMonitor implements Disposable {
   readonly damage: KnownDamage;
   /** Its `commit` is that of the engine, reported to the metrics and the log. */
   readonly commits: ReturnType<typeof monitoredCommits>;
-  /** Checks the store, at most once per second. Waits for a limited time, and never throws. */
-  readonly check: () => Promise<StoreState>;
+  /** Asks the store at most once per second. It waits for a limited time, and never throws. */
+  readonly readState: () => Promise<StoreState>;
   readonly #timers: readonly NodeJS.Timeout[];
 
   constructor(engine: StorageEngine, metrics: Metrics, log: ServiceLog) {
     this.damage = new KnownDamage(engine, log);
     this.commits = monitoredCommits(engine, metrics, this.damage, log);
-    this.check = storeWarningsOf(this.commits.check, log);
+    this.readState = storeStateOf(this.commits.readWarnings, log);
     this.#timers = [
       setInterval(() => void this.commits.assess(), COMMITS_ASSESSED_INTERVAL_MS),
-      setInterval(() => void this.check(), CHECK_INTERVAL_MS),
+      setInterval(() => void this.readState(), STATE_READ_INTERVAL_MS),
     ];
   }
 

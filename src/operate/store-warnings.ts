@@ -4,7 +4,7 @@ import { errorLog, failureLog, type ServiceLog } from './rate-limited-log.ts';
 
 /** If the store does not respond within this time, `/readyz` reports the service as not ready. */
 export const READINESS_TIMEOUT_MS = 2_000;
-/** Nobody needs a credential to ask, so the store is checked at most once in this time. */
+/** Nobody needs a credential to ask, so the service asks the store at most once in this time. */
 export const STATE_AGE_MAX_MS = 1_000;
 
 /** One sentence per warning, or why the store cannot be used. */
@@ -23,14 +23,14 @@ export function shownFailure(cause: unknown): string {
 }
 
 /**
- * Checks are shared: at most one runs at a time, and all callers get its result until it is
- * {@link STATE_AGE_MAX_MS} old. While a check hangs, callers get the failure that it did not respond.
+ * Reads the state of the store for many callers. At most one reading runs at a time. All callers get
+ * its result until it is {@link STATE_AGE_MAX_MS} old. While a reading hangs, callers get a failure.
  *
- * @param check resolves with one sentence per warning; rejects when the store cannot be used
+ * @param readWarnings resolves with one sentence per warning; rejects when the store cannot be used
  * @returns a function that waits for a limited time, and never throws; each change is logged
  */
-export function storeWarningsOf(
-  check: () => Promise<readonly string[]>,
+export function storeStateOf(
+  readWarnings: () => Promise<readonly string[]>,
   log: ServiceLog,
 ): () => Promise<StoreState> {
   const availability = failureLog(
@@ -48,10 +48,10 @@ export function storeWarningsOf(
     if (warnings.length === 0) log.info('the store has nothing to warn of any more');
     logged = warnings;
   };
-  const stateOf = async (checking: Promise<readonly string[]>): Promise<StoreState> => {
+  const stateOf = async (reading: Promise<readonly string[]>): Promise<StoreState> => {
     try {
       const timeout = delay(READINESS_TIMEOUT_MS, undefined, { ref: false });
-      const warnings = await Promise.race([checking, timeout]);
+      const warnings = await Promise.race([reading, timeout]);
       if (warnings === undefined)
         throw new StoreUnavailable(`no response within ${READINESS_TIMEOUT_MS / 1000} s`);
       availability.recovered();
@@ -65,10 +65,10 @@ export function storeWarningsOf(
   };
   const begin = () => {
     const beganAt = performance.now();
-    const checking = check();
-    const begun = { state: stateOf(checking), validUntil: Number.POSITIVE_INFINITY };
+    const reading = readWarnings();
+    const begun = { state: stateOf(reading), validUntil: Number.POSITIVE_INFINITY };
     const ended = () => (begun.validUntil = beganAt + STATE_AGE_MAX_MS);
-    checking.then(ended, ended);
+    reading.then(ended, ended);
     return begun;
   };
   let last: ReturnType<typeof begin> | undefined;

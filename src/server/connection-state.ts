@@ -2,8 +2,8 @@ import { REQUEST_TIMEOUT_MS } from '../core/contract/limits.ts';
 import type { HttpResponse } from '../core/response.ts';
 import type { Exchange } from './exchange.ts';
 import type { KnownHead } from './known-heads.ts';
-import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './limits.ts';
 import type { PendingResponse } from './response-queue.ts';
+import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './timeouts.ts';
 
 /**
  * What a connection reads. `since` is when the first byte of the request arrived, or a new connection
@@ -14,28 +14,28 @@ import type { PendingResponse } from './response-queue.ts';
  * | idle: no byte of the next request; new | whole plain create with a known token | idle | its response |
  * | idle, new | a part of a request | head or request | |
  * | idle, new | 0.5 s after the stop began, no response pending | lingering | |
- * | idle | the last read of a stop is over | ending; lingering, after all responses | |
+ * | idle | the last read of a stop is over | flushing; lingering, after all responses | |
  * | idle, new | an empty line, or its first byte | idle | |
  * | idle | end of input / 66 s unused | lingering, after all responses / closed | |
- * | new: no byte at all | end of input / 10 s | lingering / ending | 408 |
+ * | new: no byte at all | end of input / 10 s | lingering / flushing | 408 |
  * | head: a part of a head | end of the head | as from idle | |
- * | idle, new, head | a part of a head, the last read of a stop | ending | 503 |
- * | head, request | 1.75 s after the stop began | ending | 503 |
- * | head, request | invalid / over 16 KiB / end of input | ending | 400 / 431 / 400 |
+ * | idle, new, head | a part of a head, the last read of a stop | flushing | 503 |
+ * | head, request | 1.75 s after the stop began | flushing | 503 |
+ * | head, request | invalid / over 16 KiB / end of input | flushing | 400 / 431 / 400 |
  * | request: the head of a plain create was read | whole | as from idle | |
- * | head / request | 10 s / 13 s | ending | 408 |
+ * | head / request | 10 s / 13 s | flushing | 408 |
  * | any of these | any other valid request | handling | |
  * | handling: its handler works | asks for the body | body | 100, if it is expected |
  * | handling | response, or plant queued | idle; discarded, if the body was not read | response |
  * | body: arrives for the handler | whole | handling | |
- * | body | invalid / over 16 KiB of extras / end of input / 13 s | ending | 400 / 431 / 400 / 408 |
- * | discarded: the rest of a rejected request | whole / two ticks (one after the last read of a stop), tick budget spent, fault, end of input | idle / ending | response |
+ * | body | invalid / over 16 KiB of extras / end of input / 13 s | flushing | 400 / 431 / 400 / 408 |
+ * | discarded: the rest of a rejected request | whole / two ticks (one after the last read of a stop), tick budget spent, fault, end of input | idle / flushing | response |
  * | idle, head, new | too many responses pending, or not taken | full | |
  * | full: reading is paused | all are written and taken | as from idle | |
  * | idle, head, request, new, body | tick budget spent | deferred | |
  * | deferred: reading is paused | later tick | as before | |
- * | after the last request | | ending: input is discarded | |
- * | ending | last response written | lingering: our side has ended | |
+ * | after the last request | | flushing: input is discarded | |
+ * | flushing | last response written | lingering: our side has ended | |
  * | lingering | client ends its side / 2 s after it has taken all | closed | |
  * | any | client takes nothing of what is written for 10 s | closed | |
  * | any | reset | closed | |
@@ -47,15 +47,15 @@ import type { PendingResponse } from './response-queue.ts';
 export type State =
   | { kind: 'new'; since: number }
   | { kind: 'idle' }
-  /** `checked` bytes of it may become a head. */
-  | { kind: 'head'; since: number; checked: number }
+  /** `scanned` bytes of it may become a head. */
+  | { kind: 'head'; since: number; scanned: number }
   /** `cameInTime`: its head came before the end of the grace period of a stop, so it is accepted. */
   | { kind: 'request'; since: number; known: KnownHead; cameInTime: boolean }
   | Handling
   | Discarding
   | { kind: 'full' }
   | { kind: 'deferred'; next: State }
-  | { kind: 'ending' }
+  | { kind: 'flushing' }
   | { kind: 'lingering' }
   | { kind: 'closed' };
 
@@ -76,7 +76,7 @@ export interface Discarding {
 export const IDLE: State = { kind: 'idle' };
 
 /** How long a connection may be in a state. The service checks it at intervals. */
-export const TIME_LIMITS_MS = {
+export const STATE_TIMEOUTS_MS = {
   new: HEADERS_TIMEOUT_MS,
   head: HEADERS_TIMEOUT_MS,
   request: REQUEST_TIMEOUT_MS,

@@ -3,10 +3,9 @@ import type { ErrorName } from '../core/contract/errors.ts';
 import { errorResponse, type HttpResponse } from '../core/response.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
 import type { ConnectionParts, Handled } from './connection-parts.ts';
-import { type Discarding, type Handling, IDLE, type State, TIME_LIMITS_MS } from './connection-state.ts';
+import { type Discarding, type Handling, IDLE, STATE_TIMEOUTS_MS, type State } from './connection-state.ts';
 import { Exchange } from './exchange.ts';
 import { HeadReader, type KnownHead } from './known-heads.ts';
-import { UNTAKEN_MS_MAX } from './limits.ts';
 import { Output } from './output.ts';
 import { EXCHANGE } from './plain-creates.ts';
 import { receivedRequest } from './received-request.ts';
@@ -14,6 +13,7 @@ import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-head.ts';
 import { type PendingResponse, ResponseQueue } from './response-queue.ts';
 import { rejectsPlants } from './server-context.ts';
 import { readIntoSharedBuffer } from './shared-read-buffer.ts';
+import { UNTAKEN_MS_MAX } from './timeouts.ts';
 
 /** Bytes of a body that are decoded at a time. Chunks of one byte take a thousandth of a second. */
 const DECODED_BYTES_MAX = 8 * 1024;
@@ -69,7 +69,7 @@ export class Connection {
   }
 
   /** Ends what has lasted too long. It is called often. @param now ms, monotonic clock */
-  checkTime(now: number): void {
+  enforceTimeouts(now: number): void {
     const { waitingSinceMs } = this.#output;
     if (waitingSinceMs !== undefined && now - waitingSinceMs >= UNTAKEN_MS_MAX) {
       this.destroy();
@@ -80,16 +80,16 @@ export class Connection {
       case 'new':
       case 'head':
       case 'request':
-        if (now - state.since >= TIME_LIMITS_MS[state.kind]) this.#fail('tooSlow');
-        else if (now - this.#endingSinceMs >= LAST_PART_MS_MAX) this.#fail('shuttingDown');
+        if (now - state.since >= STATE_TIMEOUTS_MS[state.kind]) this.#fail('tooSlow');
+        else if (now - this.#closingSinceMs >= LAST_PART_MS_MAX) this.#fail('shuttingDown');
         break;
       case 'body':
-        if (now - state.since >= TIME_LIMITS_MS.body) this.#failWithin(state, 'tooSlow');
+        if (now - state.since >= STATE_TIMEOUTS_MS.body) this.#failWithin(state, 'tooSlow');
         break;
       case 'idle':
       case 'lingering': {
         const isAtWork = this.#responses.length > 0 || waitingSinceMs !== undefined;
-        if (!isAtWork && now - this.#usedAt >= TIME_LIMITS_MS[state.kind]) this.destroy();
+        if (!isAtWork && now - this.#usedAt >= STATE_TIMEOUTS_MS[state.kind]) this.destroy();
         break;
       }
     }
@@ -124,14 +124,14 @@ export class Connection {
   };
 
   /** Since when the last phase of a stop lasts; ms, monotonic clock. */
-  get #endingSinceMs(): number {
+  get #closingSinceMs(): number {
     const { phase } = this.#parts.context;
-    return phase.kind === 'ending' ? phase.sinceMs : Number.POSITIVE_INFINITY;
+    return phase.kind === 'closing' ? phase.sinceMs : Number.POSITIVE_INFINITY;
   }
 
   /** Whether it has read once in the last phase of a stop. */
   get #hasReadLast(): boolean {
-    return this.#receivedAt >= this.#endingSinceMs;
+    return this.#receivedAt >= this.#closingSinceMs;
   }
 
   /** Changes the state. */
@@ -144,7 +144,7 @@ export class Connection {
     else if (isLate && this.#responses.length === 0) this.#linger();
     else if (isLate && this.#hasReadLast) {
       this.#responses.endAfterAll();
-      this.#hold('', 0, { kind: 'ending' });
+      this.#hold('', 0, { kind: 'flushing' });
     }
   }
 
@@ -183,8 +183,8 @@ export class Connection {
     const isFirst = start === 0;
     const before = isFirst ? this.#state : IDLE;
     if (!budget.hasTime(isFirst ? now : undefined)) return this.#defer(budget, received, start, before);
-    const checked = before.kind === 'head' ? before.checked : 0;
-    const reading = this.#heads.read(received, start, checked, exchangeBudget);
+    const scanned = before.kind === 'head' ? before.scanned : 0;
+    const reading = this.#heads.read(received, start, scanned, exchangeBudget);
     switch (reading.kind) {
       case 'head': {
         const cameInTime = !rejectsPlants(this.#parts.context.phase);
@@ -194,7 +194,7 @@ export class Connection {
       case 'more':
         // Otherwise a client that sends without a pause would delay the end.
         if (this.#hasReadLast) return this.#fail('shuttingDown');
-        return this.#hold(received, start, { kind: 'head', since, checked: received.length - start });
+        return this.#hold(received, start, { kind: 'head', since, scanned: received.length - start });
       case 'later':
         return this.#defer(exchangeBudget, received, start, before);
       case 'invalid':
@@ -225,7 +225,7 @@ export class Connection {
     if (body.kind === 'exchange') return this.#begin(known, received, start, since, now);
     const created = creates.create(known, body, now, this, length === 0);
     this.#responses.respondLater(this.#responses.add(created.request), created.response);
-    return known.head.isLast ? this.#hold('', 0, { kind: 'ending' }) : body.end;
+    return known.head.isLast ? this.#hold('', 0, { kind: 'flushing' }) : body.end;
   }
 
   #defer(budget: TickBudget, received: string, start: number, next: State): undefined {
@@ -310,14 +310,14 @@ export class Connection {
   /** Responds to the request that was read last. */
   #respond(pending: PendingResponse, response: HttpResponse<string | Uint8Array>): void {
     // First: the last response is written at once, and changes the state.
-    if (pending.isLast) this.#hold('', 0, { kind: 'ending' });
+    if (pending.isLast) this.#hold('', 0, { kind: 'flushing' });
     this.#responses.respond(pending, response);
     if (!pending.isLast) this.#next(pending);
   }
 
   /** Goes on with the bytes after a request. */
   #next({ isLast }: PendingResponse): void {
-    if (isLast) this.#hold('', 0, { kind: 'ending' });
+    if (isLast) this.#hold('', 0, { kind: 'flushing' });
     else {
       this.#state = IDLE;
       this.#goOn();
@@ -355,7 +355,7 @@ export class Connection {
 
   /** Rejects bytes that are no request, after the responses to all requests. */
   #fail(error: ErrorName): undefined {
-    this.#hold('', 0, { kind: 'ending' });
+    this.#hold('', 0, { kind: 'flushing' });
     this.#responses.endWith(errorResponse(error));
   }
 

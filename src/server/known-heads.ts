@@ -65,15 +65,15 @@ export class HeadReader {
   #latest: KnownHead | undefined;
 
   /**
-   * @param checked as of {@link findHead}
+   * @param scanned as of {@link findHead}
    * @param longHeads for heads that are too long to be remembered: each takes up to 2 ms
    * @returns the head that begins at `start`, or why there is none
    */
-  read(received: string, start: number, checked: number, longHeads: TickBudget): KnownHeadReading {
+  read(received: string, start: number, scanned: number, longHeads: TickBudget): KnownHeadReading {
     const latest = this.#latest;
     // This takes half the time of `startsWith`.
     if (latest && received.slice(start, start + latest.section.length) === latest.section) return latest;
-    const reading = findHead(received, start, checked);
+    const reading = findHead(received, start, scanned);
     if (reading.kind !== 'head') return reading;
     if (reading.section.length > HEAD_BYTES_MAX && !longHeads.hasTime()) return LATER;
     const known = knownHeadOf(reading.section);

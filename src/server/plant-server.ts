@@ -20,7 +20,7 @@ export const SHUTDOWN_GRACE_MS = 500;
  */
 export const LAST_READS_MS = 1_000;
 /** All connections are checked this often for what has lasted too long. */
-export const TIME_CHECK_INTERVAL_MS = 500;
+export const TIMEOUT_POLL_INTERVAL_MS = 500;
 /** Time per tick for all other requests and for bodies; their responses take about as long again. */
 const EXCHANGE_BUDGET_MS = 1;
 
@@ -34,7 +34,7 @@ export class PlantServer {
   /** The server and the reserved address, which has the connections that waited. */
   readonly #listeners: Server[] = [];
   readonly #clock: Clock;
-  #timeCheck: Disposable | undefined;
+  #timeoutTimer: Disposable | undefined;
 
   constructor(settings: Omit<ServerContext, 'phase'>, clock: Clock = SYSTEM_CLOCK) {
     const context: ServerContext = { ...settings, phase: { kind: 'running' } };
@@ -62,7 +62,7 @@ export class PlantServer {
   async listen(reserved: ReservedAddress): Promise<AddressInfo> {
     this.#listeners.push(reserved, this.#server);
     const address = await reserved.handOver(this.#server);
-    this.#timeCheck = repeat(this.#clock, () => this.#checkTime(), TIME_CHECK_INTERVAL_MS);
+    this.#timeoutTimer = repeat(this.#clock, () => this.#enforceTimeouts(), TIMEOUT_POLL_INTERVAL_MS);
     return address;
   }
 
@@ -84,15 +84,15 @@ export class PlantServer {
     const closed = new AbortController();
     void allClosed.then(() => closed.abort());
     await sleep(this.#clock, LAST_READS_MS, closed.signal);
-    this.#enterPhase({ kind: 'ending', sinceMs: this.#clock.now() });
+    this.#enterPhase({ kind: 'closing', sinceMs: this.#clock.now() });
     await sleep(this.#clock, SHUTDOWN_MS - SHUTDOWN_GRACE_MS - LAST_READS_MS, closed.signal);
     for (const connection of this.#connections) connection.destroy();
-    this.#timeCheck?.[Symbol.dispose]();
+    this.#timeoutTimer?.[Symbol.dispose]();
   }
 
-  #checkTime(): void {
+  #enforceTimeouts(): void {
     const now = this.#clock.now();
-    for (const connection of this.#connections) connection.checkTime(now);
+    for (const connection of this.#connections) connection.enforceTimeouts(now);
   }
 
   #enterPhase(phase: ServerPhase): void {

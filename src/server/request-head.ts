@@ -59,11 +59,11 @@ export function emptyLinesAt(received: ByteText, start: number): number {
  * Finds the head of the request that begins at `start`: its bytes through the empty line, or what is
  * wrong with the bytes so far.
  *
- * @param checked how many of these bytes were checked before
+ * @param scanned how many of these bytes an earlier call has scanned
  */
-export function findHead(received: ByteText, start: number, checked = 0): HeadReading {
-  const unchecked = start + Math.max(0, checked - HEAD_END.length);
-  const end = received.indexOf(HEAD_END, unchecked);
+export function findHead(received: ByteText, start: number, scanned = 0): HeadReading {
+  const scanStart = start + Math.max(0, scanned - HEAD_END.length);
+  const end = received.indexOf(HEAD_END, scanStart);
   const length = (end === -1 ? received.length : end + HEAD_END.length) - start;
   if (length > HEADER_BYTES_MAX) return TOO_LARGE;
   if (end !== -1) return { kind: 'head', section: received.slice(start, start + length) };
@@ -71,7 +71,7 @@ export function findHead(received: ByteText, start: number, checked = 0): HeadRe
   const line = received.slice(start, lineEnd === -1 ? undefined : lineEnd);
   // The first byte of an empty line before the request.
   if (line === '\r') return MORE;
-  FORBIDDEN_IN_PART.lastIndex = unchecked;
+  FORBIDDEN_IN_PART.lastIndex = scanStart;
   const isPossible =
     !FORBIDDEN_IN_PART.test(received) && (lineEnd === -1 ? REQUEST_LINE_PART : REQUEST_LINE).test(line);
   if (!isPossible) return BAD_HTTP;

@@ -1,7 +1,7 @@
 import { ERROR_NAMES, helpLink } from '../core/contract/errors.ts';
 import type { HeaderFields } from '../core/header-fields.ts';
 import type { HttpResponse, Result } from '../core/response.ts';
-import { KEEP_ALIVE_MS } from './limits.ts';
+import { KEEP_ALIVE_MS } from './timeouts.ts';
 
 /** The texts of the statuses that the service sends (RFC 9110 section 15). */
 export const STATUS_TEXTS: Partial<Record<number, string>> = {

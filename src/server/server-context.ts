@@ -11,15 +11,15 @@ export type Documentation = ReadonlyMap<string, HttpResponse>;
 /**
  * `draining`: the service shuts down, so the last response on each connection closes it.
  * `rejecting`: the grace period is over, so further plants get 503.
- * `ending`: each connection reads once more, and ends after the responses to what was read. `sinceMs`
+ * `closing`: each connection reads once more, and ends after the responses to what was read. `sinceMs`
  * is when this phase began, on the monotonic clock.
  */
 export type ServerPhase =
   | { readonly kind: 'running' | 'draining' | 'rejecting' }
-  | { readonly kind: 'ending'; readonly sinceMs: number };
+  | { readonly kind: 'closing'; readonly sinceMs: number };
 
 export function rejectsPlants({ kind }: ServerPhase): boolean {
-  return kind === 'rejecting' || kind === 'ending';
+  return kind === 'rejecting' || kind === 'closing';
 }
 
 /** Shared by all connections of the server. */

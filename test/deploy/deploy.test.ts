@@ -6,7 +6,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { BODY_BYTES_MAX, EXIT_MS, REQUEST_TIMEOUT_MS } from '../../src/core/contract/limits.ts';
 import { COMMANDS } from '../../src/main.ts';
 import { READINESS_TIMEOUT_MS } from '../../src/operate/store-warnings.ts';
-import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS } from '../../src/server/limits.ts';
+import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS } from '../../src/server/timeouts.ts';
 
 const UNIT = 'plant-store.service';
 const MANIFEST = 'kubernetes.yaml';

@@ -18,14 +18,25 @@ test('the rates and the mean commit time follow what happens each second, and fa
     metrics.committed(2, 300);
     clock.advance(1_000);
   };
-  assert.deepEqual([recent.rates.rejected, recent.rates.confirmed, recent.commitSeconds], [0, 0, 0]);
+  assert.deepEqual(
+    [recent.rates.rejectedPerSecond, recent.rates.confirmedPerSecond, recent.commitSeconds],
+    [0, 0, 0],
+  );
   second();
-  assert.deepEqual(recent.rates, { rejected: 13 / 4, confirmed: 8 / 4, most: 'notJson' });
+  assert.deepEqual(recent.rates, {
+    rejectedPerSecond: 13 / 4,
+    confirmedPerSecond: 8 / 4,
+    mostFrequentError: 'notJson',
+  });
   assert.ok(Math.abs(recent.commitSeconds - 0.2 / 4) < 1e-9);
   for (let count = 0; count < 100; count++) second();
-  const { rejected, confirmed } = recent.rates;
-  assert.deepEqual([Math.round(rejected), Math.round(confirmed)], [13, 8]);
+  const { rejectedPerSecond, confirmedPerSecond } = recent.rates;
+  assert.deepEqual([Math.round(rejectedPerSecond), Math.round(confirmedPerSecond)], [13, 8]);
   assert.ok(Math.abs(recent.commitSeconds - 0.2) < 1e-9);
   for (let count = 0; count < 100; count++) clock.advance(1_000);
-  assert.ok(recent.rates.rejected < 1e-9 && recent.rates.confirmed < 1e-9 && recent.commitSeconds < 1e-9);
+  assert.ok(
+    recent.rates.rejectedPerSecond < 1e-9 &&
+      recent.rates.confirmedPerSecond < 1e-9 &&
+      recent.commitSeconds < 1e-9,
+  );
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { TIME_LIMITS_MS } from '../../src/server/connection-state.ts';
+import { STATE_TIMEOUTS_MS } from '../../src/server/connection-state.ts';
 import { ReservedAddress } from '../../src/server/listen.ts';
 import { freePort } from '../harness/free-port.ts';
 import { chunked, RawConnection, requestBytes } from '../harness/raw-connection.ts';
@@ -73,9 +73,9 @@ test('abandoned connections do not take the place of those that come later', asy
 });
 
 test('a connection that is not used is closed, and one in use stays open', async t => {
-  const { idle } = TIME_LIMITS_MS;
-  t.after(() => (TIME_LIMITS_MS.idle = idle));
-  TIME_LIMITS_MS.idle = 1_000;
+  const { idle } = STATE_TIMEOUTS_MS;
+  t.after(() => (STATE_TIMEOUTS_MS.idle = idle));
+  STATE_TIMEOUTS_MS.idle = 1_000;
   await using service = await startTestService();
   const open = (): Promise<RawConnection> => RawConnection.open(service.address.port);
   using unused = await open();

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import type { NotConfirmed, WriteResult } from '../../src/core/commit/plant-commits.ts';
 import { ERRORS, type ErrorName } from '../../src/core/contract/errors.ts';
 import { REQUEST_TIMEOUT_MS, SHUTDOWN_MS } from '../../src/core/contract/limits.ts';
-import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS, UNTAKEN_MS_MAX } from '../../src/server/limits.ts';
-import { LAST_READS_MS, SHUTDOWN_GRACE_MS, TIME_CHECK_INTERVAL_MS } from '../../src/server/plant-server.ts';
+import { LAST_READS_MS, SHUTDOWN_GRACE_MS, TIMEOUT_POLL_INTERVAL_MS } from '../../src/server/plant-server.ts';
+import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS, UNTAKEN_MS_MAX } from '../../src/server/timeouts.ts';
 import { OTHER_TOKEN, PAGE, type SentRequest } from './connection-requests.ts';
 import type { ModelSocket } from './model-socket.ts';
 import { count, type Happened } from './part.ts';
 
 /** Timers are late, the process computes, and the kernel takes its time. */
 const SLACK_MS = 150;
-const CHECKED_LATE_MS = TIME_CHECK_INTERVAL_MS + SLACK_MS;
+const CHECKED_LATE_MS = TIMEOUT_POLL_INTERVAL_MS + SLACK_MS;
 /** A token is looked up twice, for at most 1 s each. */
 const HANDLED_MS_MAX = 2_000 + SLACK_MS;
 /** What arrives whole with its head, up to this length, is discarded before the response. */

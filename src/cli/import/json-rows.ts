@@ -122,18 +122,18 @@ class ArrayScanner {
   /** The positions of the brackets and commas of the array itself in the next chunk of its text. */
   *borders(chunk: string): Generator<number> {
     for (let position = 0; position < chunk.length; position++) {
-      const mark = chunk[position];
+      const character = chunk[position];
       if (this.#inString) {
         if (this.#isEscaped) this.#isEscaped = false;
-        else if (mark === '\\') this.#isEscaped = true;
-        else if (mark === '"') this.#inString = false;
-      } else if (mark === '"') this.#inString = true;
-      else if (mark === '[' || mark === '{') {
+        else if (character === '\\') this.#isEscaped = true;
+        else if (character === '"') this.#inString = false;
+      } else if (character === '"') this.#inString = true;
+      else if (character === '[' || character === '{') {
         this.#depth++;
         if (this.#depth === 1) yield position;
       } else if (this.#depth > 1) {
-        if (mark === ']' || mark === '}') this.#depth--;
-      } else if (mark === ',' || mark === ']') yield position;
+        if (character === ']' || character === '}') this.#depth--;
+      } else if (character === ',' || character === ']') yield position;
     }
   }
 }
@@ -149,9 +149,9 @@ function jsonRow(number: number, place: string, text: string): PlantRow {
   const isObject = text.startsWith('{') && reading.error !== 'notJson';
   const members = isObject && reading.plant === undefined ? ownMembers(text) : undefined;
   const hasText = members?.[0]?.startsWith('"text":"');
-  const rejected = hasText ? JSON.parse(text) : {};
-  const isRejected = Object.keys(rejected).join() === ['text', ...REASON_NAMES].join();
-  if (isRejected && typeof rejected.text === 'string') return jsonRow(number, place, rejected.text);
+  const object = hasText ? JSON.parse(text) : {};
+  const isOfRejectsFile = Object.keys(object).join() === ['text', ...REASON_NAMES].join();
+  if (isOfRejectsFile && typeof object.text === 'string') return jsonRow(number, place, object.text);
   const ownReading = members === undefined ? reading : readMembers(members);
   return {
     number,

@@ -43,15 +43,15 @@ export const SAFE_TO_REPEAT = 'you can safely run the import again';
 
 /** Text of a file in quotes. A long one is cut. */
 export function quoted(text: string): string {
-  const mark = text.length > SHOWN_LENGTH_MAX ? '…' : '';
-  return `${visible(JSON.stringify(text.slice(0, SHOWN_LENGTH_MAX)))}${mark}`;
+  const ellipsis = text.length > SHOWN_LENGTH_MAX ? '…' : '';
+  return `${visible(JSON.stringify(text.slice(0, SHOWN_LENGTH_MAX)))}${ellipsis}`;
 }
 
 export function lineBreakText({ column, text }: LineBreak): string {
   return `${quoted(column)} is ${quoted(text)}`;
 }
 
-/** @param mark a mark that may be unclosed in the row */
-export function tooLong(mark: string): string {
-  return `is longer than ${ROW_LENGTH_MAX / 1024 / 1024} MiB; check it for an unclosed ${mark}`;
+/** @param delimiter may be unclosed in the row, such as a quote */
+export function tooLong(delimiter: string): string {
+  return `is longer than ${ROW_LENGTH_MAX / 1024 / 1024} MiB; check it for an unclosed ${delimiter}`;
 }

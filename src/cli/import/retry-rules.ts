@@ -1,7 +1,7 @@
 import type { PlantStoreError } from '../../client/plant-store.ts';
 import { isProtocolError } from '../../client/transport.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
-import { type ServiceAddress, tokenRejected } from '../options/service-options.ts';
+import { type ServiceAddress, unauthorizedText } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
 import { visible, withoutToken } from '../output/visible-text.ts';
 import { SAFE_TO_REPEAT } from './plant-row.ts';
@@ -88,7 +88,7 @@ export function retryRules(service: ServiceAddress, say: (line: string) => void)
             `confirmed plants are stored, and ${SAFE_TO_REPEAT}`,
         );
       if (status === undefined) return new Failure(message);
-      if (status === 401) return new Failure(tokenRejected(service, message));
+      if (status === 401) return new Failure(unauthorizedText(service, message));
       if (number === undefined) return new Failure(`${url}: ${message}`);
       const question =
         status === 404 || status === 405

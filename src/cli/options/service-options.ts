@@ -31,7 +31,7 @@ export function readServiceAddress(command: Command): ServiceAddress {
 }
 
 /** The message for a 401. @param message of the response */
-export function tokenRejected({ tokenSource }: ServiceAddress, message: string): string {
+export function unauthorizedText({ tokenSource }: ServiceAddress, message: string): string {
   return `the service rejects the token of ${tokenSource}: ${message}; or create a token with: npx plant-store token create LABEL`;
 }
 

@@ -44,8 +44,8 @@ const SUBJECT_UNSTORABLE =
 const UNCHECKED = 'the access token cannot be checked now; send this plant again shortly';
 const ADVICE = 'the log of the service has the cause; docs/operate/openid.md says what to do';
 
-/** What the check of an access token found. The causes are for the log. */
-type Check =
+/** The result of verifying an access token. The log gets the causes. */
+type VerificationResult =
   /** `hash` is that of the row of the subject. */
   | { kind: 'subject'; hash: string }
   | { kind: 'rejected'; cause: unknown }
@@ -77,27 +77,27 @@ export function openAccessTokens(
   store: Store,
   onFailure: (message: string) => (cause: unknown, request?: TracedRequest) => void,
 ): CredentialVerifier & Disposable {
-  const onRejected = onFailure('an access token was not accepted');
-  const onUnchecked = onFailure('an access token could not be checked, or its subject not be stored');
+  const logRejection = onFailure('an access token was not accepted');
+  const logUnchecked = onFailure('an access token could not be checked, or its subject not be stored');
   const option = settings.jwks === undefined ? 'issuer' : 'jwks';
   const onUnread = onFailure(`the keys of the OpenID provider cannot be read; check --oidc-${option}`);
   const keys = openProviderKeys(settings, clock, onUnread);
   const rows = subjectRows(tokens, store, clock);
   /** By the SHA-256 of the token. Others are apart, so that guesses push out no verified one. */
-  const [verified, others] = [new Map<string, CachedCheck>(), new Map<string, CachedCheck>()];
-  const pending = new Map<string, Promise<Check>>();
-  const verifyNow = async (token: string): Promise<CachedCheck> => {
-    const cachedFor = (ageMaxMs: number, check: Check): CachedCheck => ({
-      check,
+  const [verified, others] = [new Map<string, CachedResult>(), new Map<string, CachedResult>()];
+  const pending = new Map<string, Promise<VerificationResult>>();
+  const verifyNow = async (token: string): Promise<CachedResult> => {
+    const cachedFor = (ageMaxMs: number, result: VerificationResult): CachedResult => ({
+      result,
       endedAt: { monotonicMs: clock.now(), wallMs: clock.wallNow() },
       ageMaxMs,
     });
-    const other = (check: Check) => cachedFor(REJECTED_MS_MAX, check);
+    const other = (result: VerificationResult) => cachedFor(REJECTED_MS_MAX, result);
     let subject: { label: string; expiresAt: number };
     try {
       subject = await verifiedSubject(token, keys, settings, clock);
     } catch (failure) {
-      const cause = new Error(shownMessage(failedCheck(failure as Error, token, settings)));
+      const cause = new Error(shownMessage(failureText(failure as Error, token, settings)));
       return other({ kind: failure instanceof KeysUnavailable ? 'unchecked' : 'rejected', cause });
     }
     try {
@@ -109,40 +109,40 @@ export function openAccessTokens(
       return other({ kind: cause instanceof SubjectUnstorable ? 'unstorable' : 'unchecked', cause });
     }
   };
-  const cached = (tokenHash: string): Check | undefined => {
+  const cached = (tokenHash: string): VerificationResult | undefined => {
     const found = verified.get(tokenHash) ?? others.get(tokenHash);
-    return found && isRecent(found, clock) ? found.check : undefined;
+    return found && isRecent(found, clock) ? found.result : undefined;
   };
   /** Verifies an access token and makes the row of its subject. It never throws. */
-  const check = async (token: string): Promise<Check> => {
+  const verify = async (token: string): Promise<VerificationResult> => {
     const tokenHash = hashToken(token);
     const known = cached(tokenHash);
     if (known && (known.kind !== 'subject' || tokens.get(known.hash))) return known;
     return pending.getOrInsertComputed(tokenHash, async () => {
       const found = await verifyNow(token);
-      const cache = found.check.kind === 'subject' ? verified : others;
+      const cache = found.result.kind === 'subject' ? verified : others;
       if (cache.size >= VERIFIED_TOKENS_MAX) cache.clear();
       for (const each of [verified, others]) each.delete(tokenHash);
       cache.set(tokenHash, found);
       pending.delete(tokenHash);
-      return found.check;
+      return found.result;
     });
   };
   return {
     async verify(token, request) {
-      const found = await check(token);
+      const found = await verify(token);
       switch (found.kind) {
         case 'subject':
           return { kind: 'valid', tokenHash: found.hash };
         // Each has its own limit of lines: guesses do not hide why good tokens get errors.
         case 'rejected':
-          onRejected(found.cause, request);
+          logRejection(found.cause, request);
           return { kind: 'rejected' };
         case 'unstorable':
-          onUnchecked(found.cause, request);
+          logUnchecked(found.cause, request);
           return { kind: 'rejected', message: SUBJECT_UNSTORABLE };
         case 'unchecked':
-          onUnchecked(found.cause, request);
+          logUnchecked(found.cause, request);
           return { kind: 'unchecked', message: UNCHECKED };
       }
     },
@@ -153,7 +153,7 @@ export function openAccessTokens(
     /** Logs the rejection if the row is that of a subject. */
     onRejected(hash, request) {
       const { label = '' } = tokens.get(hash) ?? {};
-      if (hashToken(label) === hash) onRejected(new Error(`${label} is revoked`), request);
+      if (hashToken(label) === hash) logRejection(new Error(`${label} is revoked`), request);
     },
     /** Without keys, all valid tokens get errors. */
     fault() {
@@ -164,14 +164,14 @@ export function openAccessTokens(
   };
 }
 
-interface CachedCheck {
-  check: Check;
+interface CachedResult {
+  result: VerificationResult;
   endedAt: { monotonicMs: number; wallMs: number };
   ageMaxMs: number;
 }
 
 /** By both clocks, for the reasons of `TokenCache.isCurrent`. */
-function isRecent({ endedAt, ageMaxMs }: CachedCheck, clock: Clock): boolean {
+function isRecent({ endedAt, ageMaxMs }: CachedResult, clock: Clock): boolean {
   return (
     clock.now() - endedAt.monotonicMs < ageMaxMs && Math.abs(clock.wallNow() - endedAt.wallMs) < ageMaxMs
   );
@@ -226,7 +226,7 @@ function subjectRows(tokens: TokenCache, store: Store, clock: Clock) {
   };
 }
 
-/** @throws with the failed check */
+/** @throws an error that names the condition which the token does not fulfil */
 async function verifiedSubject(
   token: string,
   keys: ProviderKeys,
@@ -288,8 +288,8 @@ function unexpected(name: string, expected: string | undefined, ...found: unknow
   return `"${name}" is ${came.slice(0, 200)}, but should be ${expected ?? 'absent'}`;
 }
 
-/** Why the check failed. jose does not say what it expected. */
-function failedCheck(failure: Error, token: string, settings: OpenIdSettings): string {
+/** Why the verification failed. The messages of jose do not say what it expected. */
+function failureText(failure: Error, token: string, settings: OpenIdSettings): string {
   if (!(failure instanceof errors.JWTClaimValidationFailed)) return failure.message;
   const { claim, payload } = failure;
   if (claim === 'typ') return unexpected(claim, settings.type, decodeProtectedHeader(token).typ);

@@ -34,13 +34,13 @@ export function sandboxCommand(extras: readonly Extra[]): Command {
     .action(async (options: ServeOptions & { prefer?: string }, command: Command) => {
       // A missing folder elsewhere is probably a typing error.
       if (options.database === DEFAULT_URL) mkdirSync(DEFAULT_FOLDER, { recursive: true });
-      const failing = sandboxExtra(sandboxFiles(options, true), checkPrefer(options.prefer));
+      const failing = sandboxExtra(sandboxFiles(options, true), validPrefer(options.prefer));
       await serve(options, command, [...extras, { read: () => failing }]);
     });
 }
 
 /** @throws {Failure} if a part of the text would be ignored */
-export function checkPrefer(prefer = ''): string {
+export function validPrefer(prefer = ''): string {
   const partsOf = (text: string): string[] => text.replaceAll(' ', '').split(',');
   const applied = partsOf(preferencesOf(prefer).text);
   const ignored = partsOf(prefer).find(part => !applied.includes(part));
@@ -54,6 +54,6 @@ export function sandboxFiles(options: { database: string }, mayBeNew = false): S
   const database = readDatabase(options);
   if (database.engine !== 'sqlite') throw new Failure('a sandbox has an SQLite store: sqlite:PATH', 2);
   const files = sandboxFilesOf(database.path);
-  if (files.isMarked ?? mayBeNew) return files;
+  if (files.isSandbox ?? mayBeNew) return files;
   throw new Failure(`${database.path} is not the store of a sandbox; name another one with --database`);
 }

@@ -19,7 +19,7 @@ export function sandboxFilesOf(store: string) {
   const marker = `${exists ? realpathSync(store) : resolve(store)}-sandbox`;
   const tokens = jsonLinesFile<{ hash: string; prefer: string }>(marker);
   const requests = jsonLinesFile<RecordedLine>(`${marker}-requests`);
-  return { tokens, requests, isMarked: exists ? existsSync(marker) : undefined };
+  return { tokens, requests, isSandbox: exists ? existsSync(marker) : undefined };
 }
 
 function jsonLinesFile<Line>(path: string) {

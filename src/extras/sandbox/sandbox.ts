@@ -14,8 +14,8 @@ export const sandbox: Extra = {
     async apply(options, tokenHash) {
       const { prefer, ...store } = options as { prefer?: string; database: string };
       if (prefer === undefined) return;
-      const { checkPrefer, sandboxFiles } = await import('./sandbox-command.ts');
-      sandboxFiles(store).tokens.append({ hash: tokenHash, prefer: checkPrefer(prefer) });
+      const { validPrefer, sandboxFiles } = await import('./sandbox-command.ts');
+      sandboxFiles(store).tokens.append({ hash: tokenHash, prefer: validPrefer(prefer) });
     },
   },
 };

@@ -106,7 +106,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     this.#sessions = new Sessions(parts.engine);
     this.observers = [this.#rejected, this.#activity, parts.samples];
     const onError = errorLog(parts.log, 'a request of the console failed');
-    this.#onError = parts.damage.observed('a search', onError);
+    this.#onError = parts.damage.listener('a search', onError);
     void parts.engine.statistics().then(statistics => {
       if (statistics.kind === 'sqlite') this.#start.diskFreeBytes = statistics.disk?.freeBytes;
     });

@@ -8,7 +8,7 @@ const SESSION_IDLE_MS = 8 * 3_600_000;
 /** The end of a session in the store moves at most this often, so it may end this much earlier. */
 const EXTENSION_INTERVAL_MS = 10 * 60_000;
 /** A session that another instance ends is noticed this long after its last check, on its next use. */
-const RECHECK_INTERVAL_MS = 3_000;
+const REFRESH_INTERVAL_MS = 3_000;
 /** Shortest interval between two lookups of the same kind in the store. */
 const LOOKUP_INTERVAL_MS = 200;
 
@@ -22,7 +22,7 @@ const SECRET = /^[A-Za-z0-9_-]{43} [A-Za-z0-9_-]{43}$/;
 export class Sessions {
   readonly #store: OperatorTables;
   /** By key: when it ends, ms since 1970, and when the store was last asked, monotonic clock. */
-  readonly #active = new Map<string, { expiresAt: number; checkedAt: number }>();
+  readonly #active = new Map<string, { expiresAt: number; refreshedAt: number }>();
   /** Keys of sessions that ended here. No lookup that began earlier may bring them back. */
   readonly #signedOut = new Set<string>();
   /** @returns the hashes of the valid codes of the batch, which no other batch gets */
@@ -44,7 +44,7 @@ export class Sessions {
     const secret = `${makeConsoleSecret()} ${makeConsoleSecret()}`;
     const expiresAt = Date.now() + SESSION_IDLE_MS;
     await this.#store.createConsoleSession(hashToken(secret), expiresAt);
-    this.#active.set(hashToken(secret), { expiresAt, checkedAt: performance.now() });
+    this.#active.set(hashToken(secret), { expiresAt, refreshedAt: performance.now() });
     return secret;
   }
 
@@ -54,11 +54,11 @@ export class Sessions {
     const key = hashToken(secret);
     const session = this.#active.get(key);
     if (session === undefined || session.expiresAt <= Date.now()) {
-      await this.#check(key);
-    } else if (performance.now() - session.checkedAt > RECHECK_INTERVAL_MS) {
-      session.checkedAt = performance.now();
+      await this.#refresh(key);
+    } else if (performance.now() - session.refreshedAt > REFRESH_INTERVAL_MS) {
+      session.refreshedAt = performance.now();
       // Not awaited, as the store may hang.
-      this.#check(key).catch(() => {});
+      this.#refresh(key).catch(() => {});
     }
     const current = this.#active.get(key);
     return current !== undefined && current.expiresAt > Date.now();
@@ -75,7 +75,7 @@ export class Sessions {
   }
 
   /** Gives a session the state that it has in the store, and moves its end there. */
-  async #check(key: string): Promise<void> {
+  async #refresh(key: string): Promise<void> {
     const end = (await this.#readSessions(key)).get(key);
     if (end === undefined || this.#signedOut.has(key)) {
       this.#active.delete(key);
@@ -87,7 +87,7 @@ export class Sessions {
     const extend = () => this.#store.extendConsoleSession(key, later).then(() => later);
     // A full disk must not end the session.
     if (later - end > EXTENSION_INTERVAL_MS) expiresAt = await extend().catch(() => end);
-    if (!this.#signedOut.has(key)) this.#active.set(key, { expiresAt, checkedAt: performance.now() });
+    if (!this.#signedOut.has(key)) this.#active.set(key, { expiresAt, refreshedAt: performance.now() });
   }
 }
 
