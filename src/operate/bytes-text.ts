@@ -1,4 +1,4 @@
-/** Such as `0.05 MB` or `1.21 GB`. */
+/** Makes a text such as `0.05 MB` or `1.21 GB`. */
 export function bytesText(bytes: number | undefined): string | undefined {
   if (bytes === undefined) return undefined;
   const [divisor, unit] = bytes < 1e9 ? [1e6, 'MB'] : [1e9, 'GB'];

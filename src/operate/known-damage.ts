@@ -3,7 +3,7 @@ import type { CommandRun } from '../engines/command-runs.ts';
 import type { DamageRecord } from '../engines/damage-record.ts';
 import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
 
-/** The part of a store that remembers damage and runs for all instances, also over a restart. */
+/** The part of a store that has known damage and the last runs of commands, for all instances. */
 interface StoreMemory {
   recordDamage(damage: DamageRecord): Promise<void>;
   knownDamage(): Promise<DamageRecord | undefined>;
@@ -19,16 +19,16 @@ export const DAMAGE = {
 export const DAMAGE_WARNING = `${DAMAGE.fault}; ${DAMAGE.advice}`;
 
 /**
- * Damage of the store that anything has met since the last `verify` that passed.
+ * Damage of the store since the last `verify` that passed.
  *
- * The store has it as a row, so each instance knows it after its next `refresh`, and after a
- * restart. Only `verify` deletes this row, and only if nothing has replaced it since that `verify`
- * began. No times are compared, so no clock has to be right.
+ * The store has the damage as a row. So each instance knows it after its next `refresh`, and after a
+ * restart. Only `verify` deletes this row, unless another row has replaced it since that `verify`
+ * began. `verify` compares rows and not times, so no clock has to be right.
  */
 export class KnownDamage {
   readonly #store: StoreMemory;
   readonly #onFailure: (cause: unknown) => void;
-  /** What met damage that the store does not have as a row yet. */
+  /** Damage that the store does not have as a row yet, by the operation that met it. */
   #unrecorded: { what: string } | undefined;
   #recorded: DamageRecord | undefined;
   #lastRuns: readonly CommandRun[] = [];
@@ -58,11 +58,11 @@ export class KnownDamage {
   met(what: string): void {
     const isNew = !this.isKnown;
     this.#unrecorded = { what };
-    // A process that is killed now must not forget it. Later damage can wait for the next refresh.
+    // The first damage is stored at once, since the process may be killed. Later damage can wait.
     if (isNew) void this.refresh();
   }
 
-  /** Wraps a listener for failures, which may be damage. */
+  /** @returns a listener for failures, which notes damage and then calls `onFailure` */
   listener<Cause>(what: string, onFailure: (cause: Cause) => void): (cause: Cause) => void {
     return cause => {
       if (cause instanceof StoreDamaged) this.met(what);
@@ -70,7 +70,7 @@ export class KnownDamage {
     };
   }
 
-  /** Stores what was met, and reads what others know. Never throws. */
+  /** Stores new damage, and reads what other instances stored. It never throws. */
   async refresh(): Promise<void> {
     try {
       const unrecorded = this.#unrecorded;
@@ -78,7 +78,7 @@ export class KnownDamage {
         await this.#store.recordDamage({ metAt: Date.now(), metBy: unrecorded.what });
       this.#recorded = await this.#store.knownDamage();
       this.#lastRuns = await this.#store.lastRuns();
-      // Damage that was met meanwhile is a row of its own: a `verify` may have begun in between.
+      // Damage that was met meanwhile needs its own row: a `verify` may have begun in between.
       if (this.#unrecorded === unrecorded) this.#unrecorded = undefined;
     } catch (cause) {
       if (cause instanceof StoreDamaged) this.#unrecorded ??= { what: 'reading what is known' };

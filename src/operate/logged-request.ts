@@ -4,7 +4,7 @@ import type { ResponseObserver } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import { type HttpResponse, isErrorName } from '../core/response.ts';
 
-/** A longer text of a client is cut. No path with a route is as long. */
+/** A longer text of a client is cut. All paths of the service are shorter. */
 const CLIENT_TEXT_LENGTH_MAX = 200;
 /** Encoded letters, digits and `_`, which mean the same (RFC 3986 section 2.3). */
 const ENCODED = /%(?:3\d|[46][1-9A-F]|[57][\dA]|5F)/gi;
@@ -12,7 +12,7 @@ const ENCODED = /%(?:3\d|[46][1-9A-F]|[57][\dA]|5F)/gi;
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
- * The log fields of a request and its response: nothing of a token, and only the id of a plant.
+ * The log fields of a request and its response. They contain no token, and only the id of a plant.
  * `durationMs` begins when the whole request has arrived, or its headers if no body was read.
  */
 export function loggedRequest(
@@ -27,7 +27,7 @@ export function loggedRequest(
     result,
     ...(isErrorName(result) && { error: ERRORS[result].number }),
     ...(idIndex !== -1 && { id: headers[idIndex + 1]! }),
-    // More digits than those of microseconds have no meaning.
+    // Digits below a microsecond have no meaning.
     ...(request && { durationMs: Math.round((performance.now() - request.arrivedAt) * 1000) / 1000 }),
     bodyBytes: request?.bodyBytes ?? 0,
     ...(remoteAddress !== undefined && { remoteAddress }),
@@ -36,9 +36,9 @@ export function loggedRequest(
 }
 
 /**
- * What logs and spans contain of a text that a client sent.
+ * Makes a text of a client safe for logs and spans: without tokens and invisible characters, and cut.
  *
- * @param text may have parts that cannot be decoded beside an encoded token
+ * @param text may contain an encoded token, and parts that cannot be decoded
  */
 export function clientText(text: string): string {
   const decoded = withoutTokens(text.replace(ENCODED, decodeURIComponent));

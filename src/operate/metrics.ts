@@ -6,7 +6,7 @@ import type { ReceivedRequest } from '../core/request.ts';
 import { type HttpResponse, isErrorName, isOutcome, type Result } from '../core/response.ts';
 import type { ServiceState } from './readiness.ts';
 
-/** Upper bounds of both duration histograms. A create waits less than 5 s. */
+/** Upper bounds of both duration histograms. A create takes less than 5 s. */
 const DURATION_BOUNDS_SECONDS = [
   ...[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
   ...[0.1, 0.25, 0.5, 1, 2.5, 5, 10],
@@ -92,7 +92,7 @@ export class Metrics implements ResponseObserver {
     this.#commitsFailed.inc();
   }
 
-  /** A copy, for those who need the difference of two readings. */
+  /** A copy of the counts, so that a caller can compute the difference of two readings. */
   counts(): Counts {
     return { responses: new Map(this.#responses), ...this.#commits };
   }
@@ -108,7 +108,7 @@ export function durationMs(request: ReceivedRequest | undefined): number {
   return request === undefined ? 0 : performance.now() - request.arrivedAt;
 }
 
-/** Registers a counter that is set at each scrape: to count with labels costs more than a map does. */
+/** Registers a counter that each scrape sets, because counting with labels is slower than a map. */
 function registerRequests(registry: Registry, responses: ReadonlyMap<Result, number>): void {
   new Counter({
     name: 'plant_store_requests_total',

@@ -8,12 +8,12 @@ import { failureLog, type ServiceLog } from './rate-limited-log.ts';
 const FAILURE_SHOWN_MS = 10_000;
 
 /**
- * Wraps the engine: reports each commit to the metrics and the log, and measures for how long
- * commits fail.
+ * Wraps the engine. It reports each commit to the metrics and the log, and measures how long commits
+ * have failed.
  *
- * A second is bad when most of its plants were not confirmed: a nearly full disk still confirms
- * some small batches. After a bad second, a test commit assesses each second without plants: a
- * service that is not ready gets none.
+ * A second is bad when most of its plants were not confirmed, since a nearly full disk still confirms
+ * small batches. A service that is not ready gets no plants. So after a bad second, a test commit
+ * assesses each second without plants.
  *
  * @returns the wrapped operations; `assess`, which the caller calls every second, and which never
  *   throws; `failingMs`, the time since the first bad second ended, 0 if the last one was not bad
@@ -32,7 +32,7 @@ export function monitoredCommits(
   let failed = 0;
   let failingSince: number | undefined;
   let lastFailure: { cause: unknown; at: number } | undefined;
-  /** Batches, or a test commit. */
+  /** Batches and test commits that have not ended. */
   let inFlight = 0;
   return {
     commit: async (writes: readonly PlantWrite[]): Promise<WriteResult[]> => {
@@ -51,7 +51,7 @@ export function monitoredCommits(
         if (isDamaged) damage.met('a create');
         if ((cause as StoreUnavailable).isPartial) throw cause;
         failed += writes.length;
-        // Damage has a warning of its own.
+        // `KnownDamage` reports damage.
         if (!isDamaged) lastFailure = { cause, at: performance.now() };
         confirmations.failed(cause);
         throw cause;

@@ -15,7 +15,7 @@ import type { ServiceStatus } from './service-status.ts';
 const OPS_KEEP_ALIVE_MS = 72_000;
 
 const NO_SUCH_PATH = 'there is nothing at this path; try GET /livez, GET /readyz or GET /metrics';
-/** Plants that are sent here would otherwise only hear that the path does not exist. */
+/** A client that sends plants here learns the right address. */
 const PLANTS_ELSEWHERE =
   'this listener is for operators and takes no plants; send POST /plants to the address of --listen';
 const CONSOLE_PATH = '/console/';
@@ -52,7 +52,7 @@ interface OpsParts {
   log: ServiceLog;
 }
 
-/** It is not in the error catalogue, which is part of the interface for clients. */
+/** An error for operators. The error catalogue contains only errors for clients. */
 const MISDIRECTED: ErrorBody = {
   error: 42101,
   message:
@@ -70,7 +70,7 @@ const MISDIRECTED: ErrorBody = {
  * A Host field that {@link isAllowedHost} does not allow gets 421 (RFC 9110 section 15.5.20).
  */
 export function opsServer(parts: OpsParts) {
-  // Node's own response to a missing Host lacks our header fields, so Host is checked below.
+  // The response of Node to a missing Host lacks our header fields, so `responseTo` validates Host.
   const server = createServer({ requireHostHeader: false, keepAliveTimeout: OPS_KEEP_ALIVE_MS });
   const onInternalError = errorLog(parts.log, 'a request for operators failed: unexpected internal error');
   for (const event of ['request', 'checkExpectation'])
@@ -100,7 +100,7 @@ async function respond(
     onInternalError(cause);
     return errorResponse('internal');
   });
-  // A download that fails has responded, and has closed its connection.
+  // A download that failed has sent its headers, and has closed its connection.
   if (response === undefined || serverResponse.headersSent) return;
   serverResponse.writeHead(response.status, [...response.headers, ...COMMON_FIELDS]).end(response.body);
 }

@@ -50,7 +50,7 @@ export function failureLog(
   };
 }
 
-/** Logs an event that may repeat often. `unsaid` counts the events since the last line. */
+/** Logs an event that may repeat often. `unsaid` counts the events without a line since the last line. */
 export function rateLimitedLog(
   log: (details: { err: unknown; unsaid: number; trace_id: string | undefined }) => void,
   rate = LOG_RATE,
@@ -75,7 +75,7 @@ export function errorLog(
   return rateLimitedLog(details => log.error(details, message));
 }
 
-/** The log gets the original error, not the one that was reworded for a person. */
+/** The log gets the original error, because the error for the user has another message. */
 function rawCause(error: unknown): unknown {
   const isReworded = error instanceof StoreUnavailable || error instanceof StoreInternalError;
   return isReworded ? (error.cause ?? error) : error;

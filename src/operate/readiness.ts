@@ -10,14 +10,14 @@ import { type StoreState, shownFailure } from './store-warnings.ts';
 const COMMITS_FAILING_MAX_MS = 5_000;
 /** Below this, the disk is nearly full, as in the alert PlantStoreDiskFilling. */
 const DISK_FREE_BYTES_MIN = 1e9;
-/** Below this, commits that fail do so for lack of space: a test commit needs 8 MiB. */
+/** Below this, a lack of space explains why commits fail: a test commit needs 8 MiB. */
 const DISK_FULL_BYTES = 64e6;
 
-/** More rejected requests per second are a fault of a client, as in the alert PlantStoreRejects. */
+/** Above this rate of rejected requests, a client is at fault, as in the alert PlantStoreRejects. */
 const REJECTED_PER_SECOND_MAX = 10;
-/** So are these, if they are more than the confirmed plants. */
+/** Above this rate, a client is at fault if more requests are rejected than plants confirmed. */
 const MOSTLY_REJECTED_PER_SECOND = 1;
-/** A slower mean commit is a fault of the disk or of the database server. */
+/** If the mean commit is slower, the disk or the database server is at fault. */
 const COMMIT_SECONDS_MAX = 0.25;
 
 /** How often requests are rejected and confirmed, and the most frequent error of a client. */
@@ -32,17 +32,17 @@ export interface ServiceState extends CommitStatistics {
   store: StoreState;
   engine: EngineStatistics;
   commits: {
-    /** For how long most plants were not confirmed; 0 if the last second was not bad. */
+    /** How long most plants have not been confirmed; 0 if the last second was not bad. */
     failingMs(): number;
-    /** Why a commit failed a short time ago; undefined: none did. */
+    /** Why a commit failed a short time ago; undefined: no commit failed. */
     failure(): unknown;
   };
-  /** What extras warn of. */
+  /** Warnings of extras. */
   warnings: readonly OperatorWarning[];
   isDamaged: boolean;
   lastRuns: readonly CommandRun[];
   rates: ResponseRates;
-  /** The mean duration of the last commits; 0 without any. */
+  /** The mean duration of the last commits; 0 without a commit. */
   commitSeconds: number;
   openConnections: number;
   isShuttingDown: boolean;
@@ -56,7 +56,7 @@ interface ReadinessCheck {
   name: string;
   ok: boolean;
   detail: string;
-  /** Empty if it is ok. */
+  /** Empty if the check passes. */
   advice: string;
 }
 
@@ -75,10 +75,10 @@ export function readinessOf(state: ServiceState) {
   return { status: 'ready', ...(failing.length > 0 && { warnings: failing.map(textOf) }), ...common };
 }
 
-/** If one of these fails, no plant is stored. `commits` joins them after a while. */
+/** If one of these checks fails, no plant is stored. `commits` also decides after 5 s of failure. */
 const DECISIVE = ['shutdown', 'store', 'tokens'];
 
-/** What `/readyz`, the command `health` and the page for operators say first. */
+/** The sentence that `/readyz`, the command `health` and the console show first. */
 function verdictOf(decisive: ReadinessCheck | undefined, first: ReadinessCheck | undefined) {
   const worst = decisive ?? first;
   if (worst === undefined)
@@ -108,8 +108,7 @@ function checksOf(state: ServiceState): ReadinessCheck[] {
     checks.push({ name, ok: fault === false, detail: fault || detail, advice: fault ? advice : '' });
   };
   /**
-   * @param failure its cause, and after a semicolon what to do, if that is known; undefined: there is
-   *   none
+   * @param failure the cause and, after a semicolon, advice if there is any; undefined: no failure
    */
   const addStore = (name: string, failure: string | undefined, fault: string, detail: string): void => {
     if (failure === undefined) {
@@ -129,7 +128,7 @@ function checksOf(state: ServiceState): ReadinessCheck[] {
   const { failure, warnings = [] } = state.store;
   const failed = state.commits.failure();
   const commitsFail = failed !== undefined || state.commits.failingMs() > 0;
-  // Other checks may only know that they wait, for example for a lock that made the commits fail.
+  // The cause of a failed commit explains more. Other checks may only know that they wait for a lock.
   const known = failed === undefined ? undefined : shownFailure(failed);
   addStore(
     'store',

@@ -1,7 +1,7 @@
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { csvLine } from './csv-line.ts';
 
-/** The first line of a CSV file whose other lines are from {@link revisionCsv}. */
+/** The header of a CSV file with the lines of {@link revisionCsv}. */
 export const REVISION_CSV_HEADER = csvLine(['id', 'revision', 'name', 'tag', 'recorded_at', 'recorded_by']);
 
 export function revisionCsv({ plant, revision, recordedAt }: PlantRevision, label: string): string {

@@ -1,6 +1,6 @@
 import type { CommandRun } from '../engines/command-runs.ts';
 
-/** Begins what a command says that found faults. */
+/** The start of the last message of a command that found faults. */
 export const FAULTS_FOUND = 'FAULTS FOUND: ';
 
 /** The result of a run, as an operator reads it. */

@@ -28,11 +28,11 @@ export class ServiceStatus {
     this.#restartedAt = parts.engine.isAfterCrash ? Date.now() : null;
   }
 
-  /** Waits for the store for a limited time, and never throws. */
+  /** Reads the state. It waits for the store for a limited time, and never throws. */
   async read(): Promise<ServiceState> {
     const { engine, monitor, tokens, queue, rates, server, attached } = this.#parts;
     return {
-      // Read before the awaits below: a slow store would hide the plants that wait now.
+      // The queue is read before the awaits below, because a slow store would hide the waiting plants.
       ...queue.statistics,
       commits: monitor.commits,
       tokens,

@@ -9,10 +9,10 @@ import { type StoreState, storeStateOf } from './store-warnings.ts';
 const STATE_READ_INTERVAL_MS = 10_000;
 const COMMITS_ASSESSED_INTERVAL_MS = 1_000;
 
-/** Watches a store for operators: commits that fail, warnings, and damage. */
+/** Monitors a store for operators: failed commits, warnings and damage. */
 export class StoreMonitor implements Disposable {
   readonly damage: KnownDamage;
-  /** Its `commit` is that of the engine, reported to the metrics and the log. */
+  /** `commit` calls the engine, and reports to the metrics and the log. */
   readonly commits: ReturnType<typeof monitoredCommits>;
   /** Asks the store at most once per second. It waits for a limited time, and never throws. */
   readonly readState: () => Promise<StoreState>;

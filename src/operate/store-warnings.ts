@@ -4,10 +4,10 @@ import { errorLog, failureLog, type ServiceLog } from './rate-limited-log.ts';
 
 /** If the store does not respond within this time, `/readyz` reports the service as not ready. */
 export const READINESS_TIMEOUT_MS = 2_000;
-/** Nobody needs a credential to ask, so the service asks the store at most once in this time. */
+/** `/readyz` needs no credential, so the service asks the store at most once in this time. */
 export const STATE_AGE_MAX_MS = 1_000;
 
-/** One sentence per warning, or why the store cannot be used. */
+/** The warnings of the store, each one sentence, or why the store cannot be used. */
 export type StoreState =
   | { warnings: readonly string[]; failure?: undefined }
   | { warnings?: undefined; failure: string };

@@ -2,11 +2,11 @@ import type { ErrorName } from '../core/contract/errors.ts';
 import { HEADER_BYTES_MAX } from '../core/contract/limits.ts';
 import type { BodyFraming } from '../core/request.ts';
 
-/** What bytes of a body have led to. */
+/** The state of a body after some of its bytes were decoded. */
 export type Decoded =
-  /** All of them belong to the body, and it is incomplete. */
+  /** All bytes belong to the body, and the body is incomplete. */
   | { kind: 'more' }
-  /** `bytes` of them belong to the body. */
+  /** The first `bytes` bytes belong to the body, which ends there. */
   | { kind: 'complete'; bytes: number }
   | Invalid;
 
@@ -22,21 +22,21 @@ const TOO_LARGE: Invalid = { kind: 'invalid', error: 'headersTooLarge' };
 /** A chunk's size and its extensions (RFC 9112 section 7.1.1), without the end of the line. */
 const CHUNK_LINE =
   /^([0-9A-Fa-f]{1,16})((?:;[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:=(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+|"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t -~\x80-\xff])*"))?)*)$/;
-/** A line that is incomplete, but may become a chunk's. */
+/** The start of a line that may become the line of a chunk. */
 const CHUNK_LINE_PART = /^[0-9A-Fa-f]{1,16}(?:;[\t -~\x80-\xff]*)?\r?$/;
-/** RFC 9110 section 6.5.1: none that frames the message. */
+/** RFC 9110 section 6.5.1: a trailer must not frame the message. */
 const TRAILER = /^(?!transfer-encoding:|content-length:)[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*$/i;
 const LF = 0x0a;
 
-/** The size of a chunk of at most 64 KiB, without extensions. Not of the last chunk, which is 0. */
+/** The size of a chunk below 64 KiB, without extensions. The last chunk has the size 0. */
 const SHORT_CHUNK_SIZE = /([1-9A-Fa-f][0-9A-Fa-f]{0,3})\r\n/y;
 /** The end of a chunk's line, and the last chunk without trailers. */
 const ONLY_CHUNK_END = '\r\n0\r\n\r\n';
 
-/** What the next bytes of a body are. */
+/** The part of a body to which the next bytes belong. */
 type Expected =
   | { kind: 'content'; bytes: number; isChunk: boolean }
-  /** The end of the line after a chunk. `seen` is its first byte, if that has arrived. */
+  /** The CRLF after a chunk. `seen` is its first byte, if that has arrived. */
   | { kind: 'chunkEnd'; seen: '' | '\r' }
   /** `part` is the beginning of the line, if it has arrived. */
   | { kind: 'chunkLine' | 'trailer'; part: string }
@@ -47,8 +47,8 @@ type Expected =
 /**
  * Reads a chunked body as most clients send a short one: whole, in one chunk.
  *
- * @param received with one character for each byte
- * @returns undefined if the body that begins at `start` is another one, or is incomplete
+ * @param received one character for each byte
+ * @returns undefined if the body that begins at `start` is incomplete, or has another form
  */
 export function onlyChunkAt(received: string, start: number): { content: string; end: number } | undefined {
   SHORT_CHUNK_SIZE.lastIndex = start;
@@ -62,9 +62,9 @@ export function onlyChunkAt(received: string, start: number): { content: string;
 }
 
 /**
- * Finds the content of one body in the bytes of its connection, in any pieces. It keeps no content.
- * Chunk extensions and trailers are checked and dropped. Together they are limited as a header
- * section is.
+ * Finds the content of one body in the bytes of its connection, which may arrive in any pieces. It
+ * stores no content. It validates and drops chunk extensions and trailers. Their total size has the
+ * limit of a header section.
  */
 export class BodyDecoder {
   #expected: Expected;
@@ -81,7 +81,7 @@ export class BodyDecoder {
     return this.#expected.kind === 'nothing';
   }
 
-  /** @param take is called with each piece of the content. It is a view of `bytes` */
+  /** @param take is called with each piece of the content, which is a view of `bytes` */
   decode(bytes: Buffer, take: (piece: Buffer) => void): Decoded {
     let at = 0;
     for (;;) {

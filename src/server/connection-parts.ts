@@ -5,10 +5,10 @@ import type { Exchange } from './exchange.ts';
 import type { PlainCreates } from './plain-creates.ts';
 import type { ServerContext } from './server-context.ts';
 
-/** The result of a request: its response, or, once its plant is queued, the promise of it. */
+/** The result of a request: its response or, if its plant is queued, the promise of a response. */
 export type Handled = HttpResponse<string | Uint8Array> | { queued: Promise<HttpResponse> };
 
-/** What all connections of a server share. */
+/** The parts that all connections of a server share. */
 export interface ConnectionParts {
   readonly clock: Clock;
   readonly context: ServerContext;
@@ -19,6 +19,6 @@ export interface ConnectionParts {
    * @returns undefined if nobody waits for the response any more
    */
   readonly handle: (exchange: Exchange) => Promise<Handled | undefined>;
-  /** For these requests and their bodies. */
+  /** Time per tick for the requests that `handle` handles, and for their bodies. */
   readonly exchangeBudget: TickBudget;
 }

@@ -49,7 +49,7 @@ export type State =
   | { kind: 'idle' }
   /** `scanned` bytes of it may become a head. */
   | { kind: 'head'; since: number; scanned: number }
-  /** `cameInTime`: its head came before the end of the grace period of a stop, so it is accepted. */
+  /** `cameInTime`: the head arrived before the grace period of a stop ended, so a plant is accepted. */
   | { kind: 'request'; since: number; known: KnownHead; cameInTime: boolean }
   | Handling
   | Discarding
@@ -75,13 +75,13 @@ export interface Discarding {
 
 export const IDLE: State = { kind: 'idle' };
 
-/** How long a connection may be in a state. The service checks it at intervals. */
+/** How long a connection may be in a state. The server enforces the timeouts at intervals. */
 export const STATE_TIMEOUTS_MS = {
   new: HEADERS_TIMEOUT_MS,
   head: HEADERS_TIMEOUT_MS,
   request: REQUEST_TIMEOUT_MS,
   body: REQUEST_TIMEOUT_MS,
-  /** Longer than announced, for a request in flight. */
+  /** One second longer than Keep-Alive announces, since a request may be in flight. */
   idle: KEEP_ALIVE_MS + 1_000,
   lingering: LINGER_MS,
 };

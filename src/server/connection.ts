@@ -15,9 +15,9 @@ import { rejectsPlants } from './server-context.ts';
 import { readIntoSharedBuffer } from './shared-read-buffer.ts';
 import { UNTAKEN_MS_MAX } from './timeouts.ts';
 
-/** Bytes of a body that are decoded at a time. Chunks of one byte take a thousandth of a second. */
+/** Bytes of a body that are decoded at a time. If each is a chunk, this takes a millisecond. */
 const DECODED_BYTES_MAX = 8 * 1024;
-/** Ticks for which the rest of a rejected request is discarded, in the hope that it is whole then. */
+/** Ticks for which the rest of a rejected request is discarded. Short requests are whole by then. */
 const DISCARD_TICKS = 2;
 /** In the last phase of a stop, a part of a request may become whole for this long. */
 const LAST_PART_MS_MAX = 250;
@@ -35,11 +35,11 @@ export class Connection {
   readonly #heads = new HeadReader();
   /** Received bytes, from the beginning of a request or of the rest of its body. */
   #rest = '';
-  /** The last write or progress of the client. What it sends does not count. */
+  /** When a response was last written; ms, monotonic clock. Received bytes do not count. */
   #usedAt: number;
   /** When bytes last arrived during a stop; ms, monotonic clock. */
   #receivedAt = Number.NEGATIVE_INFINITY;
-  /** Those whose responses the client has not taken. */
+  /** The exchanges whose responses the client has not taken. */
   readonly #exchanges = new Set<Exchange>();
 
   constructor(socket: Socket, parts: ConnectionParts) {
@@ -68,7 +68,7 @@ export class Connection {
     if (isIdle && this.#responses.length === 0) this.#linger();
   }
 
-  /** Ends what has lasted too long. It is called often. @param now ms, monotonic clock */
+  /** Ends requests and connections that have lasted too long. @param now ms, monotonic clock */
   enforceTimeouts(now: number): void {
     const { waitingSinceMs } = this.#output;
     if (waitingSinceMs !== undefined && now - waitingSinceMs >= UNTAKEN_MS_MAX) {
@@ -123,13 +123,13 @@ export class Connection {
     }
   };
 
-  /** Since when the last phase of a stop lasts; ms, monotonic clock. */
+  /** When the last phase of a stop began; ms, monotonic clock. */
   get #closingSinceMs(): number {
     const { phase } = this.#parts.context;
     return phase.kind === 'closing' ? phase.sinceMs : Number.POSITIVE_INFINITY;
   }
 
-  /** Whether it has read once in the last phase of a stop. */
+  /** Whether the connection has read once in the last phase of a stop. */
   get #hasReadLast(): boolean {
     return this.#receivedAt >= this.#closingSinceMs;
   }
@@ -148,7 +148,7 @@ export class Connection {
     }
   }
 
-  /** Reads the requests in these bytes. They follow the head of the first one, if that was read. */
+  /** Reads the requests in these bytes. In the state `request`, the bytes begin after its head. */
   #read(received: string): void {
     const state = this.#state;
     const now = this.#parts.clock.now();
@@ -165,7 +165,7 @@ export class Connection {
     if (start !== undefined) this.#hold('', 0, IDLE);
   }
 
-  /** Keeps the bytes from `start` on for later. */
+  /** Stores the bytes from `start` on for later. */
   #hold(received: string, start: number, state: State): undefined {
     this.#rest = received.slice(start);
     this.#enter(state);
@@ -173,7 +173,7 @@ export class Connection {
 
   /** @returns where the request that begins at `start` ends; undefined: in another state */
   #readRequest(received: string, start: number, since: number, now: number): number | undefined {
-    // The first byte of an empty line begins no request, and no new limit of time.
+    // The first byte of an empty line begins no request, and no timeout.
     if (received.length === start + 1 && received[start] === '\r') return this.#hold(received, start, IDLE);
     const emptyBytes = emptyLinesAt(received, start);
     if (emptyBytes > EMPTY_LINES_BYTES_MAX) return this.#fail('badHttp');
@@ -192,7 +192,7 @@ export class Connection {
         return this.#takeRequest(reading, received, bodyStart, since, now, cameInTime);
       }
       case 'more':
-        // Otherwise a client that sends without a pause would delay the end.
+        // Otherwise a client that sends without a pause would delay the shutdown.
         if (this.#hasReadLast) return this.#fail('shuttingDown');
         return this.#hold(received, start, { kind: 'head', since, scanned: received.length - start });
       case 'later':
@@ -213,16 +213,18 @@ export class Connection {
   ): number | undefined {
     const { creates, exchangeBudget } = this.#parts;
     const body = cameInTime ? creates.bodyAt(known, received, start) : EXCHANGE;
-    // In this state its head is not read again.
+    // In the state `request`, the head is not read again.
     if (body.kind === 'more')
       return this.#hold(received, start, { kind: 'request', since, known, cameInTime });
     const { length } = this.#responses;
     const budget = body.kind === 'exchange' ? exchangeBudget : creates.budgetOf(length);
     const wasRead = start === 0;
-    // The budget of plain creates was asked before their heads were read.
+    // `#readRequest` asked the budget of plain creates before it read the head.
     if ((wasRead || body.kind === 'exchange') && !budget.hasTime())
       return this.#defer(budget, received, start, { kind: 'request', since, known, cameInTime });
     if (body.kind === 'exchange') return this.#begin(known, received, start, since, now);
+    // `create` queues the plant before it returns. So the plants of a connection stay in the order of
+    // its requests.
     const created = creates.create(known, body, now, this, length === 0);
     this.#responses.respondLater(this.#responses.add(created.request), created.response);
     return known.head.isLast ? this.#hold('', 0, { kind: 'flushing' }) : body.end;
@@ -238,7 +240,7 @@ export class Connection {
     return this.#hold(received, start, state);
   }
 
-  /** Processes the bytes that were kept. */
+  /** Processes the stored bytes. */
   #goOn(): void {
     const state = this.#state;
     const rest = this.#rest;
@@ -246,7 +248,7 @@ export class Connection {
     else {
       this.#rest = '';
       if (rest !== '') this.#decode(state, Buffer.from(rest, 'latin1'));
-      // If that has changed nothing.
+      // Decoding has not changed the state, so the socket must read on.
       if (this.#state === state) this.#enter(state);
     }
   }
@@ -274,7 +276,7 @@ export class Connection {
     const body: Handling = { ...handling, kind: 'body' };
     this.#state = body;
     this.#goOn();
-    // RFC 9110 section 10.1.1: not needed if the body has arrived.
+    // RFC 9110 section 10.1.1: a client whose body has arrived needs no 100 (Continue).
     if (this.#state === body && handling.exchange.head.expectsContinue)
       this.#responses.sendContinue(handling.pending);
   }
@@ -309,13 +311,13 @@ export class Connection {
 
   /** Responds to the request that was read last. */
   #respond(pending: PendingResponse, response: HttpResponse<string | Uint8Array>): void {
-    // First: the last response is written at once, and changes the state.
+    // The state changes first, because `respond` may write at once and enter `lingering`.
     if (pending.isLast) this.#hold('', 0, { kind: 'flushing' });
     this.#responses.respond(pending, response);
     if (!pending.isLast) this.#next(pending);
   }
 
-  /** Goes on with the bytes after a request. */
+  /** Reads the bytes after a request. */
   #next({ isLast }: PendingResponse): void {
     if (isLast) this.#hold('', 0, { kind: 'flushing' });
     else {

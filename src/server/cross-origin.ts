@@ -7,7 +7,7 @@ const PREFLIGHT_MAX_AGE_SECONDS = 7_200;
 /** Origins as a browser writes them, such as `https://plants.example`, or `*` for all. */
 export type AllowedOrigins = readonly string[] | '*';
 
-/** Header fields that a script may read, besides the few that it may always read. */
+/** Header fields that a script may read, besides those that CORS always allows. */
 const EXPOSED =
   'Plant-Id, Plant-Revision, Plant-Outcome, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate, Link';
 

@@ -2,7 +2,7 @@ import type { ReceivedRequest, RequestHead } from '../core/request.ts';
 import { BodyDecoder, type Decoded } from './body-decoder.ts';
 import { BodyShare, ReceivedBody } from './long-bodies.ts';
 
-/** What has become of a body that a handler reads. */
+/** The result of reading a body. */
 export type BodyReading =
   | { kind: 'whole'; bytes: Uint8Array }
   | { kind: 'tooLarge' }
@@ -12,21 +12,21 @@ export type BodyReading =
   | { kind: 'abandoned' };
 
 type State =
-  /** Its handler has not asked for the body. What arrives is discarded. */
+  /** The handler has not asked for the body. Its bytes are discarded. */
   | { kind: 'unread' }
   | { kind: 'reading'; body: ReceivedBody; settle: (reading: BodyReading) => void }
   /** The body was read, or rejected. */
   | { kind: 'read' }
-  /** Its body was invalid or late, or its connection is closed. */
+  /** The body was invalid or late, or the connection is closed. */
   | { kind: 'over' };
 
 /**
- * One request whose handler reads the body when it wants to. The connection gives it the bytes, and
- * holds the rest back until then.
+ * One request whose handler decides when to read the body. The connection holds the bytes of the body
+ * back until then.
  */
 export class Exchange {
   readonly request: ReceivedRequest;
-  /** Its part of the memory for long bodies, until the client has taken the response. */
+  /** The share of this body in the memory for long bodies, until the client has taken the response. */
   readonly share = new BodyShare();
   readonly #decoder: BodyDecoder;
   readonly #onBodyWanted: () => void;
@@ -53,7 +53,7 @@ export class Exchange {
     return this.#state.kind !== 'over';
   }
 
-  /** Reads the body, once. It reserves its memory before the first byte. */
+  /** Reads the body, once. It reserves memory before the first byte arrives. */
   readBody(bytesMax: number): Promise<BodyReading> {
     const { framing } = this.head;
     if (!this.isAwaited) return Promise.resolve({ kind: 'abandoned' });
@@ -74,7 +74,7 @@ export class Exchange {
     return decoded;
   }
 
-  /** Its handler need not go on. */
+  /** Tells the handler that nobody waits for the response any more. */
   end(): void {
     this.#settle({ kind: 'abandoned' }, { kind: 'over' });
   }
@@ -83,7 +83,7 @@ export class Exchange {
     if (this.#state.kind !== 'reading') return;
     const fault = this.#state.body.add(piece);
     if (fault === undefined) return;
-    // At once, since other bodies may grow before the handler goes on.
+    // The memory is free at once, since other bodies may grow before the handler continues.
     this.share[Symbol.dispose]();
     this.#settle({ kind: fault }, { kind: 'read' });
   };

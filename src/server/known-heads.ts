@@ -4,9 +4,9 @@ import type { RequestHead } from '../core/request.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
 import { findHead, type HeadReading, readHead } from './request-head.ts';
 
-/** Longest head that is remembered. Access tokens take one to two KiB. */
+/** Longest head in the cache. Access tokens take one to two KiB. */
 const HEAD_BYTES_MAX = 3 * 1024;
-/** Heads that are remembered. */
+/** Maximum of heads in the cache. */
 const HEADS_MAX = 1_000;
 
 /** A valid head with all that depends on it alone. */
@@ -16,11 +16,11 @@ export interface KnownHead {
   readonly section: string;
   readonly head: RequestHead;
   readonly create: PlainCreate | undefined;
-  /** The only field traceparent. Several are ignored. */
+  /** The value of `traceparent`; undefined if the field is absent or repeated. */
   readonly traceparent: string | undefined;
 }
 
-/** What a connection has read of a request. Nothing is allocated for a head that was read before. */
+/** The result of reading a head. A head in the cache needs no allocation. */
 type KnownHeadReading =
   | KnownHead
   | Exclude<HeadReading, { kind: 'head' }>
@@ -30,12 +30,12 @@ type KnownHeadReading =
 const LATER: KnownHeadReading = { kind: 'later' };
 const BAD_HTTP: KnownHeadReading = { kind: 'invalid', error: 'badHttp' };
 
-/** This field differs in each request, so heads are remembered without it. */
+/** This field differs in each request, so the cache has heads without it. */
 const TRACEPARENT = /\r\n[tT]raceparent: ([!-~]+)(?=\r\n)/;
 
 const ANY_TRACEPARENT = /\r\ntraceparent:/i;
 
-/** Clients repeat their heads. */
+/** The cache of heads, by their bytes. Clients repeat their heads. */
 const known = new Map<string, KnownHead>();
 
 /** @param received with the empty line at its end @returns undefined if it is invalid */
@@ -65,8 +65,8 @@ export class HeadReader {
   #latest: KnownHead | undefined;
 
   /**
-   * @param scanned as of {@link findHead}
-   * @param longHeads for heads that are too long to be remembered: each takes up to 2 ms
+   * @param scanned as in {@link findHead}
+   * @param longHeads time for heads that are too long for the cache: each takes up to 2 ms
    * @returns the head that begins at `start`, or why there is none
    */
   read(received: string, start: number, scanned: number, longHeads: TickBudget): KnownHeadReading {

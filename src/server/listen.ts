@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, Server, type Socket } from 'node:net';
 
-/** Connections to an address that wait while the service starts; one more closes the oldest. */
+/** Connections that may wait while the service starts. A further one closes the oldest. */
 const WAITING_CONNECTIONS_MAX = 1_024;
 
 /** The address to listen at; port 0 selects a free port. */
@@ -30,14 +30,14 @@ export class ListenFailed extends Error {
   }
 }
 
-/** An address in use before its server exists. Until then, its connections wait unread. */
+/** An address that is reserved before its server exists. Its connections wait unread until then. */
 export class ReservedAddress extends Server {
   readonly #waiting: Socket[] = [];
 
   private constructor() {
     const likeNodesHttpServer = { allowHalfOpen: true, noDelay: true };
     super({ ...likeNodesHttpServer, pauseOnConnect: true }, socket => {
-      // The client of an unread connection may have gone. The oldest ones may be health checks.
+      // Nobody may wait on an old connection: its client may have gone, or was a health probe.
       if (this.#waiting.push(socket) > WAITING_CONNECTIONS_MAX) this.#waiting.shift()!.destroy();
     });
   }
@@ -64,7 +64,7 @@ export class ReservedAddress extends Server {
     return server.address() as AddressInfo;
   }
 
-  /** Closes the connections that still wait. Those that were handed over must be closed before. */
+  /** Closes the connections that still wait. The server must have closed all others. */
   override async [Symbol.asyncDispose](): Promise<void> {
     for (const socket of this.#waiting) socket.destroy();
     await super[Symbol.asyncDispose]();

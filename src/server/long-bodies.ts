@@ -1,12 +1,12 @@
 import { SHORT_BODY_BYTES_MAX } from '../core/contract/limits.ts';
 
-/** Memory for all long bodies until their responses are taken. The response beyond it is 503. */
+/** Memory for all long bodies until their responses are taken. Further long bodies get 503. */
 export const LONG_BODIES_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Of all bodies of the process. */
+/** The memory that all long bodies of the process have reserved. */
 let allReservedBytes = 0;
 
-/** The share of one body in the memory for all long bodies. A short body needs none. */
+/** The share of one body in the memory for all long bodies. A short body needs no share. */
 export class BodyShare implements Disposable {
   #bytes = 0;
 
@@ -27,8 +27,8 @@ export class BodyShare implements Disposable {
 }
 
 /**
- * The content of a body as it arrives, in one buffer: a list of a million one-byte chunks would take
- * hundreds of times their memory. Its share grows before the buffer does.
+ * The content of a body as it arrives, in one buffer. A list of a million one-byte chunks would take
+ * hundreds of times their memory. The share of the body grows before the buffer does.
  */
 export class ReceivedBody {
   readonly #share: BodyShare;

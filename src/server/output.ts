@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '../core/clock.ts';
 
-/** Most bytes in one write, so that a client that reads slowly is seen to take something. */
+/** Most bytes in one write. Short writes show that a slow client still takes something. */
 const PIECE_BYTES_MAX = 64 * 1024;
 
-/** What waits until the client has taken what was written before. */
+/** A write that waits until the client has taken all earlier ones. */
 type Held =
   | { kind: 'piece'; bytes: string | Uint8Array; onTaken: (() => void) | undefined }
   | { kind: 'end' };
@@ -39,14 +39,14 @@ export class Output {
     return this.#state.kind === 'waiting';
   }
 
-  /** When the client last took something, if it has not taken all; ms, monotonic clock. */
+  /** When the client last took a write, if it has not taken all; ms, monotonic clock. */
   get waitingSinceMs(): number | undefined {
     return this.#state.kind === 'waiting' ? this.#state.sinceMs : undefined;
   }
 
   /** @param onTaken is not called if the connection ends before */
   write(bytes: string | Uint8Array, onTaken?: () => void): void {
-    // Of a text, the length in bytes is at least this.
+    // A text has at least `length` bytes.
     if (this.#state.kind === 'open' && bytes.length <= PIECE_BYTES_MAX) {
       this.#writePiece(bytes, onTaken);
       return;
@@ -74,7 +74,8 @@ export class Output {
       return;
     }
     this.#state = { kind: 'waiting', sinceMs: this.#clock.now() };
-    // Called back when all before it is taken. A callback for each write would cost each of them.
+    // An empty write calls back when the client has taken all before it. A callback for each write
+    // would cost more.
     this.#socket.write('', error => {
       if (error) return;
       this.#state = { kind: 'open' };

@@ -8,41 +8,41 @@ import type { KnownHead } from './known-heads.ts';
 import { receivedRequest } from './received-request.ts';
 import type { ServerContext } from './server-context.ts';
 
-/** Time per tick for those of connections without a pending response. They wait for nobody else. */
+/** Time per tick for plain creates of connections without a pending response. */
 const FIRST_REQUEST_BUDGET_MS = 8;
-/** Time per tick for those of connections with pending responses. */
+/** Time per tick for plain creates of connections with pending responses. */
 const PIPELINED_BUDGET_MS = 0.5;
-/** After this many requests, one at a time, a connection is taken for the only sender. */
+/** A connection that has sent this many requests, one at a time, counts as the only sender. */
 const ONLY_SENDER_REQUESTS = 16;
 
 /** The whole body of a plain create with a valid token. */
 interface PlainBody {
   kind: 'body';
   tokenId: number;
-  /** With one character for each byte. */
+  /** One character for each byte. */
   content: string;
   /** Where the request ends. */
   end: number;
 }
 
-/** What a request is, by the bytes of its body so far. */
+/** The kind of a request, as far as the received bytes of its body show. */
 type PlainBodyReading =
   | PlainBody
-  /** Its body is incomplete. */
+  /** The body is incomplete. */
   | { kind: 'more' }
-  /** It needs its handler. */
+  /** The request is no plain create, so it needs the handler. */
   | { kind: 'exchange' };
 
 const MORE: PlainBodyReading = { kind: 'more' };
 export const EXCHANGE: PlainBodyReading = { kind: 'exchange' };
 
-/** The plain creates of all connections. Nothing is awaited before their plants are queued. */
+/** The plain creates of all connections. `create` queues a plant without an await. */
 export class PlainCreates {
   readonly #context: ServerContext;
   readonly #bodyBytesMax: number;
   readonly #firstRequestBudget: TickBudget;
   readonly #pipelinedBudget: TickBudget;
-  /** The connection of the last request, if that was a plain create. */
+  /** The connection that sent the last request, if that request was a plain create. */
   #lastSender: object | undefined;
   #requestsInARow = 0;
 
@@ -103,7 +103,7 @@ export class PlainCreates {
     return { request, response: this.#context.createPlant.createShort(body, sender) };
   }
 
-  /** Another kind of request arrived. */
+  /** Notes that a request arrived that is no plain create. */
   interrupt(): void {
     this.#lastSender = undefined;
   }

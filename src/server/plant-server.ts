@@ -15,13 +15,16 @@ import { rejectsPlants, type ServerContext, type ServerPhase } from './server-co
 /** During shutdown, idle connections stay open for this long. */
 export const SHUTDOWN_GRACE_MS = 500;
 /**
- * After the grace period, requests are still read for this long, and plants get 503. Then each
- * connection reads once more. A client may send without a pause.
+ * After the grace period, connections read requests for this long, and plants get 503. Then each
+ * connection reads once more. The time is limited because a client may send without a pause.
  */
 export const LAST_READS_MS = 1_000;
-/** All connections are checked this often for what has lasted too long. */
+/** Interval at which all connections enforce their timeouts. */
 export const TIMEOUT_POLL_INTERVAL_MS = 500;
-/** Time per tick for all other requests and for bodies; their responses take about as long again. */
+/**
+ * Time per tick for bodies, and for requests that are no plain creates. Their responses take about as
+ * long again.
+ */
 const EXCHANGE_BUDGET_MS = 1;
 
 const TOO_MANY_LONG_BODIES = 'too many long bodies are in memory; send this plant again shortly';
@@ -31,7 +34,7 @@ export class PlantServer {
   readonly #context: ServerContext;
   readonly #server: Server;
   readonly #connections = new Set<Connection>();
-  /** The server and the reserved address, which has the connections that waited. */
+  /** The server, and the reserved address, whose connections arrived before the server existed. */
   readonly #listeners: Server[] = [];
   readonly #clock: Clock;
   #timeoutTimer: Disposable | undefined;
@@ -69,7 +72,7 @@ export class PlantServer {
   /**
    * Stops accepting connections and responds to all accepted requests, within {@link SHUTDOWN_MS}.
    * The last response on each connection closes it. Idle connections stay open for
-   * {@link SHUTDOWN_GRACE_MS}, since a request may be in flight. Plants that arrive after that get a 503
+   * {@link SHUTDOWN_GRACE_MS}, since a request may be in flight. Later plants get a 503
    * response. After {@link LAST_READS_MS} more, each connection reads once more, and ends.
    */
   async close(): Promise<void> {
@@ -78,7 +81,7 @@ export class PlantServer {
       this.#listeners.map(listener => new Promise(resolve => listener.close(resolve))),
     );
     await sleep(this.#clock, SHUTDOWN_GRACE_MS);
-    // What the kernel has received by now was in time.
+    // Bytes that the kernel has received by now are in time.
     await new Promise<void>(resolve => afterNextPoll(this.#clock, resolve));
     this.#enterPhase({ kind: 'rejecting' });
     const closed = new AbortController();
@@ -117,7 +120,7 @@ export class PlantServer {
     return errorResponse('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
   }
 
-  /** The next request of the connection is read when the plant of this one is queued or rejected. */
+  /** Creates a plant. The connection reads its next request when this plant is queued or rejected. */
   async #createPlant(exchange: Exchange): Promise<Handled | undefined> {
     if (rejectsPlants(this.#context.phase)) return errorResponse('shuttingDown');
     const { createPlant } = this.#context;
@@ -136,6 +139,8 @@ export class PlantServer {
     const currentId = await createPlant.tokenId(admitted.tokenHash, request);
     if (typeof currentId !== 'number') return currentId;
     if (!exchange.isAwaited) return undefined;
+    // `create` queues the plant before its first await. So the plants of a connection stay in the
+    // order of its requests: the connection reads the next request after this return.
     return { queued: createPlant.create(admitted, reading) };
   }
 }

@@ -3,7 +3,7 @@ import { HEADER_BYTES_MAX } from '../core/contract/limits.ts';
 import { fieldValues } from '../core/header-fields.ts';
 import type { BodyFraming, RequestHead } from '../core/request.ts';
 
-/** Received bytes are a text with one character for each byte (latin1). */
+/** Received bytes as a text with one character for each byte (latin1). */
 type ByteText = string;
 
 /** The bytes of the head of a request, through the empty line. */
@@ -21,7 +21,7 @@ const TOO_LARGE: HeadReading = { kind: 'invalid', error: 'headersTooLarge' };
 
 /** Octets that no head contains: most controls, and CR or LF that are not the end of a line. */
 const FORBIDDEN = /[^\t\n\r -~\x80-\xff]|\r(?!\n)|(?<!\r)\n/;
-/** The same for the first part of a head, after which LF may follow. */
+/** The same octets in an incomplete head, where LF may follow a final CR. */
 const FORBIDDEN_IN_PART = /[^\t\n\r -~\x80-\xff]|\r(?!\n|$)|(?<!\r)\n/g;
 /** RFC 9112 section 3: single spaces, no fragment, and nothing after the version. */
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!"$-~]+) HTTP\/1\.([01])$/;
@@ -37,14 +37,13 @@ const TARGET =
 const AUTHORITY = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):[0-9]{1,5}$/;
 /** RFC 3986 section 3.2: host and port, without user information. */
 const HOST = /^(?:\[[0-9A-Za-z:.%_~-]+\]|[0-9A-Za-z\-._~%!$&'()*+,;=]*)(?::[0-9]*)?$/;
-/** A larger number is not exact. Leading zeros are valid (RFC 9110 section 8.6). */
+/** A longer number would not be exact. Leading zeros are valid (RFC 9110 section 8.6). */
 const LENGTH = /^0*[0-9]{1,19}$/;
 /** RFC 9112 section 3.2.2: a server must accept the absolute form, which is meant for proxies. */
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*([^#]*)/i;
 
-/** Empty lines before one request. No client sends as many. */
+/** Limit of empty lines before one request. No client sends as many. */
 export const EMPTY_LINES_BYTES_MAX = 64;
-/** Sticky: at one position. */
 const EMPTY_LINES = /(?:\r\n)*/y;
 
 /** RFC 9112 section 2.2: empty lines before a request are ignored. @returns their bytes */
@@ -56,8 +55,7 @@ export function emptyLinesAt(received: ByteText, start: number): number {
 }
 
 /**
- * Finds the head of the request that begins at `start`: its bytes through the empty line, or what is
- * wrong with the bytes so far.
+ * Finds the head of the request that begins at `start`, through the empty line.
  *
  * @param scanned how many of these bytes an earlier call has scanned
  */
@@ -79,8 +77,8 @@ export function findHead(received: ByteText, start: number, scanned = 0): HeadRe
 }
 
 /**
- * Reads a head (RFC 9112 sections 3, 5 and 6). What a proxy could understand in another way is
- * rejected: section 11.2 calls it request smuggling.
+ * Reads a head (RFC 9112 sections 3, 5 and 6). It rejects a head that a proxy could understand in
+ * another way, which section 11.2 calls request smuggling.
  *
  * @param section with the empty line at its end
  * @returns undefined if it is invalid
@@ -111,7 +109,7 @@ export function readHead(section: ByteText): RequestHead | undefined {
     target,
     path: pathOf(target),
     fields,
-    // RFC 9110 section 9.3.6: it has no content. What follows may be meant for the tunnel.
+    // RFC 9110 section 9.3.6: CONNECT has no content. The next bytes may be meant for the tunnel.
     framing: method === 'CONNECT' ? { kind: 'length', bytes: 0 } : framing,
     // RFC 9110 section 10.1.1: an expectation in HTTP/1.0 is ignored.
     expectsContinue: !isHttp10 && valuesOf('expect').join().toLowerCase() === '100-continue',

@@ -58,8 +58,8 @@ function fieldsText(headers: HeaderFields): string {
 let rest: { close: string; keepAlive: string } | undefined;
 
 /**
- * The fields that all responses of a second share, with Date (RFC 9110 section 6.6.1), and the empty
- * line. They are made at most once per second.
+ * The fields that all responses of a second share, such as Date (RFC 9110 section 6.6.1), and the
+ * empty line. This function makes them at most once per second.
  */
 function restNow(): { close: string; keepAlive: string } {
   if (rest === undefined) {

@@ -13,13 +13,13 @@ import type { ServerContext } from './server-context.ts';
 export interface PendingResponse {
   readonly request: ReceivedRequest | undefined;
   response: HttpResponse<string | Uint8Array> | undefined;
-  /** Whether it waits until the bytes that the kernel has are read: a request may follow in a stop. */
+  /** Whether the response waits for the next poll: during a stop, one more request may have arrived. */
   awaitsPoll: boolean;
   /** Whether the connection ends after it. */
   isLast: boolean;
   /** Body bytes of its plant, once that is queued. */
   bodyBytes: number;
-  /** Whether 100 (Continue) must be sent before the response, when its turn has come. */
+  /** Whether 100 (Continue) must be sent before the response. */
   awaitsContinue: boolean;
   readonly onTaken: (() => void) | undefined;
 }
@@ -40,15 +40,15 @@ function pendingOf(
   };
 }
 
-/** With so many pending responses, no further request of a connection is read. */
+/** A connection with this many pending responses reads no further request. */
 const PENDING_MAX = 1_024;
-/** The same for the bytes of their bodies: a client might not read the responses. */
+/** The same limit for the bytes of their bodies, since a client may read no responses. */
 const PENDING_BYTES_MAX = 256 * 1024;
 
 const NO_FIELDS: HeaderFields = [];
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 
-/** Writes the responses of one connection in the order of its requests. One commit causes one write. */
+/** Writes the responses of one connection in the order of its requests, one write for each commit. */
 export class ResponseQueue {
   readonly #socket: Socket;
   readonly #context: ServerContext;
@@ -57,7 +57,7 @@ export class ResponseQueue {
   readonly #onWrite: (isLast: boolean) => void;
   readonly #clock: Clock;
   readonly #pending: PendingResponse[] = [];
-  /** Of the plants that are queued. A response is about as long as its request. */
+  /** Body bytes of the queued plants. A response is about as long as its request. */
   #bodyBytes = 0;
   #isWriteScheduled = false;
 
@@ -93,7 +93,7 @@ export class ResponseQueue {
   }
 
   /**
-   * Adds a request. Its response is written when it and all before it are there.
+   * Adds a request. The queue writes its response when all earlier responses are ready, too.
    *
    * @param onTaken called when the client has taken the response; not if the connection ends before
    */
@@ -115,7 +115,7 @@ export class ResponseQueue {
     this.#pending.at(-1)!.isLast = true;
   }
 
-  /** Sets a response, unless there is one. */
+  /** Sets a response, unless the request has one. */
   respond(pending: PendingResponse, response: HttpResponse<string | Uint8Array>): void {
     if (pending.response !== undefined) return;
     pending.response = response;
@@ -233,8 +233,8 @@ export class ResponseQueue {
   }
 }
 
-/** Calls back when all bytes that the kernel has now were received, if the socket reads. */
+/** Calls back when a socket that reads has received all bytes that the kernel has now. */
 export function afterNextPoll(clock: Clock, callback: () => void): void {
-  // The first one may run in the iteration whose poll is already over.
+  // The first callback may run in an iteration whose poll is already over.
   clock.nextIteration(() => clock.nextIteration(callback));
 }

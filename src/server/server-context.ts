@@ -25,15 +25,15 @@ export function rejectsPlants({ kind }: ServerPhase): boolean {
 /** Shared by all connections of the server. */
 export interface ServerContext {
   readonly createPlant: CreatePlant;
-  /** It is undefined if pages of other origins may not use the service. */
+  /** Origins whose pages may use the service; undefined: only the own origin. */
   readonly corsOrigins: AllowedOrigins | undefined;
-  /** Error responses link to it. It is undefined if the service has none. */
+  /** The pages to which error responses link; undefined: the service has none. */
   readonly documentation: Documentation | undefined;
-  /** What sees requests and responses, and what adds fields to responses. */
+  /** Observers of requests and responses, and wrappers that add fields to responses. */
   readonly attached: Pick<Attached, 'observers' | 'wrappers'>;
   /** The proxies whose X-Forwarded-For names the client; undefined: none. */
   readonly trustedProxies: BlockList | undefined;
-  /** Is called with the cause of each 500 response. */
+  /** Called with the cause of each 500 response. */
   readonly onInternalError: (cause: unknown, request: ReceivedRequest) => void;
   phase: ServerPhase;
 }

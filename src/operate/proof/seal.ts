@@ -3,28 +3,28 @@ import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 
 /**
- * What a store held at a time. Equal digests mean equal revisions.
+ * The content of a store at a time. Equal digests mean equal revisions.
  *
- * The time is the one of the newest revision, so copies of a store have the same seal. If a later
- * revision has an earlier time, because a clock was set back, the digest differs.
+ * The time is that of the newest revision, so copies of a store have the same seal. If a clock was set
+ * back and a later revision has an earlier time, the digest differs.
  */
 export interface Seal {
-  /** Covers the revisions that were recorded until then, in milliseconds since 1970 UTC. */
+  /** The seal covers the revisions until this time, in milliseconds since 1970 UTC. */
   until: number;
   plants: number;
   revisions: number;
   /** The SHA-256 of {@link SealDigest}: 64 hexadecimal digits in lower case. */
   digest: string;
-  /** Of the revisions after this time, the seal covers only these keys, each as `ID:REVISION`. */
+  /** The seal covers only these revisions after this time, each as `ID:REVISION`. */
   newest?: { after: number; keys: Set<string> } | undefined;
 }
 
 /** Which revisions of later times a digest covers, besides all revisions until a time. */
 type LaterRevisions =
   | { kind: 'none' }
-  /** Those with one of these keys, each as `ID:REVISION`. */
+  /** The revisions with these keys, each as `ID:REVISION`. */
   | { kind: 'some'; keys: ReadonlySet<string> }
-  /** All. The digest collects their keys, until it has more than {@link LISTED_MAX}. */
+  /** All later revisions. The digest collects their keys, up to {@link LISTED_MAX}. */
   | { kind: 'listed'; keys: Set<string> };
 
 /** Characters that one call hashes. A call for each line would take more time. */
@@ -65,14 +65,14 @@ export class SealDigest {
   }
 
   /**
-   * Covers every revision. The seal lists those after this time, so it also fits the store after
-   * that has got further revisions of the same times.
+   * Covers every revision. The seal lists the revisions after this time. So it still fits the store
+   * when the store gets further revisions of the same times.
    */
   static ofAllListingAfter(time: number): SealDigest {
     return new SealDigest(time, { kind: 'listed', keys: new Set() });
   }
 
-  /** Covers what an earlier seal covers. Equal seals show that the store still has it. */
+  /** Covers the revisions of an earlier seal. Equal seals show that the store still has them. */
   static ofEarlier({ until, newest }: Seal): SealDigest {
     if (newest === undefined) return SealDigest.until(until);
     return new SealDigest(newest.after, { kind: 'some', keys: newest.keys });

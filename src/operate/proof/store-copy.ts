@@ -20,7 +20,7 @@ export interface CopySide {
 /** One pass over the source. */
 export interface SourcePass {
   source: CopySide;
-  /** The plants that are not copied, and how many of their revisions the pass has read. */
+  /** The ids of the plants that are not copied, each with its revisions that the pass has read. */
   leftOut: Map<bigint, number>;
   /** Ends the pass between two rows. */
   stop: AbortSignal;
@@ -51,7 +51,7 @@ export async function checkTarget(pass: CopyPass): Promise<void> {
     for await (const revision of rows(pass, pass.target, reporter(pass, pass.target))) yield revision;
     isRead = true;
   }
-  // At its end the check is complete, since the target lacks all further rows of the source.
+  // The check is complete at the end of the target, since the target lacks all further rows.
   for await (const _ of missingRevisions(rows(pass, pass.source), targetRows())) if (isRead) break;
 }
 
@@ -69,7 +69,7 @@ export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<C
     for await (const batch of batchesOf(missingRevisions(rows(pass, source), rows(pass, target)))) {
       await writing;
       writing = runOn(target, () => writer.insertRevisions(batch));
-      // Awaited before the next batch is written, which is read at the same time.
+      // `writing` is awaited before the next write. Until then, the next batch is read.
       writing.catch(() => {});
       revisions += batch.length;
     }
@@ -132,7 +132,7 @@ async function* rows(
   onRead(count % ITERATION_ROWS);
 }
 
-/** A damaged revision is never left out, but reported: its id may be wrong. */
+/** A damaged revision is never left out, because its id may be wrong. It is reported. */
 function isLeftOut({ leftOut }: SourcePass, revision: CheckedRevision): revision is PlantRevision {
   return !(revision instanceof Damaged) && leftOut.has(revision.plant.id);
 }

@@ -65,7 +65,7 @@ export async function verifyRevisions(
       isAfterDamage = false;
     } else {
       add(damageOf(each));
-      // Its key may be wrong, so the place of the next one is not known.
+      // The key of a damaged revision may be wrong, so the place of the next revision is unknown.
       isAfterDamage = true;
     }
     if (++count % ITERATION_ROWS !== 0) continue;
