@@ -1,6 +1,6 @@
 import { type Clock, repeat, SYSTEM_CLOCK } from '../clock.ts';
-import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
 import { type StoredToken, type TokenGroup, tokenGroupOf } from './stored-token.ts';
+import { type TokenUseStore, TokenUses } from './token-uses.ts';
 
 export const TOKEN_REFRESH_INTERVAL_MS = 1_000;
 /** Shortest interval between two refreshes, which the lookup of an unknown token may cause. */
@@ -16,10 +16,9 @@ const UNKNOWN_TOKENS_AT_A_TIME_MAX = 16;
 const DAY_MS = 86_400_000;
 
 /** Where tokens are stored; `engines/operator-tables.ts` documents the methods. */
-export interface TokenSource {
+export interface TokenSource extends TokenUseStore {
   tokenFingerprints(): Promise<ReadonlyMap<number, string>>;
   tokensOfGroup(group: number): Promise<TokenGroup>;
-  recordTokenUse(tokenIds: number[], day: string): Promise<void>;
 }
 
 export type TokenLookup =
@@ -70,6 +69,7 @@ export class TokenCache {
   readonly #source: TokenSource;
   readonly #onError: (cause: unknown) => void;
   readonly #clock: Clock;
+  readonly #uses: TokenUses;
   /** By hash. */
   #tokens = new Map<string, CachedToken>();
   #labels = new Map<number, string>();
@@ -88,15 +88,12 @@ export class TokenCache {
   #isClosed = false;
   /** Lookups that need a refresh that begins after `since` (ms, monotonic clock). */
   #pendingLookups: { since: number; resolve: () => void }[] = [];
-  /** Ids of tokens that were used, until the store has recorded them. */
-  readonly #used = new Set<number>();
-  #recording: Promise<void> | undefined;
-  #isTokenUseUnrecorded = false;
 
   private constructor(source: TokenSource, onError: (cause: unknown) => void, clock: Clock) {
     this.#source = source;
     this.#onError = onError;
     this.#clock = clock;
+    this.#uses = new TokenUses(source, onError, clock);
   }
 
   /** @param onError is called when the store can no longer be read or written */
@@ -175,7 +172,7 @@ export class TokenCache {
     const day = Math.floor(now / DAY_MS);
     if (token.lastUsedDay !== day) {
       token.lastUsedDay = day;
-      this.#used.add(token.id);
+      this.#uses.add(token.id);
     }
     return token.id;
   }
@@ -192,7 +189,7 @@ export class TokenCache {
     this.#isClosed = true;
     this.#lastSuccessAt.monotonicMs = Number.NEGATIVE_INFINITY;
     for (const { resolve } of this.#pendingLookups) resolve();
-    await this.#recordTokenUses();
+    await this.#uses.record();
   }
 
   #refreshIfDue(): void {
@@ -210,7 +207,7 @@ export class TokenCache {
       this.failure = undefined;
       this.#resolveLookups(this.#lastRefreshAt);
       // This is not awaited, because a store may be readable though it is not writable.
-      void this.#recordTokenUses();
+      void this.#uses.record();
     } catch (cause) {
       if (this.failure === undefined) this.#onError(cause);
       this.failure = cause;
@@ -271,28 +268,6 @@ export class TokenCache {
     if (cached !== undefined && cached.changeNumber >= token.changeNumber) return;
     this.#tokens.set(token.hash, cachedToken(token));
     this.#labels.set(token.id, token.label);
-  }
-
-  /** Only one recording runs at a time. It never throws: the next refresh repeats a failed one. */
-  #recordTokenUses(): Promise<void> {
-    this.#recording ??= this.#recordAllTokenUses().finally(() => (this.#recording = undefined));
-    return this.#recording;
-  }
-
-  async #recordAllTokenUses(): Promise<void> {
-    let ids: number[] = [];
-    try {
-      while (this.#used.size > 0) {
-        ids = [...this.#used.values().take(TOKENS_AT_A_TIME_MAX)];
-        for (const id of ids) this.#used.delete(id);
-        await this.#source.recordTokenUse(ids, new Date(this.#clock.wallNow()).toISOString().slice(0, 10));
-      }
-      this.#isTokenUseUnrecorded = false;
-    } catch (cause) {
-      for (const id of ids) this.#used.add(id);
-      if (!this.#isTokenUseUnrecorded) this.#onError(cause);
-      this.#isTokenUseUnrecorded = true;
-    }
   }
 }
 

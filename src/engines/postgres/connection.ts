@@ -2,7 +2,6 @@ import type { EventEmitter } from 'node:events';
 import { connect, Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
-import pgpass from 'pgpass';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { requireChannelBinding } from './channel-binding.ts';
 import {
@@ -13,7 +12,9 @@ import {
   NoResponse,
   sqlStateOf,
 } from './failure.ts';
+import { passwordFromFile } from './password-file.ts';
 import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './postgres-url.ts';
+import { SET_SESSION } from './session-settings.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls-attempts.ts';
 
 export interface Statement {
@@ -42,40 +43,6 @@ const SUCCESSFUL_COMPLETION = '00000';
 const READ_TIMEOUT = 'Query read timeout';
 /** https://www.postgresql.org/docs/current/protocol-message-formats.html, CancelRequest */
 const CANCEL_REQUEST = 80_877_102;
-
-/**
- * The settings on which our statements depend, since a role or a database may change their defaults
- * (https://www.postgresql.org/docs/current/runtime-config-client.html). A server may lack some.
- *
- * `search_path` is not set, because users select a schema with it. `client_encoding` is not set
- * here, because pg always sends it.
- */
-const SESSION_SETTINGS = {
-  // Our literals contain backslashes.
-  standard_conforming_strings: 'on',
-  // The schema is compared by names in the result of these functions, such as `format_type`.
-  quote_all_identifiers: 'off',
-  // The identity of a store contains a time.
-  DateStyle: 'ISO',
-  TimeZone: 'UTC',
-  // Only a warning reports that a wait for a standby was cancelled.
-  client_min_messages: 'warning',
-  // At a stricter level, a statement that waited for a lock would not see later changes, such as a
-  // new trigger.
-  default_transaction_isolation: 'read committed',
-  // A policy must cause an error, because it would silently hide rows from `export` and `verify`.
-  row_security: 'off',
-  // Only our own timeouts of statements and operations apply.
-  lock_timeout: '0',
-  idle_session_timeout: '0',
-  idle_in_transaction_session_timeout: '0',
-  transaction_timeout: '0',
-};
-
-const SET_SESSION = `SELECT set_config(ours.name, ours.value, false) FROM pg_settings
-  JOIN (VALUES ${Object.entries(SESSION_SETTINGS)
-    .map(([name, value]) => `('${name}', '${value}')`)
-    .join(', ')}) AS ours (name, value) ON lower(ours.name) = lower(pg_settings.name)`;
 
 /**
  * Whether a warning may say that a commit has not reached a standby. The text of a warning depends
@@ -312,23 +279,4 @@ export class Connection {
     }
     this.isCitus = isCitus === 't';
   }
-}
-
-/**
- * Reads PGPASSFILE or ~/.pgpass. pgpass writes to stderr why it ignores a file.
- * @throws {StoreRejected} if there is no password
- */
-async function passwordFromFile(
-  { database, user }: PostgresAddress,
-  { host, port }: HostAddress,
-): Promise<string> {
-  const password = await new Promise<string | undefined>(found => {
-    pgpass({ host, port, database, user }, found);
-  });
-  if (password === undefined) {
-    throw new StoreRejected(
-      'the server asks for a password; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE',
-    );
-  }
-  return password;
 }

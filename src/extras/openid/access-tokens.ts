@@ -1,25 +1,13 @@
-import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose';
 import type { Clock } from '../../core/clock.ts';
-import { withoutTokens } from '../../core/contract/bearer-token.ts';
-import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
-import { SUBJECT_LABEL_LENGTH_MAX, TOKEN_EXPIRY_MS_MAX } from '../../core/contract/limits.ts';
 import type { CredentialVerifier } from '../../core/extension-points.ts';
-import { isTokenLabel, type NewStoredToken, type StoredToken } from '../../core/tokens/stored-token.ts';
+import type { NewStoredToken, StoredToken } from '../../core/tokens/stored-token.ts';
 import { hashToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { TracedRequest } from '../../core/trace-context.ts';
-import { claimsNamed, isFulfilled } from './claim-rule.ts';
 import type { OpenIdSettings } from './open-id-settings.ts';
-import { KeysUnavailable, openProviderKeys, type ProviderKeys } from './provider-keys.ts';
+import { KeysUnavailable, openProviderKeys } from './provider-keys.ts';
+import { failureText, shownMessage, verifiedSubject } from './verified-subject.ts';
 
-/**
- * RFC 8725 section 3.1. A symmetric algorithm or `none` is never accepted. EdDSA is Ed25519 here; it
- * has its own name since RFC 9864.
- */
-const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'];
-/** How far the clocks of the provider and the service may differ. */
-const CLOCK_SKEW_SECONDS = 30;
-const ACCESS_TOKEN_LENGTH_MAX = 8 * 1024;
 /** A verified token is verified again after this time, because the provider may withdraw a key. */
 const VERIFIED_MS_MAX = 60_000;
 const VERIFIED_TOKENS_MAX = 10_000;
@@ -224,96 +212,4 @@ function subjectRows(tokens: TokenCache, store: Store, clock: Clock) {
       return clock.now() - conflictedAt < CONFLICT_SHOWN_MS ? CONFLICT : undefined;
     },
   };
-}
-
-/** @throws an error that names the condition which the token does not fulfil */
-async function verifiedSubject(
-  token: string,
-  keys: ProviderKeys,
-  { issuer, audience, scope, claims: rules, type: typ }: OpenIdSettings,
-  clock: Clock,
-) {
-  if (token.length > ACCESS_TOKEN_LENGTH_MAX) throw new Error('it is too long');
-  // The key of another provider would be unknown, and the log would not say why.
-  const { iss: named } = decodeJwt(token);
-  if (named !== issuer) throw new Error(unexpected('iss', issuer, named));
-  const verify = () =>
-    jwtVerify(token, keys.keyOf, {
-      algorithms: ALGORITHMS,
-      issuer,
-      ...(audience !== undefined && { audience }),
-      ...(typ !== undefined && { typ }),
-      clockTolerance: CLOCK_SKEW_SECONDS,
-      currentDate: new Date(clock.wallNow()),
-      requiredClaims: ['exp', 'sub'],
-    });
-  const { payload, protectedHeader } = await verify().catch(async error => {
-    // The provider may have replaced a key by one with the same id, or none.
-    if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
-    await keys.readAgain().catch(() => {
-      throw error;
-    });
-    return await verify();
-  });
-  const { crit, typ: sentType } = protectedHeader;
-  if (crit !== undefined) throw new Error('"crit" is not supported');
-  for (const part of token.split('.', 2)) rejectRepeatedMembers(Buffer.from(part, 'base64url').toString());
-  const { exp, iss, sub, aud, scope: scopes, scp, roles, permissions } = payload;
-  // An ID token has an audience, a logout token has a type, and access tokens here have neither.
-  if (typ === undefined && sentType !== undefined) throw new Error(unexpected('typ', typ, sentType));
-  // RFC 7519 section 4.1.3: a token for somebody else must be rejected.
-  if (audience === undefined && aud !== undefined) throw new Error(unexpected('aud', audience, aud));
-  const label = `${iss} ${sub}`;
-  // Both, because a blank before the subject is within the label.
-  if (typeof sub !== 'string' || ![sub, label].every(text => isTokenLabel(text, SUBJECT_LABEL_LENGTH_MAX)))
-    throw new Error('"sub" is too long or not readable');
-  if (exp! > TOKEN_EXPIRY_MS_MAX / 1000) throw new Error('"exp" is later than any date');
-  // `scope` is a text (RFC 8693 section 4.2); some providers send a list.
-  const granted = [scopes, scp, roles, permissions].flatMap(each =>
-    typeof each === 'string' ? each.split(' ') : each,
-  );
-  if (scope !== undefined && !granted.includes(scope))
-    throw new Error(`"scope", "scp", "roles" and "permissions" do not contain ${scope}`);
-  for (const rule of rules) {
-    const { name, value, isPrefix } = rule;
-    if (!isFulfilled(rule, payload))
-      throw new Error(unexpected(name, value + (isPrefix ? '*' : ''), ...claimsNamed(name, payload)));
-  }
-  return { label, expiresAt: exp! * 1000 };
-}
-
-/** @param expected undefined: the member should be absent */
-function unexpected(name: string, expected: string | undefined, ...found: unknown[]): string {
-  const came = found.map(each => JSON.stringify(each) ?? 'absent').join(' and ') || 'absent';
-  return `"${name}" is ${came.slice(0, 200)}, but should be ${expected ?? 'absent'}`;
-}
-
-/** Why the verification failed. The messages of jose do not say what it expected. */
-function failureText(failure: Error, token: string, settings: OpenIdSettings): string {
-  if (!(failure instanceof errors.JWTClaimValidationFailed)) return failure.message;
-  const { claim, payload } = failure;
-  if (claim === 'typ') return unexpected(claim, settings.type, decodeProtectedHeader(token).typ);
-  if (claim === 'aud') return unexpected(claim, settings.audience, payload.aud);
-  return failure.message;
-}
-
-/** JSON.parse takes the last of repeated members. @throws if a name is repeated, or it is no JSON */
-function rejectRepeatedMembers(text: string): void {
-  const names = new Set<string>();
-  const reading = readJson(text, name => {
-    if (names.has(name)) throw new Error(`${JSON.stringify(name)} is repeated`);
-    names.add(name);
-  });
-  if (readToEnd(reading) !== undefined) throw new Error('a part is not JSON');
-}
-
-/**
- * The messages of jose quote the token of anybody. Also a copy, so that the token can be freed: a
- * slice of a long text would hold it.
- */
-function shownMessage(message: string): string {
-  const text = Buffer.from(message.slice(0, 500))
-    .toString()
-    .replace(/[^ -~]/g, '?');
-  return withoutTokens(text);
 }

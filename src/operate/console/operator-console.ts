@@ -13,9 +13,8 @@ import type { HttpResponse } from '../../core/response.ts';
 import { isTokenLabel } from '../../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
-import type { CommandRun } from '../../engines/command-runs.ts';
 import { type PlantFilter, type PlantSearch, searchAll } from '../../engines/plant-search.ts';
-import type { Disk, StorageEngine } from '../../engines/storage-engine.ts';
+import type { StorageEngine } from '../../engines/storage-engine.ts';
 import { pageFile } from '../../pages/console/page-files.ts';
 import { COMMON_FIELDS } from '../../server/response-head.ts';
 import { bytesText } from '../bytes-text.ts';
@@ -23,7 +22,6 @@ import { DAMAGE, type KnownDamage } from '../known-damage.ts';
 import type { OpsPage } from '../ops-server.ts';
 import { errorLog, type ServiceLog } from '../rate-limited-log.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../revision-csv.ts';
-import { runText } from '../run-text.ts';
 import { Activity } from './activity.ts';
 import {
   type Call,
@@ -41,6 +39,7 @@ import {
 import { type LabelOf, RejectedRequests } from './rejected-requests.ts';
 import type { Samples } from './samples.ts';
 import { Sessions } from './sessions.ts';
+import { type FactRow, StoreFacts } from './store-facts.ts';
 
 /** Plants of a page, as in src/pages/console/browser/plants.js. */
 const PAGE_PLANTS = 50;
@@ -48,10 +47,6 @@ const PAGE_PLANTS = 50;
 const SHOWN_REVISIONS_MAX = 500;
 /** A page that is not full ends soon after this time, within a second. */
 const SEARCH_TIME_MS = 400;
-/** Shortest measurement of the rate at which the disk fills. */
-const DISK_RATE_MS_MIN = 6 * 3_600_000;
-const DAY_MS = 86_400_000;
-
 /** The name, the value and the source of a setting. */
 export type ShownSetting = readonly [name: string, value: string, source: 'flag' | 'environment' | 'default'];
 
@@ -79,9 +74,6 @@ export interface ConsoleParts {
   log: ServiceLog;
 }
 
-/** A label, a text, and a time that the page shows before the text. */
-type FactRow = [label: string, text: string | undefined, at?: number];
-
 /**
  * The page for operators, below `/console/` of the operations listener. That listener checks the
  * Host field.
@@ -97,19 +89,16 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
   readonly #activity = new Activity();
   /** What the page shows of responses comes from these. */
   readonly observers: readonly ResponseObserver[];
+  readonly #facts: StoreFacts;
   readonly #onError: (cause: unknown) => void;
-  /** Free bytes of the disk at the start, for the rate at which it fills. */
-  readonly #start = { at: Date.now(), diskFreeBytes: undefined as number | undefined };
 
   constructor(parts: ConsoleParts) {
     this.#parts = parts;
     this.#sessions = new Sessions(parts.engine);
+    this.#facts = new StoreFacts(parts.engine, parts.damage, parts.shown);
     this.observers = [this.#rejected, this.#activity, parts.samples];
     const onError = errorLog(parts.log, 'a request of the console failed');
     this.#onError = parts.damage.listener('a search', onError);
-    void parts.engine.statistics().then(statistics => {
-      if (statistics.kind === 'sqlite') this.#start.diskFreeBytes = statistics.disk?.freeBytes;
-    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -174,7 +163,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
         ...samples.after(Number(query.get('after'))),
         runs: marksOf(damage),
         busiest: this.#activity.busiest(this.#labelOf),
-        facts: await this.#facts(),
+        facts: await this.#facts.rows(),
       });
     },
     'GET api/plants': async ({ query }) => {
@@ -238,34 +227,9 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
           ? ['Write-ahead log', bytesText(statistics.walBytes)]
           : ['Connections to PostgreSQL', String(statistics.connections)],
       ];
-      return json({ rows: [...rows, ...(await this.#facts())], settings });
+      return json({ rows: [...rows, ...(await this.#facts.rows())], settings });
     },
   };
-
-  /** What an operator asks first. */
-  async #facts(): Promise<FactRow[]> {
-    const { engine, damage, shown } = this.#parts;
-    const { version, isFirstStart } = shown;
-    const statistics = await engine.statistics();
-    const start = isFirstStart ? 'the first start on this store, ' : '';
-    const run = (label: string, command: CommandRun['command'], otherwise?: string): FactRow => {
-      const last = damage.lastRuns.find(each => each.command === command);
-      return last === undefined ? [label, otherwise] : eventRow(label, last.endedAt, runText(last));
-    };
-    const isOnSqlite = statistics.kind === 'sqlite';
-    // PostgreSQL has backup programs of its own.
-    const noBackup = isOnSqlite ? 'none yet; npx plant-store backup FILE makes one' : undefined;
-    const { recorded } = damage;
-    return [
-      ['Up since', `${start}version ${version}`, this.#start.at],
-      ['Free on the disk', isOnSqlite ? this.#freeText(statistics.disk) : undefined],
-      run('Last backup', 'backup', noBackup),
-      run('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
-      recorded === undefined
-        ? ['Last damage', undefined]
-        : eventRow('Last damage', recorded.metAt, `met by ${recorded.metBy}`),
-    ];
-  }
 
   #shown(stored: PlantRevision) {
     const { plant, revision, recordedAt, recordedBy } = stored;
@@ -323,33 +287,10 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
 
   /** A copied revision may contain the id of a token that this store lacks. */
   readonly #labelOf: LabelOf = tokenId => this.#parts.tokens.labelOf(tokenId) ?? String(tokenId);
-
-  /** With the days until the disk is full, if it fills and enough time has passed. */
-  #freeText(disk: Disk | undefined): string {
-    if (disk === undefined) return 'unknown';
-    const { freeBytes, bytes } = disk;
-    const text = `${bytesText(freeBytes)} of ${bytesText(bytes)}`;
-    const elapsedMs = Date.now() - this.#start.at;
-    if (this.#start.diskFreeBytes === undefined || elapsedMs < DISK_RATE_MS_MIN) return text;
-    const usedBytes = this.#start.diskFreeBytes - freeBytes;
-    if (usedBytes <= 0) return text;
-    const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / DAY_MS);
-    return `${text}; full in ${days < 2 ? 'less than 2 days' : `${days} days`} at the rate of all programs since the start`;
-  }
 }
 
 /** What the plots of the page mark, by the time when it ended or was met. */
 function marksOf({ lastRuns, recorded }: KnownDamage): { command: string; endedAt: number }[] {
   const marks = lastRuns.map(({ command, endedAt }) => ({ command, endedAt }));
   return recorded === undefined ? marks : [...marks, { command: 'damage', endedAt: recorded.metAt }];
-}
-
-function eventRow(label: string, at: number, text: string): FactRow {
-  return [label, `${ageText(at)}: ${text}`, at];
-}
-
-function ageText(at: number): string {
-  const hours = Math.floor((Date.now() - at) / 3_600_000);
-  if (hours < 1) return 'less than an hour ago';
-  return hours < 48 ? `${hours} h ago` : `${Math.floor(hours / 24)} days ago`;
 }

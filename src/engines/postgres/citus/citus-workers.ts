@@ -1,7 +1,7 @@
 import { type Clock, SYSTEM_CLOCK } from '../../../core/clock.ts';
 import { StoreRejected, StoreUnavailable } from '../../../core/commit/store-errors.ts';
 import { rejectSchema } from '../../schema-faults.ts';
-import { confirmEverythingBefore } from '../batch-commit.ts';
+import { confirmEverythingBefore } from '../confirm-commits.ts';
 import type { Connection } from '../connection.ts';
 import { type ConnectionPool, OPERATION_TIMEOUT_MS } from '../connection-pool.ts';
 import { durabilityWarnings } from '../durability-warnings.ts';

@@ -6,10 +6,11 @@ import { knownDamage } from '../../damage-record.ts';
 import type { PlantReader } from '../../plant-reader.ts';
 import { countRows, newestTime, type Query } from '../../revision-rows.ts';
 import { allTokens } from '../../token-rows.ts';
-import { queryRows, revisionsIn, revisionsInSlices } from '../queries.ts';
+import { queryRows } from '../queries.ts';
 import { orUnavailable, unavailable } from '../sqlite-errors.ts';
 import { schemaFaults } from '../writing-database.ts';
 import { openForReading, type ReadingDatabase } from './reading-database.ts';
+import { revisionsIn, revisionsInSlices } from './revision-reading.ts';
 
 export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
 

@@ -1,0 +1,77 @@
+import type { CommandRun } from '../../engines/command-runs.ts';
+import type { Disk, StorageEngine } from '../../engines/storage-engine.ts';
+import { bytesText } from '../bytes-text.ts';
+import type { KnownDamage } from '../known-damage.ts';
+import { runText } from '../run-text.ts';
+
+/** Shortest measurement of the rate at which the disk fills. */
+const DISK_RATE_MS_MIN = 6 * 3_600_000;
+const DAY_MS = 86_400_000;
+
+/** A label, a text, and a time that the page shows before the text. */
+export type FactRow = [label: string, text: string | undefined, at?: number];
+
+/** What the console says of the service and its store in a few rows. */
+export class StoreFacts {
+  readonly #engine: StorageEngine;
+  readonly #damage: KnownDamage;
+  readonly #shown: { version: string; isFirstStart: boolean };
+  /** Free bytes of the disk at the start, for the rate at which it fills. */
+  readonly #start = { at: Date.now(), diskFreeBytes: undefined as number | undefined };
+
+  constructor(engine: StorageEngine, damage: KnownDamage, shown: { version: string; isFirstStart: boolean }) {
+    this.#engine = engine;
+    this.#damage = damage;
+    this.#shown = shown;
+    void engine.statistics().then(statistics => {
+      if (statistics.kind === 'sqlite') this.#start.diskFreeBytes = statistics.disk?.freeBytes;
+    });
+  }
+
+  /** What an operator asks first. */
+  async rows(): Promise<FactRow[]> {
+    const { version, isFirstStart } = this.#shown;
+    const statistics = await this.#engine.statistics();
+    const start = isFirstStart ? 'the first start on this store, ' : '';
+    const run = (label: string, command: CommandRun['command'], otherwise?: string): FactRow => {
+      const last = this.#damage.lastRuns.find(each => each.command === command);
+      return last === undefined ? [label, otherwise] : eventRow(label, last.endedAt, runText(last));
+    };
+    const isOnSqlite = statistics.kind === 'sqlite';
+    // PostgreSQL has backup programs of its own.
+    const noBackup = isOnSqlite ? 'none yet; npx plant-store backup FILE makes one' : undefined;
+    const { recorded } = this.#damage;
+    return [
+      ['Up since', `${start}version ${version}`, this.#start.at],
+      ['Free on the disk', isOnSqlite ? this.#freeText(statistics.disk) : undefined],
+      run('Last backup', 'backup', noBackup),
+      run('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
+      recorded === undefined
+        ? ['Last damage', undefined]
+        : eventRow('Last damage', recorded.metAt, `met by ${recorded.metBy}`),
+    ];
+  }
+
+  /** With the days until the disk is full, if it fills and enough time has passed. */
+  #freeText(disk: Disk | undefined): string {
+    if (disk === undefined) return 'unknown';
+    const { freeBytes, bytes } = disk;
+    const text = `${bytesText(freeBytes)} of ${bytesText(bytes)}`;
+    const elapsedMs = Date.now() - this.#start.at;
+    if (this.#start.diskFreeBytes === undefined || elapsedMs < DISK_RATE_MS_MIN) return text;
+    const usedBytes = this.#start.diskFreeBytes - freeBytes;
+    if (usedBytes <= 0) return text;
+    const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / DAY_MS);
+    return `${text}; full in ${days < 2 ? 'less than 2 days' : `${days} days`} at the rate of all programs since the start`;
+  }
+}
+
+function eventRow(label: string, at: number, text: string): FactRow {
+  return [label, `${ageText(at)}: ${text}`, at];
+}
+
+function ageText(at: number): string {
+  const hours = Math.floor((Date.now() - at) / 3_600_000);
+  if (hours < 1) return 'less than an hour ago';
+  return hours < 48 ? `${hours} h ago` : `${Math.floor(hours / 24)} days ago`;
+}
