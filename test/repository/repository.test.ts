@@ -71,6 +71,31 @@ test('each file that a text names is there', () => {
   assert.deepEqual(missing, []);
 });
 
+/** Longer, it would be no afternoon's reading. */
+const READING_LINES_MAX = 3_700;
+
+test('the reading list has the core and the SQLite engine, and each file after those that it uses', () => {
+  const [, section = ''] = read('ARCHITECTURE.md').split('## The reading list\n');
+  const items = section.split('\n## ')[0]!.match(/^\d\. .*(?:\n {3}.*)*/gm) ?? [];
+  const listed = items.flatMap(item => {
+    const [folder = '', ...names] = [...item.matchAll(/`([^`]+)`/g)].map(([, name]) => name!);
+    return names.map(name => path.posix.join(folder, name));
+  });
+  const missing = globSync(['src/core/**/*.ts', 'src/engines/sqlite/*.ts'], { cwd: ROOT })
+    .map(file => file.replaceAll(path.sep, '/'))
+    .filter(file => !listed.includes(file));
+  assert.deepEqual(missing, []);
+  const tooEarly = listed.flatMap((file, index) =>
+    [...read(file).matchAll(/ from '(\.[^']+)'/g)]
+      .map(([, name]) => path.posix.join(path.posix.dirname(file), name!))
+      .filter(used => listed.indexOf(used) > index)
+      .map(used => `${file} uses ${used}`),
+  );
+  assert.deepEqual(tooEarly, []);
+  const lines = listed.reduce((sum, file) => sum + read(file).split('\n').length - 1, 0);
+  assert.ok(lines <= READING_LINES_MAX, `${lines} lines`);
+});
+
 test('each dependency has an exact version, and a row in docs/dependencies.md', () => {
   for (const [name, version] of Object.entries(DEPENDENCIES))
     assert.match(version, /^[0-9]+\.[0-9]+\.[0-9]+(?:-[\w.]+)?$/, name);
