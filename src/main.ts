@@ -14,7 +14,7 @@ import {
 import * as extras from './extras.ts';
 import { VERSION } from './version.ts';
 
-/** 128 plus SIGPIPE, as a shell reports other programs. The output is incomplete. */
+/** 128 plus SIGPIPE, as a shell reports other programs whose output is incomplete. */
 const STDOUT_CLOSED_EXIT_CODE = 141;
 
 const EXTRAS: readonly Extra[] = Object.values(extras);
@@ -82,10 +82,11 @@ async function program(name: string | undefined): Promise<Command> {
   return program;
 }
 
-/** A misspelt variable would otherwise be ignored without a word. */
+/** Warns of misspelt variables, which would otherwise be ignored without a message. */
 async function warnOfUnknownVariables(loaded: readonly Command[]): Promise<void> {
   if (unknownVariables(process.env, loaded).length === 0) return;
-  // It may be a setting of another command: one file of variables may serve all.
+  // The variable may be a setting of another command, since all commands may share one file of
+  // variables.
   const commands = await Promise.all(Object.values(COMMANDS).map(load => load()));
   for (const name of unknownVariables(process.env, commands))
     console.error(
@@ -103,7 +104,7 @@ function usageError(text: string): string {
 }
 
 function report(error: unknown): number {
-  // The store changed while it was read, and the later error says so.
+  // The later error explains the earlier one: the store changed while it was read.
   if (error instanceof SuppressedError) return report(error.error);
   // Commander has printed the message. Its own exit code for a usage error is 1.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
@@ -130,7 +131,7 @@ function report(error: unknown): number {
   return 1;
 }
 
-/** EPIPE needs no message: the reader wanted no more, for example in a pipe to `less`. */
+/** EPIPE gets no message, because the reader has ended, such as `less` in a pipe. */
 function endWithReader(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') process.exit(STDOUT_CLOSED_EXIT_CODE);
   console.error(`plant-store: the output cannot be written (${error.code}) and is not complete`);

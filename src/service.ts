@@ -42,7 +42,10 @@ export interface ServiceSettings extends StoreSettings {
   trustedProxies?: readonly string[] | undefined;
   /** Whether `/docs` and `/openapi.json` are served. */
   docs: boolean;
-  /** The address in `/docs` and `/openapi.json`, without a final slash; undefined: that of the request. */
+  /**
+   * The address in `/docs` and `/openapi.json`, without a final slash; undefined: that of the
+   * request.
+   */
   publicUrl?: string | undefined;
   /** Origins whose pages may send requests; undefined: only that of the service. */
   corsOrigins?: AllowedOrigins | undefined;

@@ -13,7 +13,7 @@ import {
 import { Failure } from './output/failure.ts';
 import { visible, withoutToken } from './output/visible-text.ts';
 
-/** Long enough for a restart of the service, and short enough for a person who waits. */
+/** The time covers a restart of the service, and is acceptable for a person who waits. */
 const RETRY_FOR_MS = 5_000;
 
 export function addCommand(): Command {
@@ -37,7 +37,7 @@ Examples:
     .action(add);
 }
 
-/** Node has replaced bytes that are not UTF-8 before the program gets an argument. */
+/** Node replaces bytes of arguments that are not UTF-8. */
 function utf8Text(text: string): string {
   if (!text.includes('\ufffd')) return text;
   throw new InvalidArgumentError('It is not UTF-8: use a terminal with UTF-8, or import a file.');
@@ -50,7 +50,7 @@ async function add(
   command: Command,
 ): Promise<void> {
   const address = readServiceAddress(command);
-  // `fetch` connects to no port that browsers block, and then gives no code that says so.
+  // `fetch` does not connect to ports that browsers block, and has no error code for this.
   using transport = pipelinedTransport(address.url, 1);
   const store = new PlantStore({ ...address, transport: transport.send, retryForMs: RETRY_FOR_MS });
   try {

@@ -18,7 +18,7 @@ export function consoleLink(ops: ListenAddress, code: string): string {
   return `${urlOf(ops)}/console/#${code}`;
 }
 
-/** A service that hangs must not hold back the link. */
+/** The timeout of a response, since a service that hangs must not delay the link. */
 const RESPONSE_TIMEOUT_MS = 2_000;
 
 async function printLink(options: DatabaseOptions & { ops: ListenAddress }): Promise<void> {

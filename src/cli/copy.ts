@@ -110,7 +110,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
 
   const sourceAddress = await at(SOURCE, async () => readDatabase({ ...options, database: options.from }));
   const targetAddress = await at(TARGET, async () => readDatabase({ ...options, database: options.to }));
-  // The source first: if it cannot be read, no target is created.
+  // The source is opened first. If it cannot be read, no target is created.
   const source = await open(SOURCE, () => openReader(sourceAddress));
   const existing = await open(TARGET, () => openReader(targetAddress).catch(ifMissing));
   if (existing !== undefined) await checkDistinct(source, existing);
@@ -153,7 +153,9 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   console.log(sealLine(compared.target));
 }
 
-/** The target replaces the source, so it would lose the plants that a service stores meanwhile. */
+/**
+ * Warns if a service uses the source: the target lacks the plants that are stored after the copy.
+ */
 function warnOfService(source: DatabaseAddress, advice: string): void {
   const service = serviceOf(source);
   if (service === undefined) return;
@@ -162,7 +164,9 @@ function warnOfService(source: DatabaseAddress, advice: string): void {
   );
 }
 
-/** @throws {Failure} for ids that the source lacks: one with a typing error would stay in the copy */
+/**
+ * @throws {Failure} for ids that the source lacks: after a typing error, the plant would be copied
+ */
 function rejectUnknownIds(except: IdLines, leftOut: SourcePass['leftOut']): void {
   const unknown = [...except].filter(([id]) => leftOut.get(id) === 0);
   if (unknown.length === 0) return;
@@ -181,7 +185,7 @@ function reportLeftOut(leftOut: SourcePass['leftOut']): void {
 
 type DamagedCounts = Record<typeof SOURCE | typeof TARGET, number>;
 
-/** @throws {Failure} if the target is damaged: its rows are never overwritten */
+/** @throws {Failure} if the target is damaged, since a copy never overwrites rows */
 function rejectDamagedTarget({ [TARGET]: count }: DamagedCounts): void {
   if (count === 0) return;
   throw new Failure(

@@ -18,7 +18,7 @@ import { amount } from './output/progress-display.ts';
 import { revisionJson, revisionText, tokenLabels } from './output/revision-text.ts';
 import { visible } from './output/visible-text.ts';
 
-/** Characters of one write to stdout. One write for each line is far slower. */
+/** Characters of one write to stdout. A write for each line would be far slower. */
 const CHUNK_LENGTH = 64 * 1024;
 
 const HELP = `
@@ -106,7 +106,8 @@ export async function printPlants(
   const labelOf = tokenLabels(reader);
   const widths: number[] = [];
   const print = (lines: string) => write(format === 'text' ? alignedColumns(lines, widths) : lines);
-  // `export` promises one state. `list | less` can wait for days, which must not hold up a service.
+  // `export` promises one state of the store. `list` reads in parts, since a reader such as `less`
+  // may wait for days, and must not delay a service.
   const isList = what === 'latest';
   const all = checkedRevisions(
     isList ? reader.revisionsInSlices(options.from) : reader.revisions(options.from),
@@ -130,7 +131,7 @@ export async function printPlants(
       }
     }
   } finally {
-    // If a page is damaged, the rows before it are intact.
+    // If a page is damaged, the rows before it are still printed.
     await print(chunk);
   }
   const noun = what === 'revisions' ? 'revision' : options.changed ? 'changed plant' : 'plant';
@@ -172,7 +173,7 @@ function reportClock({ plant: { id }, revision }: PlantRevision): void {
   );
 }
 
-/** The database would leave out a plant with a damaged tag without a message. */
+/** Filters here: a database query would omit a plant with a damaged tag without a message. */
 function isSelected({ plant }: PlantRevision, options: PlantFilter): boolean {
   const { from = plant.id, name = '', tag = plant.tag } = options;
   return plant.id >= from && plant.tag === tag && folded(plant.name).includes(folded(name));
@@ -192,8 +193,9 @@ const LINES = {
 } satisfies Record<string, (each: PlantRevision, label: string | undefined) => string>;
 
 /**
- * Whether stdout was closed when the process started (`>&-`). Then Node has opened the null device
- * for reading and writing, as Linux shows. `> /dev/null` opens it only for writing.
+ * Whether stdout was closed when the process started (`>&-`). In this case, Node opens the null
+ * device for reading and writing. `> /dev/null` opens it only for writing. Linux shows the
+ * difference.
  */
 function isStdoutClosed(): boolean {
   const stdout = '/proc/self/fd/1';

@@ -8,20 +8,20 @@ export interface Extra {
   /** Options of the commands that run a service. */
   readonly serveOptions?: () => readonly Option[];
   /**
-   * Reads them, or variables of the environment.
+   * Reads the settings of the extra from the options or the environment.
    *
    * @returns how the service opens the extra; undefined: it is off
-   * @throws {Failure} with exit code 2 if they are invalid
+   * @throws {Failure} with exit code 2 if a setting is invalid
    */
   readonly read?: (
     options: object,
     env: NodeJS.ProcessEnv,
     warn: (message: string) => void,
   ) => OpenExtra | undefined;
-  /** Options of `token create`, and what they do with a new token. */
+  /** Options of `token create`, and their effect on a new token. */
   readonly newToken?: {
     options: () => readonly Option[];
-    /** Called before the token is stored. @throws {Failure} then it is not stored */
+    /** Called before the token is stored. @throws {Failure} if the token must not be stored */
     apply: (options: object, tokenHash: string) => Promise<void>;
   };
 }

@@ -6,7 +6,7 @@ import { opsSetting, urlOf } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';
 import { visible } from './output/visible-text.ts';
 
-/** Longer than the service takes to report a store that does not respond. */
+/** The service needs less time to report a store that does not respond. */
 const RESPONSE_TIMEOUT_MS = 5_000;
 const RESPONSE_BYTES_MAX = 100_000;
 

@@ -1,6 +1,6 @@
 type StopSignal = 'SIGINT' | 'SIGTERM';
 
-/** A second signal within this time may be the same Ctrl-C: npm repeats that of the terminal. */
+/** A second signal within this time may be the same Ctrl-C, since npm sends it once more. */
 const REPEATED_SIGNAL_MS = 500;
 
 /** The reason of an abort by a signal. `main` prints it and ends with its exit code. */
@@ -42,7 +42,7 @@ export async function stoppable<T>(work: (stop: AbortSignal) => Promise<T>, cons
   try {
     return await work(stop.signal);
   } finally {
-    // After an abort the same signal may arrive a second time.
+    // After an abort, the listener stays for a while, since npm may repeat the signal.
     if (!stop.signal.aborted) stopListening();
   }
 }

@@ -7,17 +7,17 @@ import { inExistingStore } from '../engines/open-store.ts';
 import { wasOpenedForWriting } from '../engines/sqlite/commands/reading-database.ts';
 import { wasServed } from '../engines/sqlite/files/serve-lock.ts';
 
-/** The end of the file name that `backup` gives the seal of a backup. */
+/** The name of the seal of a backup is the name of the backup with this suffix. */
 export const SEAL_SUFFIX = '.seal';
 
 /**
- * Notes the end of a command for services and their operators. A backup stays as it is, unless it
- * contains damage which is gone.
+ * Stores the end of a command for services and their operators. A backup stays unchanged, unless
+ * its known damage is repaired.
  *
- * @param result undefined: the command made nothing
- * @param fault the first one; undefined: the command found none
- * @param about `repaired`: the damage that the store knew of when the command began, and that is
- *   gone; `isCompared`: the command compared the store with a seal
+ * @param result undefined: the command has no result
+ * @param fault the first fault; undefined: the command found no fault
+ * @param about `repaired`: damage that the store knew of when the command began; it is gone if
+ *   there is no fault. `isCompared`: the command compared the store with a seal
  */
 export async function noteRun(
   database: DatabaseAddress,
@@ -43,7 +43,7 @@ export async function noteRun(
       });
     });
   } catch (error) {
-    // The services meet this damage, too.
+    // Services meet this damage themselves.
     if (error instanceof StoreDamaged || !isServed) return;
     const { message } = error as Error;
     console.error(`WARNING: services of this store will not know of this ${command}: ${message}`);
@@ -51,8 +51,8 @@ export async function noteRun(
 }
 
 /**
- * Whether a file that no service uses is a backup. Its seal is beside it, or elsewhere if it was
- * compared with one. Until a program writes to a restored store, it is the same file as its backup.
+ * Whether a file that no service uses is a backup. A seal beside the file shows this, or a
+ * comparison with a seal. A restored store counts as its backup until a program writes to it.
  */
 function isBackup(path: string, isCompared: boolean): boolean {
   return existsSync(`${path}${SEAL_SUFFIX}`) || (isCompared && !wasOpenedForWriting(path));

@@ -19,7 +19,7 @@ import { addServeOptions, type ServeOptions, urlOf } from './options/serve-optio
 import { Failure } from './output/failure.ts';
 import { logOutput } from './output/log-output.ts';
 
-/** @param extras add their options, and are opened if these say so */
+/** @param extras add their options, which decide whether the service opens them */
 export function serveCommand(extras: readonly Extra[]): Command {
   return addServeOptions(new Command('serve'), extras)
     .description('run the service; Ctrl-C or SIGTERM stops it')
@@ -95,7 +95,7 @@ async function start(
     });
   } catch (error) {
     if (!(error instanceof ListenFailed)) throw error;
-    // A service on the same store also uses the addresses, and is what its user must know first.
+    // If a service uses the same store, its user must know this first.
     if (error.code === 'EADDRINUSE') await rejectServed(database);
     if (isDeepStrictEqual(listen, ops))
       throw new Failure('--listen and --ops name the same address; give each its own', 2);
@@ -112,8 +112,9 @@ function listenAdvice({ address: { host, port }, code, message }: ListenFailed, 
 }
 
 /**
- * Without a terminal, others may read stderr in a journal, so a new file gets the token. Until the
- * store has the token, the name of the file ends in `.partial`.
+ * Hands the first token over before the store has it. Without a terminal, other people may read
+ * stderr in a journal, so a new file gets the token. Its name ends in `.partial` until the store
+ * has the token.
  */
 function handOverFirstToken(token: string, database: DatabaseAddress): boolean {
   if (process.stderr.isTTY) return true;
@@ -127,7 +128,11 @@ function handOverFirstToken(token: string, database: DatabaseAddress): boolean {
   return true;
 }
 
-/** Gives the file its name, also for an earlier start that was killed. @returns its token */
+/**
+ * Gives the file its final name, also if an earlier start was killed before it.
+ *
+ * @returns the token
+ */
 async function publishFirstToken(database: DatabaseAddress): Promise<string | undefined> {
   const file = firstTokenFile(database);
   if (file === undefined) return undefined;
@@ -170,7 +175,7 @@ async function greet(
     );
   }
   if (docs === 'on') console.error(`Documentation, with a form to send a plant: ${base}/docs`);
-  // The link is a credential, so it goes to a person, never into a journal.
+  // The link is a credential, so only a terminal shows it, and never a journal.
   if (makeConsoleCode !== undefined && process.stderr.isTTY) {
     const code = await makeConsoleCode().catch(() => undefined);
     const link = code && consoleLink({ ...ops, port: opsAddress.port }, code);
@@ -192,7 +197,7 @@ function curl(base: string, credential: string): string {
 function shownSettings(command: Command, database: DatabaseAddress): ShownSetting[] {
   return command.options.map(option => {
     const source = command.getOptionValueSource(option.attributeName());
-    // The reader of this uses the console, which may be on by default.
+    // Only the console shows this list, so the console is on, possibly by default.
     const unset = option.name() === 'console' ? 'on' : undefined;
     const value: unknown = command.getOptionValue(option.attributeName()) ?? unset;
     return [
@@ -205,7 +210,9 @@ function shownSettings(command: Command, database: DatabaseAddress): ShownSettin
   });
 }
 
-/** The reader of the console does not know the folder in which the service was started. */
+/**
+ * Makes a path absolute, since an operator does not know the folder in which the service started.
+ */
 function absolute(database: DatabaseAddress): DatabaseAddress {
   return database.engine === 'sqlite' ? { ...database, path: resolve(database.path) } : database;
 }
@@ -218,7 +225,7 @@ function settingText(value: unknown): string {
 
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise(resolve => {
-    // By default Node ends at once when its terminal closes, even under nohup. A service continues.
+    // Without a listener, Node ends when its terminal closes, even under nohup.
     process.on('SIGHUP', () => {});
     // A second SIGTERM changes nothing. A second Ctrl-C ends the process at once, as users expect.
     process.on('SIGTERM', resolve);

@@ -10,7 +10,7 @@ import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './option
 import { alignedColumns } from './output/aligned-columns.ts';
 import { Failure } from './output/failure.ts';
 
-/** @param extras may have options for a new token */
+/** @param extras may add options for a new token */
 export function tokenCommand(extras: readonly Extra[]): Command {
   const newTokens = extras.flatMap(({ newToken }) => newToken ?? []);
   const createCommand = addDatabaseOptions(new Command('create'))

@@ -50,7 +50,7 @@ async function verify(options: VerifyOptions): Promise<void> {
   const database = readDatabase(options);
   const earlier = options.against === undefined ? undefined : readSeal(options.against);
   if (options.seal !== undefined) checkNewFile(options.seal);
-  // The service has priority.
+  // A service on this machine has priority.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   const { structure, seal, faults, difference, aheadOfClock, damage } = await verifyStore(database, earlier);
   if (difference !== undefined) faults.push(difference);
@@ -64,7 +64,7 @@ async function verify(options: VerifyOptions): Promise<void> {
     console.log(sealLine(seal));
   }
   const counts = seal && `${amount(seal.plants, 'plant')} and ${amount(seal.revisions, 'revision')}`;
-  // A damaged store gets the row too: a service also writes to it, so this adds no risk.
+  // A damaged store gets the row, too. This adds no risk, since services also write to the store.
   const result = isSound ? `no fault found in ${counts}` : (counts ?? 'not all revisions were counted');
   await noteRun(database, 'verify', result, faults[0], {
     repaired: damage,
@@ -75,7 +75,7 @@ async function verify(options: VerifyOptions): Promise<void> {
   }
   if (isSound) return;
   process.exitCode = 1;
-  // The seal exists if the revisions have no fault.
+  // A seal exists if no revision has a fault.
   const isOnlyOther = structure.length === 0 && seal !== undefined;
   const section = isOnlyOther ? 'Seals' : 'Damaged stores';
   console.error(`${FAULTS_FOUND}no seal was made; for what to do, see docs/operate/backup.md, "${section}"`);
@@ -86,7 +86,8 @@ async function verifyStore(
   earlier: Seal | undefined,
 ): Promise<Verification & { structure: string[]; damage: DamageRecord | undefined }> {
   await using reader = await openReader(database);
-  // First: what is met from now on is not what this run checks. Its page may be damaged, too.
+  // Known damage is read first, since this run may not cover damage that is met later. The page
+  // with this row may be damaged, too.
   const damage = await reader.knownDamage().catch(() => undefined);
   const structureFaults = await reader.structureFaults();
   if (structureFaults === undefined) console.error(STRUCTURE_NOT_CHECKED);

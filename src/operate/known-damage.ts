@@ -21,8 +21,8 @@ export const DAMAGE_WARNING = `${DAMAGE.fault}; ${DAMAGE.advice}`;
 /**
  * Damage of the store since the last `verify` that passed.
  *
- * The store has the damage as a row. So each instance knows it after its next `refresh`, and after a
- * restart. Only `verify` deletes this row, unless another row has replaced it since that `verify`
+ * The store has the damage as a row. So each instance knows it after its next `refresh`, and after
+ * a restart. Only `verify` deletes this row, unless another row has replaced it since that `verify`
  * began. `verify` compares rows and not times, so no clock has to be right.
  */
 export class KnownDamage {

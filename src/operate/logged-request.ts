@@ -36,7 +36,8 @@ export function loggedRequest(
 }
 
 /**
- * Makes a text of a client safe for logs and spans: without tokens and invisible characters, and cut.
+ * Makes a text of a client safe for logs and spans: without tokens and invisible characters, and
+ * cut.
  *
  * @param text may contain an encoded token, and parts that cannot be decoded
  */

@@ -8,8 +8,7 @@ import type { ServiceState } from './readiness.ts';
 
 /** Upper bounds of both duration histograms. A create takes less than 5 s. */
 const DURATION_BOUNDS_SECONDS = [
-  ...[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
-  ...[0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
 const BATCH_BOUNDS_PLANTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 

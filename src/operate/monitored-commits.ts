@@ -8,12 +8,12 @@ import { failureLog, type ServiceLog } from './rate-limited-log.ts';
 const FAILURE_SHOWN_MS = 10_000;
 
 /**
- * Wraps the engine. It reports each commit to the metrics and the log, and measures how long commits
- * have failed.
+ * Wraps the engine. It reports each commit to the metrics and the log, and measures how long
+ * commits have failed.
  *
- * A second is bad when most of its plants were not confirmed, since a nearly full disk still confirms
- * small batches. A service that is not ready gets no plants. So after a bad second, a test commit
- * assesses each second without plants.
+ * A second is bad when most of its plants were not confirmed, since a nearly full disk still
+ * confirms small batches. A service that is not ready gets no plants. So after a bad second, a test
+ * commit assesses each second without plants.
  *
  * @returns the wrapped operations; `assess`, which the caller calls every second, and which never
  *   throws; `failingMs`, the time since the first bad second ended, 0 if the last one was not bad

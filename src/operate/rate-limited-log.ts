@@ -50,7 +50,10 @@ export function failureLog(
   };
 }
 
-/** Logs an event that may repeat often. `unsaid` counts the events without a line since the last line. */
+/**
+ * Logs an event that may repeat often. `unsaid` counts the events without a line since the last
+ * line.
+ */
 export function rateLimitedLog(
   log: (details: { err: unknown; unsaid: number; trace_id: string | undefined }) => void,
   rate = LOG_RATE,

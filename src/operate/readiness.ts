@@ -13,7 +13,9 @@ const DISK_FREE_BYTES_MIN = 1e9;
 /** Below this, a lack of space explains why commits fail: a test commit needs 8 MiB. */
 const DISK_FULL_BYTES = 64e6;
 
-/** Above this rate of rejected requests, a client is at fault, as in the alert PlantStoreRejects. */
+/**
+ * Above this rate of rejected requests, a client is at fault, as in the alert PlantStoreRejects.
+ */
 const REJECTED_PER_SECOND_MAX = 10;
 /** Above this rate, a client is at fault if more requests are rejected than plants confirmed. */
 const MOSTLY_REJECTED_PER_SECOND = 1;
@@ -75,7 +77,9 @@ export function readinessOf(state: ServiceState) {
   return { status: 'ready', ...(failing.length > 0 && { warnings: failing.map(textOf) }), ...common };
 }
 
-/** If one of these checks fails, no plant is stored. `commits` also decides after 5 s of failure. */
+/**
+ * If one of these checks fails, no plant is stored. `commits` also decides after 5 s of failure.
+ */
 const DECISIVE = ['shutdown', 'store', 'tokens'];
 
 /** The sentence that `/readyz`, the command `health` and the console show first. */
@@ -128,7 +132,8 @@ function checksOf(state: ServiceState): ReadinessCheck[] {
   const { failure, warnings = [] } = state.store;
   const failed = state.commits.failure();
   const commitsFail = failed !== undefined || state.commits.failingMs() > 0;
-  // The cause of a failed commit explains more. Other checks may only know that they wait for a lock.
+  // The cause of a failed commit explains more. Other checks may only know that they wait for a
+  // lock.
   const known = failed === undefined ? undefined : shownFailure(failed);
   addStore(
     'store',

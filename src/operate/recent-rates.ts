@@ -10,7 +10,9 @@ const ASSESSED_INTERVAL_MS = 1_000;
 /** The weight of the last second in a mean, so that a burst of one second causes no warning. */
 const SMOOTHING = 0.25;
 
-/** Computes the rates of responses and the mean commit time of the last seconds from the metrics. */
+/**
+ * Computes the rates of responses and the mean commit time of the last seconds from the metrics.
+ */
 export class RecentRates implements Disposable {
   readonly #metrics: Metrics;
   /** The counts at the end of the last second. */

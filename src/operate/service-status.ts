@@ -32,7 +32,8 @@ export class ServiceStatus {
   async read(): Promise<ServiceState> {
     const { engine, monitor, tokens, queue, rates, server, attached } = this.#parts;
     return {
-      // The queue is read before the awaits below, because a slow store would hide the waiting plants.
+      // The queue is read before the awaits below, because a slow store would hide the waiting
+      // plants.
       ...queue.statistics,
       commits: monitor.commits,
       tokens,

@@ -23,8 +23,9 @@ export function shownFailure(cause: unknown): string {
 }
 
 /**
- * Reads the state of the store for many callers. At most one reading runs at a time. All callers get
- * its result until it is {@link STATE_AGE_MAX_MS} old. While a reading hangs, callers get a failure.
+ * Reads the state of the store for many callers. At most one reading runs at a time. All callers
+ * get its result until it is {@link STATE_AGE_MAX_MS} old. While a reading hangs, callers get a
+ * failure.
  *
  * @param readWarnings resolves with one sentence per warning; rejects when the store cannot be used
  * @returns a function that waits for a limited time, and never throws; each change is logged

@@ -49,7 +49,9 @@ export type State =
   | { kind: 'idle' }
   /** `scanned` bytes of it may become a head. */
   | { kind: 'head'; since: number; scanned: number }
-  /** `cameInTime`: the head arrived before the grace period of a stop ended, so a plant is accepted. */
+  /**
+   * `cameInTime`: the head arrived before the grace period of a stop ended, so a plant is accepted.
+   */
   | { kind: 'request'; since: number; known: KnownHead; cameInTime: boolean }
   | Handling
   | Discarding

@@ -17,7 +17,9 @@ import { UNTAKEN_MS_MAX } from './timeouts.ts';
 
 /** Bytes of a body that are decoded at a time. If each is a chunk, this takes a millisecond. */
 const DECODED_BYTES_MAX = 8 * 1024;
-/** Ticks for which the rest of a rejected request is discarded. Short requests are whole by then. */
+/**
+ * Ticks for which the rest of a rejected request is discarded. Short requests are whole by then.
+ */
 const DISCARD_TICKS = 2;
 /** In the last phase of a stop, a part of a request may become whole for this long. */
 const LAST_PART_MS_MAX = 250;
@@ -223,8 +225,8 @@ export class Connection {
     if ((wasRead || body.kind === 'exchange') && !budget.hasTime())
       return this.#defer(budget, received, start, { kind: 'request', since, known, cameInTime });
     if (body.kind === 'exchange') return this.#begin(known, received, start, since, now);
-    // `create` queues the plant before it returns. So the plants of a connection stay in the order of
-    // its requests.
+    // `create` queues the plant before it returns. So the plants of a connection stay in the order
+    // of its requests.
     const created = creates.create(known, body, now, this, length === 0);
     this.#responses.respondLater(this.#responses.add(created.request), created.response);
     return known.head.isLast ? this.#hold('', 0, { kind: 'flushing' }) : body.end;

@@ -40,9 +40,12 @@ export function preflightResponse(
   if (!isAllowed(allowed, fieldValues(rawHeaders, 'origin'))) return undefined;
   const wanted = fieldValues(rawHeaders, 'access-control-request-headers').join(', ');
   const headers = [
-    ...['Access-Control-Allow-Methods', 'POST'],
-    ...['Access-Control-Allow-Headers', FIELD_NAMES.test(wanted) ? wanted : 'authorization, content-type'],
-    ...['Access-Control-Max-Age', String(PREFLIGHT_MAX_AGE_SECONDS)],
+    'Access-Control-Allow-Methods',
+    'POST',
+    'Access-Control-Allow-Headers',
+    FIELD_NAMES.test(wanted) ? wanted : 'authorization, content-type',
+    'Access-Control-Max-Age',
+    String(PREFLIGHT_MAX_AGE_SECONDS),
   ];
   return { result: 'other', status: 204, headers, body: '' };
 }

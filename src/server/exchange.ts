@@ -21,12 +21,14 @@ type State =
   | { kind: 'over' };
 
 /**
- * One request whose handler decides when to read the body. The connection holds the bytes of the body
- * back until then.
+ * One request whose handler decides when to read the body. The connection holds the bytes of the
+ * body back until then.
  */
 export class Exchange {
   readonly request: ReceivedRequest;
-  /** The share of this body in the memory for long bodies, until the client has taken the response. */
+  /**
+   * The share of this body in the memory for long bodies, until the client has taken the response.
+   */
   readonly share = new BodyShare();
   readonly #decoder: BodyDecoder;
   readonly #onBodyWanted: () => void;

@@ -27,8 +27,8 @@ export class BodyShare implements Disposable {
 }
 
 /**
- * The content of a body as it arrives, in one buffer. A list of a million one-byte chunks would take
- * hundreds of times their memory. The share of the body grows before the buffer does.
+ * The content of a body as it arrives, in one buffer. A list of a million one-byte chunks would
+ * take hundreds of times their memory. The share of the body grows before the buffer does.
  */
 export class ReceivedBody {
   readonly #share: BodyShare;

@@ -22,8 +22,8 @@ export const LAST_READS_MS = 1_000;
 /** Interval at which all connections enforce their timeouts. */
 export const TIMEOUT_POLL_INTERVAL_MS = 500;
 /**
- * Time per tick for bodies, and for requests that are no plain creates. Their responses take about as
- * long again.
+ * Time per tick for bodies, and for requests that are no plain creates. Their responses take about
+ * as long again.
  */
 const EXCHANGE_BUDGET_MS = 1;
 
@@ -120,7 +120,9 @@ export class PlantServer {
     return errorResponse('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
   }
 
-  /** Creates a plant. The connection reads its next request when this plant is queued or rejected. */
+  /**
+   * Creates a plant. The connection reads its next request when this plant is queued or rejected.
+   */
   async #createPlant(exchange: Exchange): Promise<Handled | undefined> {
     if (rejectsPlants(this.#context.phase)) return errorResponse('shuttingDown');
     const { createPlant } = this.#context;

@@ -13,7 +13,9 @@ import type { ServerContext } from './server-context.ts';
 export interface PendingResponse {
   readonly request: ReceivedRequest | undefined;
   response: HttpResponse<string | Uint8Array> | undefined;
-  /** Whether the response waits for the next poll: during a stop, one more request may have arrived. */
+  /**
+   * Whether the response waits for the next poll: during a stop, one more request may have arrived.
+   */
   awaitsPoll: boolean;
   /** Whether the connection ends after it. */
   isLast: boolean;
@@ -48,7 +50,9 @@ const PENDING_BYTES_MAX = 256 * 1024;
 const NO_FIELDS: HeaderFields = [];
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 
-/** Writes the responses of one connection in the order of its requests, one write for each commit. */
+/**
+ * Writes the responses of one connection in the order of its requests, one write for each commit.
+ */
 export class ResponseQueue {
   readonly #socket: Socket;
   readonly #context: ServerContext;

@@ -11,8 +11,8 @@ export type Documentation = ReadonlyMap<string, HttpResponse>;
 /**
  * `draining`: the service shuts down, so the last response on each connection closes it.
  * `rejecting`: the grace period is over, so further plants get 503.
- * `closing`: each connection reads once more, and ends after the responses to what was read. `sinceMs`
- * is when this phase began, on the monotonic clock.
+ * `closing`: each connection reads once more, and ends after the responses to what was read.
+ * `sinceMs` is when this phase began, on the monotonic clock.
  */
 export type ServerPhase =
   | { readonly kind: 'running' | 'draining' | 'rejecting' }

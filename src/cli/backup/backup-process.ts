@@ -18,11 +18,14 @@ export interface BackupMessage {
   failure?: { message: string; errcode: number | undefined; damaged: 'store' | 'copy' | undefined };
 }
 
-/** Copies and checks a store. A process can be killed; a call of SQLite cannot be interrupted. */
+/**
+ * Copies a store and verifies the copy. It is a process of its own, since SQLite calls cannot be
+ * aborted.
+ */
 export async function runBackupProcess(path: string, to: string): Promise<void> {
   // The service has priority over the backup.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-  // Without the parent process the copy would never get its name.
+  // Only the parent process gives the copy its name.
   process.on('disconnect', () => process.exit());
   try {
     const begunAt = Date.now();
@@ -33,10 +36,11 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
       sendProgress('checking the copy', 'revisions', revisions, source.revisions);
     checked(0);
     const copy = await checkCopy(to);
-    // The store is under load. Equal counts and right checksums show that the copy has everything.
+    // Equal counts and valid checksums show that the copy is complete, without a second read of the
+    // store.
     await using reader = openSqliteReader(to);
-    // The store can still get revisions of the newest time, or before one that is ahead of the
-    // clock. The seal lists these of the copy.
+    // The store can still get revisions up to the newest time of the copy. So the seal lists the
+    // revisions of the copy from that time on.
     const until = (await reader.newestTime(begunAt)) - 1;
     const digest = SealDigest.ofAllListingAfter(until);
     let done = 0;
@@ -58,8 +62,10 @@ function sendProgress(title: string, unit: string, done: number, total: number):
   void send({ progress: { title, unit, done, total } });
 }
 
-/** Settles when the message is sent, or when it cannot be. Then the `disconnect` event follows. */
+/**
+ * Resolves when the message is sent or has failed. After a failure, the `disconnect` event follows.
+ */
 async function send(message: BackupMessage): Promise<void> {
-  // A disconnect would drop messages that wait while the parent process is stopped.
+  // The caller disconnects next, which would drop a message that is not sent yet.
   await new Promise(resolve => process.send?.(message, undefined, undefined, resolve));
 }

@@ -91,7 +91,7 @@ function rejectExistingParts(file: string): void {
 async function copyAndCheck(database: Database, to: string, stop: AbortSignal): Promise<Made> {
   const { file, args } = ownProgram();
   const child = spawn(file, [...args, BACKUP_PROCESS, database.path, to], {
-    // A Ctrl-C then reaches only this process, which ends the other one.
+    // Ctrl-C must reach only this process, which then ends the other one.
     detached: true,
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
@@ -107,7 +107,7 @@ async function copyAndCheck(database: Database, to: string, stop: AbortSignal): 
   const [exitCode, signal] = await ended;
   stop.throwIfAborted();
   const { made, failure } = last;
-  // The last backup that was made stays noted.
+  // Without a result, the note of the last successful backup stays.
   if (failure?.damaged) await noteRun(database, 'backup', undefined, failure.message);
   if (failure?.damaged === 'store') throw new StoreDamaged(failure.message);
   if (failure !== undefined) throw new Failure(failedBecause(failure));
@@ -121,7 +121,7 @@ async function copyAndCheck(database: Database, to: string, stop: AbortSignal): 
 }
 
 function failedBecause({ message, errcode }: NonNullable<BackupMessage['failure']>): string {
-  // A rejection by the store already says what to do.
+  // The message of the store already says what to do.
   if (errcode === undefined) return message;
   // The low byte is the primary result code, https://sqlite.org/rescode.html
   if ((errcode & 0xff) === SQLITE_FULL) return 'the disk is full; free space, or name a file on another disk';

@@ -9,7 +9,10 @@ import type { RunIds } from './ids.ts';
 import type { RuleResult } from './report.ts';
 import { PLANT, type Rule } from './rules.ts';
 
-/** Rules that are checked at the same time: fast enough for a distant server, with little load. */
+/**
+ * Rules that are checked at the same time. This is fast for a distant server, and causes little
+ * load.
+ */
 const RULES_IN_FLIGHT = 8;
 const SHOWN_LENGTH_MAX = 200;
 
@@ -22,7 +25,9 @@ const ADVICE: [statuses: RegExp, advice: string][] = [
   [/50[234]/, 'the service is not available now; try again later'],
 ];
 
-/** @returns results in the order of the rules; after `server.stop` the rest is not checked */
+/**
+ * @returns results in the order of the rules; `server.stop` leaves the remaining rules unchecked
+ */
 export async function checkRules(rules: readonly Rule[], server: Server, ids: RunIds): Promise<RuleResult[]> {
   const fresh = ids.fresh.values();
   const contactId = fresh.next().value!;
@@ -44,7 +49,7 @@ export async function checkRules(rules: readonly Rule[], server: Server, ids: Ru
   return results;
 }
 
-/** Sends a valid plant. @throws {Failure} if every rule would fail for the same reason */
+/** Sends a valid plant. @throws {Failure} if the response shows that every rule would fail */
 async function makeContact(server: Server, plantId: bigint): Promise<void> {
   const { href } = server.plantsUrl;
   const { status, headers, body, failure } = await send(server, { body: PLANT }, plantId);
@@ -83,7 +88,7 @@ function notChecked(rule: Rule, reason: string): RuleResult {
   return { rule, verdict: 'not checked', messages: [reason] };
 }
 
-/** Whether the server rejects another plant under a stored id with this status and this error. */
+/** Whether this response is the one that the server gives to another plant with a stored id. */
 async function isStoredId({ status, body }: Exchange, server: Server, storedId: bigint): Promise<boolean> {
   if (status < 400 || status > 499) return false;
   const again = await send(server, { body: '{"id":<ID>,"name":"B"}' }, storedId);

@@ -4,7 +4,7 @@ import { readRetryAfterMs } from '../../client/plant-store-error.ts';
 import { withoutToken } from '../output/visible-text.ts';
 
 const EXCHANGE_TIMEOUT_MS = 10_000;
-/** A longer body is cut; a Plant or an Error in a response to a rule is far smaller. */
+/** Longer response bodies are cut. A valid body is far shorter. */
 const RESPONSE_BYTES_MAX = 1024 * 1024;
 /** Tries of a request whose responses ask for a retry, and the longest delay between them. */
 const TRIES_MAX = 5;
@@ -21,7 +21,7 @@ export interface Server {
 export interface TestRequest {
   /** `<ID>` is replaced by the plant id. */
   body: string;
-  /** By default, it is Bearer with the token; null sends no such field. */
+  /** The Authorization field; undefined: Bearer with the token; null: no field. */
   authorization?: string | null;
   mediaType?: string;
 }
@@ -83,7 +83,7 @@ async function sendOnce(server: Server, request: TestRequest, plantId: bigint): 
 
 function show(firstLine: string, headers: Iterable<[string, string]>, body: Buffer, token: string): string {
   const header = [firstLine, ...Array.from(headers, field => field.join(': '))].join('\n');
-  // A cut could split a token, so the token is removed first.
+  // The token is removed before the cut, since a cut could split it.
   const text = withoutToken(body.toString(), token);
   const shown = text.length > SHOWN_BODY_LENGTH_MAX ? `${text.slice(0, SHOWN_BODY_LENGTH_MAX)}…` : text;
   return `${withoutToken(header, token)}\n\n${shown}`;

@@ -8,17 +8,19 @@ export interface IdRange {
 }
 
 export interface RunIds {
-  /** The first contact and each rule that is about no id take one of these ascending ids. */
+  /** Ascending ids for the first contact, and for each rule that is about no particular id. */
   fresh: bigint[];
-  /** The permitted ones of the ids that rules are about, such as the largest int64. */
+  /**
+   * The ids that rules are about, such as the largest int64, without those that are not permitted.
+   */
   ofRules: bigint[];
 }
 
-/** Every server can store the ids of this default range, also one with 32-bit ids. */
+/** The default range. Even a server with 32-bit ids can store these ids. */
 const IDS_OF_EVERY_SERVER: IdRange = { from: 1n, to: 2n ** 31n - 1n };
 
 /**
- * Draws the ids from a random place, since a stored id would change the response.
+ * Draws ids from a random start, since an id of an earlier run would change the response.
  *
  * @param permitted the only ids that may be sent; undefined: the default range and all ids of rules
  */
@@ -33,7 +35,7 @@ export function drawIds(rules: readonly Rule[], permitted?: IdRange): RunIds {
     const problem = `--ids ${from}..${to} contains ${count} ids, but the rules need ${needed}`;
     throw new Failure(`${problem}; give a wider range`, 2);
   }
-  // 128 random bits for a range of at most 64 bits make the modulo almost uniform.
+  // The modulo is almost uniform: 128 random bits for a range of at most 64 bits.
   const random = BigInt(`0x${randomBytes(16).toString('hex')}`);
   const fresh: bigint[] = [];
   for (let id = from + (random % (count - needed + 1n)); fresh.length < freshCount; id++)

@@ -3,7 +3,7 @@ import type { TestRequest } from './exchange.ts';
 
 /** One rule of the interface: a request, and the response that it must get. */
 export interface Rule extends TestRequest {
-  /** It never changes and is never reused: reports and lists of exceptions refer to it. */
+  /** An id never changes and is never reused, since reports and lists of exceptions refer to it. */
   id: string;
   level: 'MUST' | 'SHOULD';
   title: string;
@@ -12,7 +12,7 @@ export interface Rule extends TestRequest {
   response: 'a Plant' | 'a rejection' | 'a Plant or a rejection';
   /** The plant id that the rule is about. Other rules get new ids. */
   plantId?: bigint;
-  /** A body that is sent before, with the same plant id. */
+  /** A body to send before the request, with the same plant id. */
   earlierBody?: string;
 }
 
@@ -65,7 +65,8 @@ export const RULES: readonly Rule[] = [
     ['create.text.line-ends', 'text with CRLF and LF', withText(String.raw`"1\r\n2\n3"`)],
     ['create.text.digits', 'text of digits', withText('"42"')],
   ]),
-  // The interface shows no limits of lengths. So a server may reject a long text, but not cut it.
+  // The interface has no limits of lengths. So a server may reject a long text, but must not cut
+  // it.
   ...rulesFrom('Plant', 'a Plant or a rejection', [
     ['create.text.length-100', 'text of 100 characters', withText(`"${'1-'.repeat(50)}"`)],
     ['create.text.length-1000', 'text of 1000 characters', withText(`"${'1-'.repeat(500)}"`)],
@@ -81,7 +82,7 @@ export const RULES: readonly Rule[] = [
     ['credential.unknown', 'an unknown token', PLANT, { authorization: 'Bearer no-such-token' }],
     ['credential.other-scheme', 'another scheme', PLANT, { authorization: 'Basic cGxhbnQ6cw==' }],
   ]),
-  // Bodies that are not a NewPlant for exactly one reason.
+  // Each body is no NewPlant for exactly one reason.
   ...rulesFrom('POST /plants, request', 'a rejection', [
     ['reject.empty', 'an empty body', ''],
     ['reject.not-json', 'incomplete JSON', '{"id":<ID>,"name":"A'],

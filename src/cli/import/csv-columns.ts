@@ -8,22 +8,22 @@ import { readIdText } from './id-text.ts';
 import { LINE_BREAK, type PlantRow, quoted, REASON_NAMES, SHOWN_LENGTH_MAX } from './plant-row.ts';
 
 const MEMBERS = ['id', 'name', 'tag'] as const;
-/** Without this rule, all plants of a file with such a column would have no tag. */
+/** A column with this name is an error, since all plants of the file would have no tag. */
 const PLURAL_TAG = 'tags';
 
 export interface CsvForm {
   /** Undefined: comma, semicolon or tab, as the header shows. */
   delimiter?: string | undefined;
-  /** Names of columns that differ from id, name and tag. An empty name of the tag: no column. */
+  /** Names of the columns, if they differ from id, name and tag. An empty `tag`: no column. */
   columns?: Partial<Record<(typeof MEMBERS)[number], string>> | undefined;
-  /** `off`: quotes are text. Undefined: on, or as the lines show if the delimiter is a tab. */
+  /** `off`: quotes are text. Undefined: on, but the lines of a tab-separated file decide. */
   quotes?: 'on' | 'off' | undefined;
 }
 
-/** A record, or only its text if its form has a fault. */
+/** The fields of a record. With a fault, the only field is the text of the record. */
 type Faulty = Pick<CsvRecord, 'fields' | 'fault'>;
 
-/** Two names that look alike can have different characters, such as ç, or c and a cedilla (NFC). */
+/** Makes names comparable. In NFC, a ç equals c with a combining cedilla. */
 function keyOf(column: string | undefined): string {
   return (column ?? '').trim().toLowerCase().normalize('NFC');
 }
@@ -32,10 +32,10 @@ function wantedKeys({ columns = {} }: CsvForm): string[] {
   return MEMBERS.map(member => keyOf(columns[member] ?? member));
 }
 
-/** The first line with text of a column: a spreadsheet can write rows of delimiters before it. */
+/** The first line with text, since a spreadsheet can write rows of delimiters before the header. */
 const HEADER_LINE = /[^\s,;|"][^\r\n]*/;
 
-/** @param start the start of a file: its header, or `sep=;`, which is meant for spreadsheets */
+/** @param start the start of a file: its header, or a line for spreadsheets such as `sep=;` */
 export function delimiterOf(start: string, form: CsvForm): string {
   const line = HEADER_LINE.exec(start)?.[0] ?? '';
   const found = (delimiter: string): number => {
@@ -48,18 +48,18 @@ export function delimiterOf(start: string, form: CsvForm): string {
 
 /** The number of an error in an earlier rejects file. */
 const ERROR_NUMBER = /^[1-5][0-9]{4}$/;
-/** Start of the message of a row whose form was rejected: a number of fields, or a quote. */
+/** Start of the message about a wrong number of fields, or about a quote. */
 const FORM_FAULT = /^the row has (?:([0-9]+) field|a )/;
 
 export class Columns {
   readonly isRejectsFile: boolean;
   readonly #positions: number[];
   readonly #names: Fields;
-  /** The columns of a rejects file, except the reasons. They can be imported without options. */
+  /** The columns of a rejects file without the reasons. Their names need no options. */
   readonly #own: Fields;
 
   constructor(fileName: string, header: Fields, form: CsvForm, onNote: (line: string) => void) {
-    // A spreadsheet names no column for the excess fields that follow the reasons.
+    // A spreadsheet adds columns without names for excess fields after the reasons.
     const named = header.slice(0, header.findLastIndex(column => column !== undefined) + 1);
     this.isRejectsFile = REASON_NAMES.every((name, index) => named.at(index - REASON_NAMES.length) === name);
     if (this.isRejectsFile && form.quotes === 'off')
@@ -87,7 +87,7 @@ export class Columns {
       lineBreak: broken < 0 ? undefined : { column: this.#names[broken] ?? '', text: fields[broken]! },
       reading: fault === undefined ? this.#read(fields) : { error: 'notNewPlant', message: fault.message },
       rejectsHeader: () => csvLine([...this.#own, ...REASON_NAMES]),
-      // The reason follows the own columns, also if fields are missing. Excess fields follow it.
+      // The order is: own columns, even if fields are missing; the reason; excess fields.
       rejectsLine: ({ error, message }) => {
         const own = this.#own.map((_, index) => fields[index]);
         const reason = [String(number), String(error), fault?.rejectsMessage ?? message];
@@ -97,15 +97,15 @@ export class Columns {
   }
 
   /**
-   * Removes the reason of an earlier import. A row that had too few fields keeps its message, until
-   * one of the missing fields is filled.
+   * Removes the reason of an earlier import. A row that had too few fields keeps its message until
+   * the user fills a missing field.
    */
   #withoutReason(record: Faulty): Faulty {
     const { fields, fault } = record;
     const own = fields.slice(0, this.#own.length);
     const [, error = '', message = '', ...excess] = fields.slice(own.length);
     if (!this.isRejectsFile || fault !== undefined) return record;
-    // A row without excess fields may have lost the number of its error.
+    // A user may have deleted the error number of a row without excess fields.
     if (fields.length !== own.length + REASON_NAMES.length && !ERROR_NUMBER.test(error)) return record;
     const formFault = FORM_FAULT.exec(message);
     const had = formFault === null ? own.length : Number(formFault[1] ?? 1);

@@ -1,14 +1,14 @@
 import { parse } from 'csv-parse';
 import { countLineEnds } from './line-ends.ts';
 
-/** Fields of a row: as many as a spreadsheet can have; a row with more ends the import. */
+/** Maximum of fields of a row, as in a spreadsheet. A row with more ends the import. */
 const ROW_FIELDS_MAX = 16_384;
 
 /** An unquoted empty field is undefined (absent); a quoted one is '' (empty text). */
 export type Fields = (string | undefined)[];
 
 export interface CsvRecord {
-  /** Only the text of the record if its form has a fault. */
+  /** With a fault, the only field is the text of the record. */
   fields: Fields;
   /** Number of its first line, counted from 1. */
   line: number;
@@ -37,12 +37,12 @@ const NEVER_CLOSED: FormFault = {
 
 export interface RecordForm {
   delimiter: string;
-  /** Whether quotes are text, and never enclose a field. */
+  /** Whether quotes are text and never enclose a field. */
   areQuotesText: boolean;
 }
 
 export interface RecordListener {
-  /** What it throws ends the reading. */
+  /** Called with each record. An error that it throws ends the reading. */
   onRecord(record: CsvRecord): void;
   /** The error that ends the reading at the current record. */
   failure(fault: string): Error;
@@ -61,18 +61,18 @@ export class CsvRecords {
     this.#rest = rest;
     const { delimiter, areQuotesText } = form;
     let hasQuotedField = false;
-    /** The current record as it must be written. */
+    /** The current record as a CSV writer would write it. */
     let written = '';
     this.#parser = parse({
       delimiter,
       quote: areQuotesText ? null : '"',
       record_delimiter: ['\r\n', '\n', '\r'],
       relax_column_count: true,
-      // A misplaced quote becomes text. Then the record differs from `written`.
+      // The parser makes a misplaced quote text, so the record differs from `written`.
       relax_quotes: true,
       skip_empty_lines: true,
       skip_records_with_error: true,
-      // With the options above, no other fault is an error.
+      // The options above tolerate all other faults.
       on_skip: () => {
         const { text, line } = rest.take();
         onRecord({ fields: [text], line, hasQuotedField: true, fault: NEVER_CLOSED });
@@ -81,7 +81,7 @@ export class CsvRecords {
         if (index === ROW_FIELDS_MAX)
           throw failure(`has more than ${ROW_FIELDS_MAX} fields; check its line end`);
         const enclosed = quoting ? `"${value.replaceAll('"', '""')}"` : undefined;
-        // Unquoted text never begins with a quote. So a quote makes the record differ.
+        // Unquoted text never begins with a quote, so such a record differs from `written`.
         const text = enclosed ?? (hasDoubtfulQuotes(value) ? '"' : value);
         hasQuotedField = quoting || (index > 0 && hasQuotedField);
         written = index === 0 ? text : written + delimiter + text;
@@ -105,7 +105,7 @@ export class CsvRecords {
     return this.#rest.line;
   }
 
-  /** Bytes of the record that is incomplete. */
+  /** Bytes of the incomplete record. */
   get restBytes(): number {
     return this.#rest.bytes;
   }
@@ -117,7 +117,7 @@ export class CsvRecords {
 
   async end(): Promise<Error | undefined> {
     const error = await new Promise<Error | undefined>(resolve => this.#parser.end(settle(resolve)));
-    // A CR that no LF can follow any more.
+    // The rest may be one CR, which no LF can follow at the end of the file.
     if (error === undefined) this.#rest.take();
     return error;
   }
@@ -136,7 +136,7 @@ const LF = 10;
 
 /** The text of a file after the records that were read. */
 class RestOfFile {
-  /** They begin with the next record, except for one CR that may be half of a CRLF. */
+  /** The rest of the text begins with the next record, or with a CR that may be half of a CRLF. */
   #chunks: Buffer[] = [];
   #position = 0;
   #line: number;
@@ -191,12 +191,13 @@ class RestOfFile {
 }
 
 /**
- * Quotes in an unquoted field are text in pairs after a word: `Acer "Nana"`. An odd quote may
- * enclose a delimiter: `Acer "Nana, red"`. A quote after a blank may begin the field: `1, "Nana"`.
- * A doubled quote may mean one quote.
+ * Whether quotes in an unquoted field may be misplaced. Pairs of quotes after a word are text, as
+ * in `Acer "Nana"`. All other quotes are doubtful. An odd quote may enclose a delimiter: `Acer
+ * "Nana, red"`. A quote after a blank may begin the field: `1, "Nana"`. A doubled quote may mean
+ * one quote.
  */
 function hasDoubtfulQuotes(field: string): boolean {
-  // The limit is even, so a field with that many quotes is doubtful.
+  // A field with more quotes than the limit counts as doubtful.
   const parts = field.split('"', ROW_FIELDS_MAX);
   if (parts.length === 1) return false;
   return parts.length % 2 === 0 || !/[\p{L}\p{N}]/u.test(parts[0]!) || parts.slice(1, -1).includes('');

@@ -15,8 +15,8 @@ export interface CsvReading {
 /**
  * Reads the rows of a CSV file. Rows without text, such as `,,`, are skipped and not counted.
  *
- * @param start a start of the text that contains the first line with text
- * @throws {Failure} after the rows before it: the first record has a fault, or a row is too long
+ * @param start the start of the text, at least through the first line with text
+ * @throws {Failure} if the header has a fault, or after the rows before a row that is too long
  */
 export async function* csvRows(
   name: string,
@@ -25,7 +25,7 @@ export async function* csvRows(
   { form, onNote, line = 1 }: CsvReading,
 ): PlantRows {
   const delimiter = delimiterOf(start, form);
-  /** Many tab-separated files never quote. */
+  /** Many tab-separated files contain quotes as text, so the lines decide. */
   const isUndecided = delimiter === '\t' && form.quotes === undefined;
   let columns: Columns | undefined;
   let rows: PlantRow[] = [];
@@ -74,7 +74,7 @@ export async function* csvRows(
       if (records.restBytes > ROW_LENGTH_MAX) throw failure(tooLong('quote'));
     }
     const error = await records.end();
-    // The file has only delimiters, or only `sep=;`.
+    // The file contains only delimiters, or only `sep=;`.
     yield* rowsUntil(error ?? (columns === undefined ? new Failure(`${name} ${EMPTY}`) : undefined));
   } finally {
     records[Symbol.dispose]();

@@ -7,14 +7,14 @@ import { fileName, fileRows, plantFileSize, type Reading } from './plant-file.ts
 import { lineBreakText, quoted } from './plant-row.ts';
 
 const IDS_MAX = 1_000_000;
-/** Lines about each kind of finding that would not be rejected. */
+/** Maximum of lines about each kind of doubtful row. Rejected rows have no maximum. */
 const EXAMPLES_MAX = 5;
-/** A spreadsheet stores 15 digits. */
+/** A spreadsheet stores 15 digits of a number, and replaces further ones by 0. */
 const ROUNDED_ID = /^-?[0-9]{15}0+$/;
-/** Blanks and other characters that cannot be seen, or nothing. */
+/** An empty name, or one of invisible characters only. */
 const BLANK_NAME = /^[\p{Z}\p{C}]*$/u;
 
-/** Prints what an import would reject, and what a person should check. @returns the exit code */
+/** Prints the rows that an import would reject, and doubtful rows. @returns the exit code */
 export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>): Promise<0 | 1> {
   using progress = new CountedProgress('reading', 'bytes', await sizeOf(files));
   let rowCount = 0;

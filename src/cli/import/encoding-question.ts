@@ -1,12 +1,15 @@
 const SHOWN_BYTES_MAX = 8;
-/** Names that both TextDecoder and iconv know, those of most files first. */
+/** Encodings by names that TextDecoder and iconv have in common. The most frequent is first. */
 const ENCODINGS = ['WINDOWS-1252', 'WINDOWS-1250', 'WINDOWS-1251', 'MACINTOSH', 'SHIFT_JIS', 'GB18030'];
-/** No text has control characters, private characters (made-up letters) or unassigned ones. */
+/** Real text has no control characters, private-use characters or unassigned characters. */
 const IMPLAUSIBLE = /[\p{Cc}\p{Co}\p{Cn}]/u;
-/** A byte outside a field of CSV, and outside the characters of the encodings above. */
+/** A byte that ends a CSV field. It is no part of a character in the encodings above. */
 const FIELD_BORDER = /[\t\n\r",;]/;
 
-/** The field around a byte that is not UTF-8, as likely encodings read it. No one knows which is right. */
+/**
+ * Shows the field around a byte that is not UTF-8 in likely encodings. Only the user knows the
+ * right one.
+ */
 export function encodingQuestion(context: Buffer, position: number): string {
   const text = context.toString('latin1');
   let start = position;

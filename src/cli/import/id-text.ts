@@ -2,15 +2,15 @@ import { int64FromNumberText } from '../../core/contract/int64.ts';
 import { ID_MAX, ID_MIN } from '../../core/contract/limits.ts';
 import { quoted } from './plant-row.ts';
 
-/** Spreadsheets write long numbers like 9.00719925474099E+15. As JSON that would be a wrong id. */
+/** Spreadsheets write long numbers as 9.00719925474099E+15, which has lost digits. */
 const EXPONENT = /^[-+]?[0-9][0-9.,]*[eE][-+]?[0-9]+$/;
-/** Spreadsheets of many countries write 1000 like 1.000. As JSON that would be 1. */
+/** Spreadsheets of many countries write 1000 as 1.000, which would be 1 in JSON. */
 const DOTS = /^[-+]?[0-9]{1,3}(?:\.[0-9]{3})+$/;
 
-/** What a person types, and what `list` and `export` print. */
+/** The form in which `list` and `export` print ids. */
 const PLAIN = /^(?:0|-?[1-9][0-9]*)$/;
 
-/** The faults of an id. The first pattern that matches gives the message. */
+/** The faults of an id, by pattern. The first match gives the message. */
 const FAULTS: [RegExp, string][] = [
   [/^$/, 'is empty; write an integer in digits'],
   [/^\s|\s$/, 'has a blank before or after it; remove the blank'],
@@ -27,16 +27,17 @@ const FAULTS: [RegExp, string][] = [
   [/^/, 'is not a number; write an integer in digits'],
 ];
 
-/** Reads the id of a CSV row, which is also valid JSON: `1.0` is 1. @returns its fault if it has one */
+/** Reads the id of a CSV row as a JSON number, so `1.0` is 1. @returns the id or its fault */
 export function readIdText(text: string): bigint | string {
   const id = EXPONENT.test(text) || DOTS.test(text) ? undefined : int64FromNumberText(text);
   return id ?? `id ${quoted(text)} ${faultOf(text)}`;
 }
 
 /**
- * Reads an id that a person typed, in plain digits only: `0012` may mean another plant than 12.
+ * Reads an id that a person typed. It must be plain digits, since `0012` may mean another plant
+ * than 12.
  *
- * @returns its fault if it has one, such as `has a leading zero; ...`
+ * @returns the id, or its fault such as `has a leading zero; ...`
  */
 export function readTypedId(text: string): bigint | string {
   const id = PLAIN.test(text) ? int64FromNumberText(text) : undefined;

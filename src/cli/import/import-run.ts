@@ -29,7 +29,7 @@ export interface ImportResult {
   readonly rejectsFiles: string[];
   /** The files that were not opened. */
   unsent: readonly string[];
-  /** Reason of an early end: a Failure, or the reason of the stop signal. Otherwise undefined. */
+  /** A Failure or the reason of the stop signal, if the import ended early. */
   cause: unknown;
 }
 
@@ -122,7 +122,9 @@ async function sendFiles(
   }
 }
 
-/** The same rows. The note about the first line break in a field tells that rows may be missing. */
+/**
+ * Yields the same rows. It notes the first line break in a field, since rows may be missing there.
+ */
 async function* withLineBreakNote(
   batches: PlantRows,
   path: string,
@@ -143,7 +145,9 @@ async function* withLineBreakNote(
   }
 }
 
-/** The valid plants of a file. Rows without a valid plant are rejected here and never sent. */
+/**
+ * Yields the valid plants of a file. It rejects rows without a valid plant, so they are never sent.
+ */
 async function* plantsOf(
   batches: PlantRows,
   progress: Progress,

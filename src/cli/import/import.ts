@@ -11,7 +11,7 @@ import { type ImportResult, importFiles } from './import-run.ts';
 import { STANDARD_INPUT } from './plant-file.ts';
 import { SAFE_TO_REPEAT } from './plant-row.ts';
 
-/** With fewer, import and service wait for each other: 64 import three quarters as many (2026-11-26). */
+/** With fewer, import and service wait for each other: 64 reach three quarters of the rate. */
 const IN_FLIGHT_DEFAULT = 256;
 export const IN_FLIGHT_MAX = 1024;
 
@@ -95,7 +95,7 @@ function checkFileNames(files: string[], rejects: string | undefined): void {
     throw new Failure('standard input can be read only once; give - only once', 2);
 }
 
-/** Prints the result. @returns the exit code. @throws the cause, if the import failed */
+/** Prints the result. @returns the exit code. @throws the reason if the import ended early */
 function report({ progress, rejectsFiles, unsent, cause }: ImportResult): number {
   const { done, rejected } = progress;
   if (cause === undefined || done > 0) console.log(progress.summary());

@@ -15,12 +15,12 @@ import {
 } from './plant-row.ts';
 
 /**
- * The white space around a value (RFC 8259 section 2). String.trim would remove more. The
- * lookbehind prevents a run time that is quadratic in the white space.
+ * The white space around a value (RFC 8259 section 2). `String.trim` would remove more characters.
+ * Without the lookbehind, the time would be quadratic in the white space.
  */
 const OUTER_SPACE = /^[ \t\n\r]+|(?<![ \t\n\r])[ \t\n\r]+$/g;
 
-/** The same at the start, except a last CR that may be half of a CRLF. */
+/** White space at the start, except a last CR that may be half of a CRLF. */
 const OPENING_SPACE = /^(?:[ \t\n]|\r(?!$))*/;
 
 const SEVERAL_LINES =
@@ -45,7 +45,7 @@ export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>,
     for (const each of lines) {
       number++;
       const value = each.replace(OUTER_SPACE, '');
-      // Otherwise all lines of the file would be rejected, with a confusing message.
+      // Otherwise the import would reject all lines of the file, with a confusing message.
       if (isFirst && value === '{') throw new Failure(`${name} ${SEVERAL_LINES}`);
       isFirst = false;
       if (value !== '') rows.push(jsonRow(number, `line ${number}`, value));
@@ -56,7 +56,7 @@ export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>,
   }
 }
 
-/** Ends the last line, which may have no line end in the file. */
+/** Adds a line end, since the last line of a file may lack it. */
 async function* withLineEnd(texts: AsyncIterable<string>): AsyncIterable<string> {
   yield* texts;
   yield '\n';
@@ -97,7 +97,7 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>,
     if (!isClosed) {
       const isStart = rest.length <= 1;
       rest += text.slice(start);
-      // White space before an element may be of any size.
+      // White space before an element may have any length, so it is not stored.
       const space = isStart ? OPENING_SPACE.exec(rest)![0] : '';
       lineOfRest += countLineEnds(space);
       rest = rest.slice(space.length);
@@ -141,8 +141,8 @@ class ArrayScanner {
 /**
  * @param number line number, or number of the array element
  * @param place where a person finds the value
- * @param text a value. In a rejects file, the member `text` contains a value that is no object. It
- *   also contains an object that itself begins with such a member
+ * @param text a value. In a rejects file, the member `text` of an object contains a value that
+ *   could not get the reason as members: no object, or an object of this form
  */
 function jsonRow(number: number, place: string, text: string): PlantRow {
   const reading = readNewPlantText(text);
@@ -171,23 +171,23 @@ function lineBreakOf(plant: NewPlant | undefined): LineBreak | undefined {
   return column && { column, text: plant![column]! };
 }
 
-/** The start of a member `id` that is text, after {@link ownMembers}. */
+/** The start of a member `id` that is a string, in the form of {@link ownMembers}. */
 const ID_TEXT = /^"id":(?=")/;
 
-/** Reads a plant. The fault of an id that is text comes before the others. */
+/** Reads a plant. The message begins with the fault of an id that is a string. */
 function readMembers(members: string[]): NewPlantReading {
   const idText = members.find(member => ID_TEXT.test(member))?.replace(ID_TEXT, '');
   if (idText === undefined) return readNewPlantText(`{${members}}`);
   const id = stringOf(idText);
   const idFault = `id ${quoted(id)} ${readTypedId(id)}`;
-  // With any valid id, the message lists the other faults.
+  // The plant is read with a valid id, so that the message lists the other faults.
   const { message } = readNewPlantText(`{${members.map(each => (ID_TEXT.test(each) ? '"id":0' : each))}}`);
   return { error: 'notNewPlant', message: message === undefined ? idFault : `${idFault}; ${message}` };
 }
 
 /**
  * The exact text of an object's members, each on one line, without an earlier reason. Many files
- * have a null tag, which means an absent one, and an id as text. Both are accepted.
+ * have a null tag, which means no tag, or an id as a string. Both are accepted.
  */
 function ownMembers(text: string): string[] {
   const own: string[] = [];

@@ -4,7 +4,7 @@ function convert(encoding: string): string {
 
 const SAVE_AS_CSV = 'save it as CSV UTF-8, and import that';
 
-/** The start of a file that is no text in UTF-8, in hexadecimal, and what it is. */
+/** The first bytes of files that are no text in UTF-8, in hexadecimal, each with its format. */
 const FORMATS: [start: RegExp, what: string][] = [
   // APPNOTE.TXT section 4.3.7: also .xlsx and .ods.
   [/^504b0304/, `a spreadsheet or ZIP file; ${SAVE_AS_CSV}`],
@@ -19,7 +19,7 @@ const FORMATS: [start: RegExp, what: string][] = [
   ],
   // https://tukaani.org/xz/xz-file-format.txt section 2.1.1.1.
   [/^fd377a585a00/, 'compressed with xz; decompress it (xz -dk FILE), and import the result'],
-  // Byte order marks, or ASCII characters without one. The mark of UTF-32LE begins like that of UTF-16.
+  // Byte order marks, or ASCII characters without one. UTF-32LE must come before UTF-16LE.
   [/^(?:fffe0000|0000feff)/, convert('UTF-32')],
   [/^(?!00)..000000/, convert('UTF-32LE')],
   [/^000000(?!00)/, convert('UTF-32BE')],
@@ -31,7 +31,7 @@ const FORMATS: [start: RegExp, what: string][] = [
 /** The longest start above. */
 export const FORMAT_BYTES = 10;
 
-/** What a file is whose first bytes show that it is no text in UTF-8, and what to do with it. */
+/** @returns the format of a file that is no text in UTF-8, and what to do with the file */
 export function otherFormatOf(start: Buffer): string | undefined {
   const digits = start.toString('hex', 0, FORMAT_BYTES);
   return FORMATS.find(([pattern]) => pattern.test(digits))?.[1];

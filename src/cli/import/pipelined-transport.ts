@@ -3,9 +3,9 @@ import { buildConnector, Client, type Dispatcher } from 'undici';
 import { type HttpResponse, plantsUrl, type Transport } from '../../client/transport.ts';
 
 /**
- * Sends plants on one connection with HTTP pipelining, which `fetch` does not do. It is many times
- * faster for each plant. When the connection closes, undici sends the requests without response
- * again on a new one: a plant that is sent twice is stored once.
+ * Sends plants on one connection with HTTP pipelining, which is many times faster than `fetch`.
+ * When the connection closes, undici sends the requests without a response again on a new
+ * connection. A plant that is sent twice is stored once.
  */
 export function pipelinedTransport(service: URL, inFlightMax: number): { send: Transport } & Disposable {
   const { pathname: path } = plantsUrl(service);
@@ -13,7 +13,7 @@ export function pipelinedTransport(service: URL, inFlightMax: number): { send: T
   const openClient = (): Client =>
     new Client(service.origin, {
       pipelining: inFlightMax,
-      // The caller has its own timeout.
+      // The caller aborts after its own timeout.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: (options, callback) =>
@@ -23,9 +23,9 @@ export function pipelinedTransport(service: URL, inFlightMax: number): { send: T
         }),
     });
   let current = openClient();
-  // undici would send the other requests of the connection again at once, and so for each timeout.
-  // A service that hung would then store the copies of all connections, after newer rows of the
-  // same plants. So all requests of the connection fail.
+  // After a timeout, undici would send the other requests of the connection again at once. A
+  // service that hangs would later store these copies, after newer rows of the same plants. So all
+  // requests of the connection fail.
   const giveUp = (client: Client): void => {
     if (client !== current) return;
     current = openClient();
@@ -43,7 +43,9 @@ export function pipelinedTransport(service: URL, inFlightMax: number): { send: T
   };
 }
 
-/** Sends the requests of one event-loop iteration in one write. By itself, undici writes each. */
+/**
+ * Sends the requests of one event-loop iteration in one write. undici alone writes each request.
+ */
 function joinWrites(socket: Socket): void {
   const { cork, uncork } = socket;
   let isCorked = false;

@@ -13,7 +13,7 @@ import { EMPTY, type PlantRows, ROW_LENGTH_MAX } from './plant-row.ts';
 import { joined, NotUtf8, utf8Texts } from './utf8-texts.ts';
 
 export const STANDARD_INPUT = '-';
-/** Bytes read from a file, or unpacked from it, at a time. */
+/** Bytes that are read or decompressed at a time. */
 export const CHUNK_BYTES = 64 * 1024;
 
 export interface Reading {
@@ -23,14 +23,14 @@ export interface Reading {
   onNote: (line: string) => void;
   /** Called with the number of bytes read, before decompression. */
   onBytes?: (bytes: number) => void;
-  /** The same for bytes of a gzip file that is verified first. Undefined: it is not. */
+  /** Called in the same way while a gzip file is verified. Undefined: it is not verified first. */
   onVerified?: (bytes: number) => void;
 }
 
-/** Gzip data is damaged or incomplete. Text before the damage can be wrong. */
+/** Gzip data is damaged or incomplete. Even the text before the damage can be wrong. */
 export class DamagedGzip extends Failure {}
 
-/** What messages call the file. */
+/** The name of a file in messages. */
 export function fileName(path: string): string {
   return path === STANDARD_INPUT ? 'standard input' : path;
 }
@@ -125,7 +125,7 @@ async function* storedBytes(path: string, stop: AbortSignal, onBytes: Reading['o
 /** RFC 1952 section 2.3.1: ID1 = 31, ID2 = 139. */
 const GZIP = Buffer.from([31, 139]);
 
-// The callback is empty: an error of either stream ends the loop that reads the result.
+// The callback is empty, because an error of either stream ends the loop that reads the result.
 function unpacked(bytes: Bytes): Gunzip {
   return pipeline(bytes, createGunzip({ chunkSize: CHUNK_BYTES }), () => {});
 }
@@ -155,12 +155,14 @@ async function* plainBytes(
   }
 }
 
-/** Ends the opening of a FIFO that waits for a writer, by opening it as one for a moment. */
+/**
+ * Opens a FIFO for writing for a moment. This ends an `open` for reading that waits for a writer.
+ */
 async function endWaitForWriter(path: string): Promise<void> {
   await using _ = await open(path, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => undefined);
 }
 
-/** @returns a Failure for an error of the file system or of gzip; any other error as it is */
+/** @returns a Failure for an error of the file system or of gzip; any other error unchanged */
 function unreadable(name: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException).code;
   if (error instanceof Failure || code === undefined || code === 'ABORT_ERR') return error;

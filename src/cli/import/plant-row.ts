@@ -7,7 +7,7 @@ export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
 /** Messages show this many characters of a file, such as its header. */
 export const SHOWN_LENGTH_MAX = 200;
 
-/** What follows the name of a file without text. */
+/** The message after the name of a file without text. */
 export const EMPTY = 'is empty: it contains no plant';
 
 export const LINE_BREAK = /[\r\n]/;
@@ -23,11 +23,14 @@ export interface PlantRow {
   readonly number: number;
   /** Where a person finds the row, such as `line 4 (row 3)`. */
   place(): string;
-  /** The first field with a line break: a quote that is never closed takes the next rows into one. */
+  /**
+   * The first field with a line break. Its quote may be unclosed, and then it contains the next
+   * rows.
+   */
   readonly lineBreak: LineBreak | undefined;
   /** The plant of the row, or the reason why it has none. */
   readonly reading: NewPlantReading;
-  /** First line of a rejects file for this input; may be empty. */
+  /** The header of a rejects file for this input; empty for JSON. */
   rejectsHeader(): string;
   /** The row as a line of the rejects file: its exact text and the reason. */
   rejectsLine(fault: ErrorBody): string;

@@ -20,7 +20,8 @@ export class Progress extends CountedProgress {
   }
 
   /**
-   * A row was sent. A file can be read at once, while its rows take minutes at a limited rate.
+   * Counts a row that was sent. The share is that of sent rows, since a file may be read at once
+   * and its rows sent at a limited rate.
    *
    * @param rowsLeft number of rows that were read and not sent, with this one
    */
@@ -37,12 +38,14 @@ export class Progress extends CountedProgress {
     return this.#counts.rejected;
   }
 
-  /** Such as `34% sent, 51,717 plants, 24,630/s, 4 s left, 0 rejected`. */
+  /** Makes a text such as `34% sent, 51,717 plants, 24,630/s, 4 s left, 0 rejected`. */
   override state(): string {
     return `${this.counts('% sent')}, ${formatCount(this.rejected)} rejected`;
   }
 
-  /** Such as `2 rows: 1 created, 0 unchanged, 0 revised, 1 rejected in 0.3 s (7/s)`. */
+  /**
+   * Makes a text such as `2 rows: 1 created, 0 unchanged, 0 revised, 1 rejected in 0.3 s (7/s)`.
+   */
   summary(): string {
     const elapsedMs = performance.now() - this.startMs;
     const counts = Object.entries(this.#counts).map(([name, count]) => `${formatCount(count)} ${name}`);

@@ -8,7 +8,7 @@ import type { PlantRow } from './plant-row.ts';
 
 /**
  * The rejected rows of one input file, with the reasons. The first row creates the file. The
- * operating system has each row before `write` returns, so the end of the process loses none.
+ * operating system has each row when `write` returns, so a process that is killed loses no row.
  *
  * @param wanted undefined: a default path, such as `x.rejects-2.csv` if `x.rejects.csv` exists. No
  *   file is ever overwritten, because a user may be correcting its rows.
@@ -39,7 +39,7 @@ export function rejectsFile(input: string, wanted: string | undefined) {
   };
 }
 
-/** @param mayDiffer whether the name gets a number if it is in use */
+/** @param mayDiffer whether a name in use gets a number */
 function create(wanted: string, mayDiffer: boolean): { path: string; descriptor: number } {
   const { dir, name, ext } = path.parse(wanted);
   for (let number = 1; ; number++) {

@@ -10,14 +10,14 @@ import { SAFE_TO_REPEAT } from './plant-row.ts';
 export const IMPORT_RESPONSE_TIMEOUT_MS = 30_000;
 /** The import ends if no row was stored or rejected for this long. */
 export const OUTAGE_MAX_MS = 5 * 60_000;
-/** A shorter outage is not reported on the terminal. */
+/** An outage that lasts longer is reported on the terminal. */
 const OUTAGE_REPORT_DELAY_MS = 1_000;
 const OUTAGE_MAX_MINUTES = OUTAGE_MAX_MS / 60_000;
 /** Errors of an open connection. Another error before the first response means a wrong address. */
 const INTERRUPTED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'];
 
 /**
- * The retry rules of `import`. The client sends a failed plant again; this decides what to
+ * The retry rules of `import`. The client sends a failed plant again. These rules decide what to
  * print, and when to stop before the client does.
  *
  * | what happened | what import does | until when |
@@ -37,7 +37,7 @@ const INTERRUPTED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE
 export function retryRules(service: ServiceAddress, say: (line: string) => void) {
   const { url, token } = service;
   let hasResponded = false;
-  /** Tries fail and no row was settled since then (by `performance.now()`). */
+  /** The time since which tries fail and no row was settled; ms, monotonic clock. */
   let outage: { sinceMs: number; isReported: boolean } | undefined;
   let isRateLimitReported = false;
   /** A text of the service or a proxy, without control characters and token. */
@@ -52,7 +52,7 @@ export function retryRules(service: ServiceAddress, say: (line: string) => void)
       }
       outage = undefined;
     },
-    /** A try has failed and the client will repeat it. @throws {Failure} if the address is wrong */
+    /** Notes a failed try that the client will repeat. @throws {Failure} if the address is wrong */
     retried(error: PlantStoreError): void {
       const { status, code, message } = error;
       if (status !== undefined) hasResponded = true;
@@ -78,7 +78,7 @@ export function retryRules(service: ServiceAddress, say: (line: string) => void)
       outage.isReported = true;
       say(`the service ${symptomOf(error)}; retrying for up to ${OUTAGE_MAX_MINUTES} minutes…`);
     },
-    /** The message of an import that stops because the client gave up. */
+    /** Makes the failure of an import that stops because the client gave up. */
     failure(error: PlantStoreError): Failure {
       const { status, error: number, canRetry } = error;
       const message = shown(error.message);
@@ -99,7 +99,7 @@ export function retryRules(service: ServiceAddress, say: (line: string) => void)
   };
 }
 
-/** Continues "the service ...". */
+/** Completes a sentence that begins with "the service". */
 function symptomOf({ status, code }: PlantStoreError): string {
   return status === undefined ? `does not respond (${code})` : `responds with ${status}`;
 }

@@ -1,15 +1,17 @@
 import { ROW_LENGTH_MAX } from './plant-row.ts';
 
-/** A part of a text; its quotes are text if a line before or in it does not close its quotes. */
+/** A part of a tab-separated text, and whether quotes in it are text. */
 export interface TextPart {
   text: string;
   areQuotesText: boolean;
 }
 
 /**
- * Many tab-separated files never quote: `2<TAB>"north` is a whole line. As a quoted field, it would
- * take the next rows. So this divides the text before the first line whose quotes do not close.
- * Before it, each record is one line.
+ * Divides a text before the first line with an unclosed quote. From this line on, quotes are text.
+ *
+ * Many tab-separated files contain quotes as text, such as the line `2<TAB>"north`. As the start of
+ * a quoted field, this quote would take the next rows into one. Before the line, each record is one
+ * line.
  */
 export async function* partsByQuotes(
   texts: AsyncIterable<string>,
@@ -23,7 +25,7 @@ export async function* partsByQuotes(
       continue;
     }
     const lineEnd = Math.max(text.lastIndexOf('\n'), text.lastIndexOf('\r')) + 1;
-    // The reader rejects a line that is too long.
+    // A line that is too long is passed on, and the reader rejects it.
     const isComplete = lineEnd > 0 || rest.length > ROW_LENGTH_MAX;
     const lines = isComplete ? rest + text.slice(0, lineEnd) : '';
     rest = isComplete ? text.slice(lineEnd) : rest + text;

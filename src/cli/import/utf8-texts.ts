@@ -1,9 +1,9 @@
 import { countLineEnds } from './line-ends.ts';
 
-/** Bytes before and after an invalid byte that an error has. */
+/** Maximum of bytes before and after an invalid byte in {@link NotUtf8}. */
 const CONTEXT_BYTES = 40;
 
-/** Thrown at bytes that are not UTF-8, after all text before them was returned. */
+/** Thrown at the first byte that is not UTF-8, after all text before it was returned. */
 export class NotUtf8 extends Error {
   /** Number of the line with the first invalid byte. */
   readonly line: number;
@@ -20,13 +20,13 @@ export class NotUtf8 extends Error {
 }
 
 /**
- * Decodes UTF-8 chunk by chunk into texts of whole characters. Before the first invalid byte, or an
- * earlier U+FFFD of its chunk, it throws {@link NotUtf8}. It skips a byte order mark at the start
- * (RFC 3629 section 6).
+ * Decodes UTF-8 chunk by chunk into texts of whole characters. It throws {@link NotUtf8} before the
+ * first invalid byte, or before an earlier U+FFFD in the same chunk. It skips a byte order mark at
+ * the start (RFC 3629 section 6).
  */
 export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const strict = new TextDecoder('utf-8', { fatal: true });
-  // It replaces invalid bytes, and so shows where they begin.
+  // The decoder replaces invalid bytes by U+FFFD, which shows where they begin.
   const lenient = new TextDecoder();
   let line = 1;
   let endsWithCr = false;
@@ -48,11 +48,11 @@ export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenera
     endsWithCr = text.endsWith('\r');
     yield text;
   }
-  // An incomplete character at the end.
+  // The file may end with an incomplete character.
   if (lenient.decode() !== '') throw notUtf8(line, last);
 }
 
-/** Removes the last bytes of a character whose first bytes are missing. */
+/** Removes bytes at the start that belong to a character whose first byte is missing. */
 function startingWithCharacter(bytes: Buffer): Buffer {
   const start = bytes.findIndex(byte => (byte & 0xc0) !== 0x80);
   return bytes.subarray(start < 0 ? bytes.length : start);

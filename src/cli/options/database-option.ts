@@ -11,7 +11,7 @@ export interface DatabaseOptions {
 }
 
 const DEFAULT_DATABASE_URL = `sqlite:${DEFAULT_SQLITE_PATH}`;
-/** Messages do not show the file name: a user may have given the password in its place. */
+/** Messages do not show the name of the file, since a user may have given the password instead. */
 const PASSWORD_FILE = 'the file that --database-password-file or PLANT_STORE_DATABASE_PASSWORD_FILE names';
 
 export function addDatabaseOptions(command: Command, initial?: string): Command {

@@ -11,9 +11,9 @@ import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
 import { choice, countUpTo, setting } from './setting.ts';
 
 export const BODY_LIMIT_MAX = 8 * 1024 * 1024;
-/** Connections that write plants, by default. Two more are for tokens and checks. */
+/** Default number of connections that write plants. */
 export const CONNECTIONS_DEFAULT = 4;
-/** Maximum of `--connections`. With more connections a server gets slower. */
+/** Maximum of `--connections`. A database server gets slower with more connections. */
 const CONNECTIONS_MAX = 64;
 const RATE_LIMIT_REQUESTS_MAX = 1_000_000;
 
@@ -81,13 +81,13 @@ export function opsSetting(): Option {
   return setting('--ops <host:port>', description, parseAddress, '127.0.0.1:8081');
 }
 
-/** Where a program on this machine reaches a listener. */
+/** The URL of a listener for programs on this machine. */
 export function urlOf({ host, port }: ListenAddress): string {
   const own = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
   return `http://${own.includes(':') ? `[${own}]` : own}:${port}`;
 }
 
-/** A port alone means the loopback address, so it never opens the service to the network. */
+/** Parses an address. A port alone means the loopback address, which the network cannot reach. */
 function parseAddress(text: string): ListenAddress {
   const parts = /^(?:(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]+))?:)?([0-9]{1,5})$/.exec(text);
   const port = Number(parts?.[3]);

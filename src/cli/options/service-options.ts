@@ -7,7 +7,7 @@ import { readTextFile, setting } from './setting.ts';
 export interface ServiceAddress {
   url: URL;
   token: string;
-  /** Where the token is from, such as `PLANT_STORE_TOKEN`. */
+  /** The source of the token, such as `PLANT_STORE_TOKEN`. */
   tokenSource: string;
 }
 
@@ -30,7 +30,7 @@ export function readServiceAddress(command: Command): ServiceAddress {
   return { url: readBaseUrl(command.opts<{ url: string }>().url, '--url'), ...readToken(command) };
 }
 
-/** The message for a 401. @param message of the response */
+/** Makes the text for a 401 response. @param message of the response */
 export function unauthorizedText({ tokenSource }: ServiceAddress, message: string): string {
   return `the service rejects the token of ${tokenSource}: ${message}; or create a token with: npx plant-store token create LABEL`;
 }

@@ -23,7 +23,7 @@ export function setting(
 /**
  * A setting with several values. Its flag may be repeated. Its variable has one value in each line.
  *
- * @param parse checks one value, and rejects control characters in it
+ * @param parse validates one value, and rejects control characters
  */
 export function repeatableSetting(
   flags: string,
@@ -32,7 +32,7 @@ export function repeatableSetting(
 ): Option {
   return withVariable(new Option(flags, description), (text, _variable, earlier: string[] = []) => {
     const lines = text.split('\n').filter(line => line !== '');
-    // An empty value is as wrong as any other one.
+    // An empty flag is invalid, unlike an empty variable.
     return [...earlier, ...(lines.length === 0 ? [''] : lines).map(parse)];
   });
 }
@@ -42,7 +42,7 @@ function withVariable<Value>(
   parse: (text: string, variable: string, earlier?: Value) => unknown,
 ): Option {
   const variable = `PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`;
-  // Commander would parse an empty variable as a value. Scripts often empty it to unset it.
+  // Commander would parse an empty variable. Scripts often empty a variable to unset it.
   if (process.env[variable] === '') delete process.env[variable];
   return option.env(variable).argParser<Value>((text, earlier) => parse(text, variable, earlier) as Value);
 }

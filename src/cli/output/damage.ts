@@ -7,7 +7,7 @@ export function reportDamage({ revision }: Damaged, store = ''): void {
   console.error(`plant-store: ${store}${damageOf(revision)}`);
 }
 
-/** @param revisions the number of those whose time is ahead of the clock */
+/** @param revisions the number of revisions whose time is ahead of the clock */
 export function reportFaults(faults: readonly string[], revisions: number): void {
   for (const fault of faults) console.error(`plant-store: ${fault}`);
   if (revisions === 0) return;

@@ -1,12 +1,12 @@
 import { writeSync } from 'node:fs';
 
 /**
- * Writes log lines to stdout. A full disk, a closed pipe or a reader that stalls must not stop the
- * service: a line that stdout does not take is lost. A later line says how many were lost.
+ * Writes log lines to stdout. A line that stdout does not take is lost, since a full disk, a closed
+ * pipe or a stalled reader must not stop the service. A later line has the number of lost lines.
  */
 export function logOutput(): { write: (line: string) => void } {
   let lostLines = 0;
-  /** Whether stdout has taken only the beginning of the last line. */
+  /** Whether stdout has taken only a part of the last line. */
   let isLineOpen = false;
   return {
     write(line) {

@@ -15,8 +15,8 @@ const ADVICE: Record<string, string> = {
 };
 
 /**
- * Creates a file. Until it is complete and flushed to disk, it has a `.partial` name of its own. So
- * a killed try blocks no other.
+ * Creates a file. Until the file is complete and flushed to disk, it has a unique `.partial` name.
+ * So a killed process does not block the next one.
  *
  * @param write fills the empty file of this path
  */
@@ -37,7 +37,7 @@ export async function makeNewFile<T>(file: string, write: (partial: string) => T
   }
 }
 
-/** Gives the file its name. `rename` alone would replace a file that another process created. */
+/** Gives the file its name by a link, since `rename` would replace a file of another process. */
 function publish(partial: string, file: string): void {
   flush(partial);
   try {
@@ -50,7 +50,7 @@ function publish(partial: string, file: string): void {
   flush(dirname(resolve(file)));
 }
 
-/** Checks early whether {@link makeNewFile} can create a file. @throws {Failure} */
+/** Tests early whether {@link makeNewFile} can create a file. @throws {Failure} */
 export function checkNewFile(file: string): void {
   rejectExisting(file);
   if (!existsSync(dirname(resolve(file)))) throw notWritten(file, 'ENOENT');

@@ -7,7 +7,8 @@ const COLUMNS = 80;
 
 /**
  * Shows the progress of a command on stderr: a bar on a terminal, otherwise a line every ten
- * seconds. `using` ends the display. Meanwhile, other lines for stderr go through {@link say}.
+ * seconds. Its disposal ends the display. Until then, other lines for stderr must go through {@link
+ * say}.
  */
 export class CountedProgress {
   title: string;
@@ -37,7 +38,7 @@ export class CountedProgress {
     return this.total && Math.min(1, this.done / this.total);
   }
 
-  /** Such as `copying: 34%, 51,717 revisions, 74,630/s, 4 s left`. */
+  /** Makes a text such as `copying: 34%, 51,717 revisions, 74,630/s, 4 s left`. */
   state(): string {
     return this.done === 0 ? this.title : `${this.title}: ${this.counts('%')}`;
   }
@@ -48,7 +49,7 @@ export class CountedProgress {
     const counts = `${formatCount(this.done)} ${this.unit}, ${rate}/s`;
     const { share } = this;
     if (!share) return counts;
-    // Without a response there is no rate to estimate with.
+    // Without progress, there is no rate for an estimate.
     const left = this.done === 0 ? 'no response yet' : share === 1 ? 'finishing' : timeLeft(elapsedMs, share);
     return `${Math.floor(share * 100)}${percent}, ${counts}, ${left}`;
   }
@@ -97,7 +98,7 @@ export function perSecond(count: number, ms: number): number {
   return ms > 0 ? Math.round((count * 1000) / ms) : 0;
 }
 
-/** Such as `1 plant` or `2,000 plants`. */
+/** Makes a text such as `1 plant` or `2,000 plants`. */
 export function amount(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }

@@ -3,7 +3,7 @@ import { newPlantJson, plantJson } from '../../core/contract/plant.ts';
 import type { PlantReader } from '../../engines/plant-reader.ts';
 import { visible } from './visible-text.ts';
 
-/** @param label of its token; undefined: write only the plant */
+/** @param label the label of the token; undefined: write only the plant */
 export function revisionJson(each: PlantRevision, label: string | undefined): string {
   const json = newPlantJson(each.plant);
   if (label === undefined) return json;

@@ -8,7 +8,7 @@ export function visible(text: string): string {
   );
 }
 
-/** Removes the token: a server may repeat it, and other people may read the output. */
+/** Removes the token, since a server may repeat it, and other people may read the output. */
 export function withoutToken(text: string, token: string): string {
   return text.replaceAll(token, '<ACCESS_TOKEN>');
 }

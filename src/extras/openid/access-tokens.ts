@@ -11,22 +11,25 @@ import { failureText, shownMessage, verifiedSubject } from './verified-subject.t
 /** A verified token is verified again after this time, because the provider may withdraw a key. */
 const VERIFIED_MS_MAX = 60_000;
 const VERIFIED_TOKENS_MAX = 10_000;
-/** A rejected token is not verified again when its handler looks at it. */
+/** A rejected token is not verified again for this time, in which its handler also asks. */
 const REJECTED_MS_MAX = 1_000;
-/** With so many valid tokens in the store, new subjects are rejected: every service holds all in memory. */
+/**
+ * With this many valid tokens, new subjects are rejected, since each service has all tokens in
+ * memory.
+ */
 const STORED_TOKENS_MAX = 10_000;
 const FULL = `the store has ${STORED_TOKENS_MAX} valid tokens`;
 
-/** How long operators see that a row could not be stored. */
+/** Operators see for this long that a row could not be stored. */
 const UNSTORED_SHOWN_MS = 10_000;
 const UNSTORED =
   'access tokens of new subjects get 503 responses, because the service cannot store a row for each';
-/** How long operators see that a subject can have no row. Its client does not send again soon. */
+/** Operators see for this long that a subject can have no row, since its client may send rarely. */
 const CONFLICT_SHOWN_MS = 3_600_000;
 const CONFLICT =
   'an access token gets 401 responses, because a token made with `token create` has the label of its subject';
 
-/** For the client of a token that is valid, while its subject can have no row. */
+/** The message to the client of a valid token whose subject can have no row. */
 const SUBJECT_UNSTORABLE =
   'the access token is valid, but the service cannot add its subject; tell the operator of the service';
 const UNCHECKED = 'the access token cannot be checked now; send this plant again shortly';
@@ -34,7 +37,7 @@ const ADVICE = 'the log of the service has the cause; docs/operate/openid.md say
 
 /** The result of verifying an access token. The log gets the causes. */
 type VerificationResult =
-  /** `hash` is that of the row of the subject. */
+  /** `hash` is the hash of the row of the subject. */
   | { kind: 'subject'; hash: string }
   | { kind: 'rejected'; cause: unknown }
   /** The token is valid, but its subject can have no row. */
@@ -51,9 +54,9 @@ interface Store {
 /**
  * JWT access tokens of an OpenID provider (RFC 9068, RFC 8725).
  *
- * Each subject has a row in the token table, made at its first use. Its hash is that of its label,
- * which is no token, so nobody can present it. Revocation, rate limit and last use are those of the
- * row. So a verified token is only a way to the hash of its row.
+ * Each subject has a row in the token table, made at its first use. The hash in the row is the hash
+ * of the label, which is no token, so nobody can present it. Revocation, rate limit and last use
+ * are those of the row. So a verified token only leads to the hash of its row.
  *
  * @param store stores rows; `engines/operator-tables.ts` documents it
  * @param onFailure makes a function that logs the causes of a failure
@@ -71,7 +74,7 @@ export function openAccessTokens(
   const onUnread = onFailure(`the keys of the OpenID provider cannot be read; check --oidc-${option}`);
   const keys = openProviderKeys(settings, clock, onUnread);
   const rows = subjectRows(tokens, store, clock);
-  /** By the SHA-256 of the token. Others are apart, so that guesses push out no verified one. */
+  /** Results by the SHA-256 of the token. In one map, guesses would push out verified tokens. */
   const [verified, others] = [new Map<string, CachedResult>(), new Map<string, CachedResult>()];
   const pending = new Map<string, Promise<VerificationResult>>();
   const verifyNow = async (token: string): Promise<CachedResult> => {
@@ -122,7 +125,7 @@ export function openAccessTokens(
       switch (found.kind) {
         case 'subject':
           return { kind: 'valid', tokenHash: found.hash };
-        // Each has its own limit of lines: guesses do not hide why good tokens get errors.
+        // Each log has its own rate limit, so guesses do not hide why valid tokens get errors.
         case 'rejected':
           logRejection(found.cause, request);
           return { kind: 'rejected' };
@@ -143,7 +146,7 @@ export function openAccessTokens(
       const { label = '' } = tokens.get(hash) ?? {};
       if (hashToken(label) === hash) logRejection(new Error(`${label} is revoked`), request);
     },
-    /** Without keys, all valid tokens get errors. */
+    /** Reports missing keys before missing rows: without keys, all valid tokens get errors. */
     fault() {
       const detail = keys.fault() ?? rows.fault();
       return detail === undefined ? undefined : { name: 'access tokens', detail, advice: ADVICE };
@@ -158,27 +161,30 @@ interface CachedResult {
   ageMaxMs: number;
 }
 
-/** By both clocks, for the reasons of `TokenCache.isCurrent`. */
+/** Compares both clocks, for the reasons of `TokenCache.isCurrent`. */
 function isRecent({ endedAt, ageMaxMs }: CachedResult, clock: Clock): boolean {
   return (
     clock.now() - endedAt.monotonicMs < ageMaxMs && Math.abs(clock.wallNow() - endedAt.wallMs) < ageMaxMs
   );
 }
 
-/** Stores the rows one at a time: on SQLite, each is a commit between those of plants. */
+/**
+ * Stores the rows of subjects one at a time. On SQLite, each is a commit between those of plants.
+ */
 function subjectRows(tokens: TokenCache, store: Store, clock: Clock) {
   let latest: Promise<unknown> = Promise.resolve();
-  /** Of the latest failure; `at` is in ms, on the monotonic clock. */
+  /** The latest failure. `at` is in ms on the monotonic clock. */
   let failed = { cause: undefined as unknown, at: Number.NEGATIVE_INFINITY };
   /** When another token last had the label of a subject; ms, on the monotonic clock. */
   let conflictedAt = Number.NEGATIVE_INFINITY;
   const isFull = (): boolean => tokens.validCount >= STORED_TOKENS_MAX;
   const storeNow = async (hash: string, label: string, since: number): Promise<void> => {
     if (tokens.get(hash) || isFull()) return;
-    // Those that waited while the store failed do not each wait for it.
+    // A call that waited during a failure gets the same failure, instead of its own wait for the
+    // store.
     if (since < failed.at) throw failed.cause;
     try {
-      // Another instance may have made the row. Then it is returned as it is, perhaps revoked.
+      // If another instance has made the row, the store returns that row, which may be revoked.
       const row = await store.createToken({ hash, label, createdAt: clock.wallNow(), expiresAt: null });
       if (row !== undefined) {
         tokens.add(row);
@@ -192,7 +198,7 @@ function subjectRows(tokens: TokenCache, store: Store, clock: Clock) {
     throw new SubjectUnstorable(`a token made with \`token create\` has the label ${label}`);
   };
   return {
-    /** @throws {SubjectUnstorable} if it will not be possible later either */
+    /** @throws {SubjectUnstorable} if a retry does not help */
     async store(hash: string, label: string): Promise<void> {
       if (tokens.get(hash)) return;
       const since = clock.now();
@@ -205,7 +211,7 @@ function subjectRows(tokens: TokenCache, store: Store, clock: Clock) {
       if (found.kind === 'storeUnavailable') throw new Error('the token table cannot be read');
       if (!tokens.get(hash)) throw new SubjectUnstorable(`${label} is new, and ${FULL}`);
     },
-    /** Why new subjects get errors; undefined: they do not. */
+    /** Why new subjects get errors; undefined: they get none. */
     fault(): string | undefined {
       if (clock.now() - failed.at < UNSTORED_SHOWN_MS) return UNSTORED;
       if (isFull()) return `access tokens of new subjects get 401 responses, because ${FULL}`;

@@ -8,7 +8,7 @@ export interface ClaimRule {
 /** Claims about the token and the provider. A rule on one of them would not restrict who sends. */
 const NOT_ABOUT_THE_SENDER = ['iss', 'aud', 'exp', 'nbf', 'iat', 'jti'];
 
-/** They tell kinds of tokens apart, and not senders. */
+/** Claims that distinguish kinds of tokens, and not senders. */
 const KINDS_OF_TOKENS = ['token_use', 'typ', 'auth_time', 'ver', 'version'];
 
 /** @param text `NAME=VALUE`; a final `*` makes the value a prefix. @throws {Error} what to write */
@@ -31,7 +31,7 @@ export function restrictsSenders({ name }: ClaimRule): boolean {
 }
 
 /**
- * Whether the claims fulfil a rule. A list does if one of its members does.
+ * Whether the claims fulfil a rule. A list fulfils it if one of its members does.
  *
  * A dot in the name may belong to the name of a claim (`https://login.example/roles`), or lead into
  * an object (`realm_access.roles`). If the claims have both, both must fulfil the rule.

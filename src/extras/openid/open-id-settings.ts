@@ -3,10 +3,10 @@ import type { ClaimRule } from './claim-rule.ts';
 /** The OpenID provider whose access tokens are accepted. */
 export interface OpenIdSettings {
   issuer: string;
-  /** The claim `aud` contains it; undefined: a token has no `aud`. */
+  /** A value of the claim `aud`; undefined: a token has no `aud`. */
   audience: string | undefined;
   scope: string | undefined;
-  /** A token must fulfil all of them. */
+  /** Rules that a token must all fulfil. */
   claims: readonly ClaimRule[];
   /** URL or file of the keys; undefined: the metadata of the issuer names the URL. */
   jwks: string | undefined;

@@ -8,9 +8,9 @@ import type { OpenExtra } from '../../service.ts';
 import { claimRuleOf, restrictsSenders } from './claim-rule.ts';
 import { isProtected, type OpenIdSettings } from './open-id-settings.ts';
 
-/** As `--oidc-audience` and `--oidc-type`: tokens do not have it. */
+/** The value of `--oidc-audience` and `--oidc-type` for tokens without the claim or parameter. */
 const NONE = 'none';
-/** As `--oidc-claim`: every token of the provider for the audience is accepted. */
+/** The value of `--oidc-claim` that accepts every token of the provider for the audience. */
 const ANY_CLAIM = 'any';
 
 interface OpenIdOptions {
@@ -56,7 +56,9 @@ export function openIdExtra(settings: OpenIdSettings, clock: Clock = SYSTEM_CLOC
   };
 }
 
-/** @throws {Failure} with exit code 2 if they are incomplete, or would accept tokens of strangers */
+/**
+ * @throws {Failure} with exit code 2 if options are missing, or would accept tokens of strangers
+ */
 function readOpenId(options: OpenIdOptions): OpenIdSettings | undefined {
   const { oidcIssuer: issuer, oidcAudience, oidcScope: scope, oidcJwks: jwks, oidcType: type } = options;
   const texts = options.oidcClaim;

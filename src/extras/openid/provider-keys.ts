@@ -7,20 +7,22 @@ import { isProtected, type OpenIdSettings } from './open-id-settings.ts';
 const READ_INTERVAL_MS = 3_600_000;
 /** Shortest interval between two reads that tokens cause. Failed reads count. */
 const READ_ON_DEMAND_INTERVAL_MS = 30_000;
-/** Unknown keys that are remembered, with 200 bytes each. */
+/** Maximum of unknown keys in memory, with 200 bytes each. */
 const UNKNOWN_KEYS_MAX = 10_000;
 /** An unknown key without a token for this long is forgotten. */
 const UNKNOWN_KEY_MS_MAX = 5 * 60_000;
-/** Keys stay valid for this long after they were read, so the provider may be away. */
+/** Keys stay valid for this long after they were read, since the provider may be unavailable. */
 const KEYS_AGE_MAX_MS = 24 * 3_600_000;
 const FETCH_TIMEOUT_MS = 5_000;
 const DOCUMENT_BYTES_MAX = 64 * 1024;
 const MISSING = 'access tokens get 503 responses, because the keys of the OpenID provider cannot be read';
 
-/** The key of a token may exist at the provider and is not known here, so the token is not checked. */
+/**
+ * The key of a token is unknown here, but may exist at the provider. So the token is not verified.
+ */
 export class KeysUnavailable extends Error {}
 
-/** How keys are read, and how one is found among them. A simulation has its own. */
+/** Reads keys, and finds the key of a token. A simulation has its own. */
 export interface KeySource {
   read: (settings: OpenIdSettings) => Promise<JSONWebKeySet>;
   keySet: (keys: JSONWebKeySet) => JWTVerifyGetKey;
@@ -47,12 +49,12 @@ export function openProviderKeys(
   source = KEY_SOURCE,
 ) {
   let keys = source.keySet({ keys: [] });
-  /** The `kid` of each. */
+  /** The `kid` of each key. */
   let keyIds: ReadonlySet<unknown> = new Set();
   let readsBegun = 0;
-  /** The last successful read: which one it was, and its end by both clocks. */
+  /** The last successful read: its number, and its end by both clocks. */
   let lastRead = { number: 0, endedAt: Number.NEGATIVE_INFINITY, endedAtWall: Number.NEGATIVE_INFINITY };
-  /** Since when reads fail. */
+  /** The time since which reads fail. */
   let failingSince: Date | undefined;
   /** When a token last caused a read; ms, on the monotonic clock. */
   let demandedAt = Number.NEGATIVE_INFINITY;
@@ -81,14 +83,14 @@ export function openProviderKeys(
   };
   const mayRead = (): boolean =>
     reading !== undefined || clock.now() - demandedAt >= READ_ON_DEMAND_INTERVAL_MS;
-  /** Waits for a read in flight, or starts one. @throws if it fails, or tokens caused one a short time ago */
+  /** Waits for a read in flight, or starts one. @throws if it fails, or if no read may start yet */
   const readOnDemand = async (failure: string): Promise<void> => {
     if (!mayRead()) throw new KeysUnavailable(failure);
     if (reading === undefined) demandedAt = clock.now();
     await read();
     if (failingSince !== undefined) throw new KeysUnavailable(failure);
   };
-  /** By both clocks: one stands still while the machine is suspended, and the other may be set. */
+  /** Compares both clocks: one stops while the machine is suspended, and the other may be set. */
   const areKnown = (): boolean =>
     clock.now() - lastRead.endedAt < KEYS_AGE_MAX_MS &&
     Math.abs(clock.wallNow() - lastRead.endedAtWall) < KEYS_AGE_MAX_MS;
@@ -114,11 +116,15 @@ export function openProviderKeys(
   void read();
   const timer = repeat(clock, () => void read(), READ_INTERVAL_MS);
   return {
-    /** For the operator; undefined if keys are known, or the first read has not ended. */
+    /** The fault for operators; undefined if keys are known, or the first read has not ended. */
     fault: () => (areKnown() ? undefined : failingSince && `${MISSING} since ${failingSince.toISOString()}`),
     /** Finds the key of a token. @throws {KeysUnavailable} */
     keyOf,
-    /** Reads the keys because one does not fit its token. @throws if that fails or may not be now */
+    /**
+     * Reads the keys because one does not fit its token.
+     *
+     * @throws if it fails, or may not start yet
+     */
     readAgain: () => readOnDemand('the keys cannot be read again now'),
     [Symbol.dispose]: () => timer[Symbol.dispose](),
   };
@@ -127,8 +133,8 @@ export function openProviderKeys(
 /** The unknown keys of tokens that arrived a short time ago. */
 function unknownKeys(clock: Clock) {
   /**
-   * How many reads had begun when a token with this key first arrived, and when the last one did;
-   * ms, on the monotonic clock. The oldest is first.
+   * The number of reads that had begun when a token with this key first arrived, and the time of
+   * the last such token in ms on the monotonic clock. The oldest is first.
    */
   const seen = new Map<string, { since: number; lastAt: number }>();
   return {
@@ -137,7 +143,9 @@ function unknownKeys(clock: Clock) {
       const found = seen.get(keyId);
       return found && clock.now() - found.lastAt < UNKNOWN_KEY_MS_MAX ? found.since : undefined;
     },
-    /** A key that was found may be removed and published again. Then it is new once more. */
+    /**
+     * Forgets a key that was found. The provider may remove it and publish it again as a new key.
+     */
     forget(keyId: string): void {
       seen.delete(keyId);
     },

@@ -29,7 +29,7 @@ export async function verifiedSubject(
   clock: Clock,
 ) {
   if (token.length > ACCESS_TOKEN_LENGTH_MAX) throw new Error('it is too long');
-  // The key of another provider would be unknown, and the log would not say why.
+  // Without this, the log would only say that the key of another provider is unknown.
   const { iss: named } = decodeJwt(token);
   if (named !== issuer) throw new Error(unexpected('iss', issuer, named));
   const verify = () =>
@@ -43,7 +43,7 @@ export async function verifiedSubject(
       requiredClaims: ['exp', 'sub'],
     });
   const { payload, protectedHeader } = await verify().catch(async error => {
-    // The provider may have replaced a key by one with the same id, or none.
+    // The provider may have replaced a key by one with the same id or without an id.
     if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
     await keys.readAgain().catch(() => {
       throw error;
@@ -54,12 +54,13 @@ export async function verifiedSubject(
   if (crit !== undefined) throw new Error('"crit" is not supported');
   for (const part of token.split('.', 2)) rejectRepeatedMembers(Buffer.from(part, 'base64url').toString());
   const { exp, iss, sub, aud, scope: scopes, scp, roles, permissions } = payload;
-  // An ID token has an audience, a logout token has a type, and access tokens here have neither.
+  // Without these settings, access tokens have no audience and no type. ID tokens have an audience,
+  // and logout tokens a type.
   if (typ === undefined && sentType !== undefined) throw new Error(unexpected('typ', typ, sentType));
   // RFC 7519 section 4.1.3: a token for somebody else must be rejected.
   if (audience === undefined && aud !== undefined) throw new Error(unexpected('aud', audience, aud));
   const label = `${iss} ${sub}`;
-  // Both, because a blank before the subject is within the label.
+  // Both are validated, because a blank at the start of the subject is in the middle of the label.
   if (typeof sub !== 'string' || ![sub, label].every(text => isTokenLabel(text, SUBJECT_LABEL_LENGTH_MAX)))
     throw new Error('"sub" is too long or not readable');
   if (exp! > TOKEN_EXPIRY_MS_MAX / 1000) throw new Error('"exp" is later than any date');
@@ -92,7 +93,11 @@ function unexpected(name: string, expected: string | undefined, ...found: unknow
   return `"${name}" is ${came.slice(0, 200)}, but should be ${expected ?? 'absent'}`;
 }
 
-/** JSON.parse takes the last of repeated members. @throws if a name is repeated, or it is no JSON */
+/**
+ * `JSON.parse` would take the last of repeated members.
+ *
+ * @throws if a name is repeated, or no JSON
+ */
 function rejectRepeatedMembers(text: string): void {
   const names = new Set<string>();
   const reading = readJson(text, name => {
@@ -103,8 +108,8 @@ function rejectRepeatedMembers(text: string): void {
 }
 
 /**
- * The messages of jose quote the token of anybody. Also a copy, so that the token can be freed: a
- * slice of a long text would hold it.
+ * Makes a message of jose safe for the log: such a message quotes the token of the client. The
+ * result is a copy, because a slice would hold the whole token in memory.
  */
 export function shownMessage(message: string): string {
   const text = Buffer.from(message.slice(0, 500))

@@ -20,7 +20,7 @@ const APPLIED = 'Preference-Applied';
 /**
  * Makes a service fail on request, and marks its store as that of a sandbox.
  *
- * @param prefer for requests for which neither they nor their tokens ask for a fault
+ * @param prefer the faults of requests that ask for none, neither themselves nor by their tokens
  */
 export function sandboxExtra(files: SandboxFiles, prefer: string): OpenExtra {
   return async () => {
@@ -29,14 +29,14 @@ export function sandboxExtra(files: SandboxFiles, prefer: string): OpenExtra {
   };
 }
 
-/** Records what clients do. */
+/** Makes requests fail as they ask, and records what clients do. */
 function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper {
-  /** How many requests with the same id and preferences have failed, if that is limited. */
+  /** The number of failed requests with the same id and preferences, if `times` limits it. */
   const failures = new Map<string, number>();
   /** The recorded requests, by their responses. */
   const requests = new WeakMap<object, string>();
 
-  /** Records a request. @returns its faults; none if it has failed often enough */
+  /** Records a request. @returns its faults, or none after `times` failures */
   const begin = ({ request: { head }, tokenHash }: Admission, plant: NewPlant) => {
     const ofToken = files.tokens.read().find(({ hash }) => hash === tokenHash)?.prefer ?? '';
     const texts = [fieldValues(head.fields, 'prefer').join(), ofToken, prefer];
@@ -54,10 +54,11 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
   return {
     warning: WARNING,
     wrap: create => async (admission, reading) => {
-      // A request that is itself wrong gets its own error.
+      // An invalid plant gets its own error.
       if (reading.plant === undefined) return create(admission, reading);
       const { request, text, code, lose, delayMs } = begin(admission, reading.plant);
-      // Nothing is awaited before the plant is queued, so it stays behind those of earlier requests.
+      // `create` queues the plant, and nothing is awaited before. So plants stay in the order of
+      // their requests.
       let response =
         code === undefined && lose !== 'request'
           ? await create(admission, reading)

@@ -16,7 +16,7 @@ const VALID: Record<string, (value: string) => unknown> = {
 /**
  * Reads a `Prefer` field. Of several preferences with one name, only the first one counts.
  *
- * @returns the faults, and a text as for `Preference-Applied`, empty without a fault
+ * @returns the faults, and their text for `Preference-Applied`, which is empty without a fault
  */
 export function preferencesOf(field: string) {
   const values = new Map<string, string>();
@@ -26,7 +26,7 @@ export function preferencesOf(field: string) {
     const value = token ?? quoted.replace(/\\(.)/g, '$1');
     if (Object.hasOwn(VALID, key) && !values.has(key) && VALID[key]!(value)) values.set(key, value);
   }
-  // `times` alone is no fault.
+  // `times` alone asks for no fault.
   if (values.size === 1) values.delete('times');
   return {
     text: Array.from(values, ([key, value]) => `${key}=${value}`).join(', '),

@@ -9,10 +9,10 @@ export type RecordedLine =
 export type SandboxFiles = ReturnType<typeof sandboxFilesOf>;
 
 /**
- * The files of a sandbox beside its store: `STORE-sandbox`, which marks it, with what the requests
- * of tokens prefer; and `STORE-sandbox-requests`.
+ * The files of a sandbox beside its store. `STORE-sandbox` identifies the store as that of a
+ * sandbox, and has the preferences of tokens. `STORE-sandbox-requests` has the recorded requests.
  *
- * @returns them, and whether the store is that of a sandbox; undefined: it does not exist
+ * @returns the files, and whether the store is that of a sandbox; undefined: it does not exist
  */
 export function sandboxFilesOf(store: string) {
   const exists = existsSync(store);
@@ -24,13 +24,13 @@ export function sandboxFilesOf(store: string) {
 
 function jsonLinesFile<Line>(path: string) {
   return {
-    /** Creates the file if it is missing, also without a line. */
+    /** Adds lines, and creates the file if it is missing, even without a line. */
     append: (...lines: Line[]): void => {
-      // Each begins a line, so that it does not continue one that was cut off.
+      // A line end before each line separates it from a line that was cut off.
       const text = lines.map(line => `\n${JSON.stringify(line)}`).join('');
       appendFileSync(path, text, { mode: 0o600 });
     },
-    /** Reads all lines, but not those that were cut off. */
+    /** Reads all complete lines. */
     read: (): Line[] => {
       const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : [];
       return lines.flatMap(line => {

@@ -4,15 +4,15 @@ import { VERSION } from '../../version.ts';
 
 interface Form {
   pattern: RegExp;
-  /** What holds instead of an invalid value. */
+  /** The effect of an invalid value. */
   instead: string;
-  /** What the variable may be. */
+  /** The valid values of the variable. */
   use: string;
 }
 
 const TIMEOUT = { pattern: /^\d{1,10}$/, use: 'milliseconds in digits, such as 1000' };
 
-/** Valid values, where they are checked. */
+/** The variables whose values are validated. */
 const FORMS = {
   OTEL_SDK_DISABLED: { pattern: /^(?:true|false)$/i, instead: 'it disables nothing', use: 'true or false' },
   OTEL_EXPORTER_OTLP_ENDPOINT: {
@@ -42,13 +42,13 @@ const FORMS = {
   },
 } satisfies Record<string, Form>;
 
-/** A header field must be plain ASCII. */
+/** The form of header fields, which must be ASCII. */
 const HEADER_FIELD = {
   name: /^[\w-]+$/,
   value: /^(?:[ -$&-~]|%[2-6][0-9a-f]|%7[0-9a-e])*$/i,
   instead: 'its header fields are not sent',
 };
-/** Valid names and values of lists. */
+/** The variables that are lists, with their valid names and values. */
 const LIST_FORMS = {
   OTEL_EXPORTER_OTLP_HEADERS: HEADER_FIELD,
   OTEL_EXPORTER_OTLP_TRACES_HEADERS: HEADER_FIELD,
@@ -67,7 +67,7 @@ const SUPPORTED = new Set([
 ]);
 
 const TIMEOUT_DEFAULT_MS = 1_000;
-/** After this time, `fetch` itself gives up. */
+/** `fetch` itself gives up after this time. */
 const TIMEOUT_MAX_MS = 300_000;
 
 /**
@@ -121,7 +121,7 @@ export function readTraceSettings(env: NodeJS.ProcessEnv, warn: (message: string
   return {
     url,
     headers: headers ?? {},
-    // By the specification, 0 is the longest timeout.
+    // By the specification, 0 means no timeout, so this takes the longest one.
     timeoutMs: Math.min(Number(timeout || TIMEOUT_DEFAULT_MS) || TIMEOUT_MAX_MS, TIMEOUT_MAX_MS),
     resource: { ...attributes, ...resource, 'service.name': name },
     isParentBased: sampler.startsWith('parentbased_'),

@@ -16,16 +16,16 @@ export interface TraceSettings {
   /** After this time, a request to the collector is aborted. */
   timeoutMs: number;
   resource: Record<string, string>;
-  /** Whether the caller decides for its requests. `ratio` is the sampled share of all others. */
+  /** Whether the caller decides about its requests. `ratio` is the sampled share of all others. */
   isParentBased: boolean;
   ratio: number;
 }
 
 /** Spans that wait for the next request to the collector. Further spans are dropped. */
 const SPANS_MAX = 2_048;
-/** Shortest interval of these requests. A request that takes longer makes the next one wait. */
+/** Shortest interval between two requests to the collector. The next one waits for a slow one. */
 const EXPORT_INTERVAL_MS = 1_000;
-/** At the stop: timeout of the last request, and before it, of one that is in flight. */
+/** At the stop, timeout of a request in flight, and then of the last request. */
 const STOP_TIMEOUT_MS = 1_000;
 /** The methods that are known by the semantic conventions for HTTP. */
 const METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE'.split(' '));
@@ -56,7 +56,7 @@ export class Tracing implements ResponseObserver {
     });
   }
 
-  /** Decides whether a request is sampled. One without a trace may begin one. */
+  /** Decides whether a request is sampled. A request without a trace may begin a trace. */
   received(request: ReceivedRequest): void {
     const { isParentBased, ratio } = this.#settings;
     const { trace } = request;
@@ -134,7 +134,7 @@ type Exporter = ReturnType<typeof startExporter>;
 /** Sends spans by OTLP over HTTP, in JSON. A failed request is not repeated. */
 function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log: ServiceLog) {
   const { origin, pathname } = new URL(url);
-  // A query may have a secret.
+  // The query of a URL may contain a secret.
   const collector = `the trace collector at ${origin}${pathname}`;
   const exports = failureLog(
     details => log.warn(details, `${collector} takes no spans; they are dropped until it does`),
@@ -154,7 +154,7 @@ function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log
         method: 'POST',
         headers: { ...headers, 'Content-Type': 'application/json' },
         body: JSON.stringify({ resourceSpans: [{ resource: service, scopeSpans }] }),
-        // A redirect would carry the secret header fields elsewhere.
+        // A redirect would send the secret header fields to another server.
         redirect: 'error',
         signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
       });
@@ -163,7 +163,7 @@ function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log
       exports.recovered();
     } catch (cause) {
       dropped += spans.length;
-      // The log would contain all constants of the DOMException.
+      // A DOMException would put all its constants into the log.
       exports.failed(timeout.aborted ? new Error(`no response within ${limitMs} ms`) : cause);
     }
   };
@@ -197,7 +197,7 @@ function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log
   };
 }
 
-/** Attributes from header fields, in which a client may have put anything. */
+/** Makes attributes from header fields. A client may send any text in them. */
 function fieldAttributes({ head: { host = '', userAgent } }: ReceivedRequest) {
   const [, bracketed, name, port] = HOST.exec(host) ?? [];
   const address = bracketed ?? name;

@@ -10,18 +10,18 @@ const INTERVAL_MS = 10_000;
 /** Intervals of the last minute. */
 const INTERVALS = 6;
 
-/** The plants and the errors of each token, by its id. */
+/** The plants and the errors of each token, by token id. */
 type Counts = Map<number, { plants: number; errors: number }>;
 
 const none = () => ({ plants: 0, errors: 0 });
 
 /**
- * The last plants that this instance confirmed, who sent in the last minute, and when each token was
- * last used since the start. In memory only.
+ * The last plants that this instance confirmed, the busiest tokens of the last minute, and the last
+ * use of each token since the start. All of it is only in memory.
  */
 export class Activity implements ResponseObserver {
   readonly #newest: { at: number; id: string; outcome: Outcome; tokenId: number }[] = [];
-  /** By token id; ms since 1970. The store has only the day. */
+  /** The time of the last use by token id; ms since 1970. The store has only the day. */
   readonly lastUses = new Map<number, number>();
   /** The newest interval is first. */
   #intervals: Counts[] = [new Map()];

@@ -11,19 +11,19 @@ const REQUEST_BYTES_MAX = 10_000;
 /** A request of the page, to a path below `api/`. */
 export interface Call {
   query: URLSearchParams;
-  /** Empty unless the request is a change. */
+  /** Empty for a GET request. */
   body: Record<string, unknown>;
   request: IncomingMessage;
   response: ServerResponse;
 }
 
-/** @returns undefined if it has responded */
+/** @returns undefined if the handler has responded itself */
 export type Handler = (call: Call) => HttpResponse | Promise<HttpResponse | undefined>;
 
 /** The request is invalid. The message tells the operator what to change. */
 export class InvalidCall extends Error {}
 
-/** Whether the page of this address sends the request (RFC 6454 section 7). */
+/** Whether a page of the host in the request sent it (RFC 6454 section 7). */
 export function isOwnOrigin({ headers: { origin, host } }: IncomingMessage): boolean {
   return origin === `http://${host}` || origin === `https://${host}`;
 }
@@ -36,14 +36,14 @@ function cookieName({ headers: { host = '' } }: IncomingMessage): string {
   return `plant_store_console${/:([0-9]+)$/.exec(host)?.[1] ?? ''}`;
 }
 
-/** It has no Path, so browsers send it only to `api/`, even if a proxy changes the path. */
+/** The cookie has no Path, so browsers send it only to `api/`, even if a proxy changes the path. */
 export function sessionCookie(request: IncomingMessage, half: string, end = ''): string[] {
   return ['Set-Cookie', `${cookieName(request)}=${half}; HttpOnly; SameSite=Strict${end}`];
 }
 
 /**
- * Both halves of the secret of the session, as made by `Sessions`. A browser sends a cookie to all
- * ports of the host. The other half is in the storage of the page's origin, so of its port.
+ * Reads both halves of the secret of the session, which `Sessions` made. The cookie has one half,
+ * and browsers send it to all ports of the host. The page stores the other half for its own origin.
  *
  * @returns undefined if a half is missing
  */
@@ -55,7 +55,7 @@ export function secretOf(request: IncomingMessage): string | undefined {
   return cookie === undefined || header === undefined ? undefined : `${cookie} ${header}`;
 }
 
-/** @returns {} without a body @throws {InvalidCall} if it is not a JSON object, or too long */
+/** @returns {} without a body @throws {InvalidCall} if the body is too long, or no JSON object */
 export async function readJsonBody(request: IncomingMessage): Promise<Record<string, unknown>> {
   const length = Number(request.headers['content-length'] ?? 0);
   if (length === 0) return {};

@@ -3,7 +3,7 @@ import { hashToken } from '../../core/tokens/token.ts';
 
 const VALID_MS = 5 * 60_000;
 
-/** @returns 32 random bytes in base64url, which cannot be guessed; only their SHA-256 is stored */
+/** @returns 32 random bytes in base64url; the store has only their SHA-256 */
 export function makeConsoleSecret(): string {
   return randomBytes(32).toString('base64url');
 }

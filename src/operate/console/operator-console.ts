@@ -45,7 +45,7 @@ import { type FactRow, StoreFacts } from './store-facts.ts';
 const PAGE_PLANTS = 50;
 /** The last revisions of one plant. */
 const SHOWN_REVISIONS_MAX = 500;
-/** A page that is not full ends soon after this time, within a second. */
+/** A search that has not filled its page ends within a second after this time. */
 const SEARCH_TIME_MS = 400;
 /** The name, the value and the source of a setting. */
 export type ShownSetting = readonly [name: string, value: string, source: 'flag' | 'environment' | 'default'];
@@ -57,7 +57,9 @@ export interface ShownService {
   /** The store, without its password. */
   database: string;
   settings: readonly ShownSetting[];
-  /** The address of `/docs`, for a console at this host; undefined if it is not served. */
+  /**
+   * Returns the address of `/docs` for a console at this host; undefined: the service has no docs.
+   */
   docsUrl: ((consoleHost: string) => string) | undefined;
 }
 
@@ -65,18 +67,20 @@ export interface ConsoleParts {
   shown: ShownService;
   engine: StorageEngine;
   damage: KnownDamage;
-  /** Its labels are shown: it reads no store, which may not respond. A change here takes effect at once. */
+  /**
+   * Labels come from this cache, since the store may not respond. A change here takes effect at
+   * once.
+   */
   tokens: Pick<TokenCache, 'add' | 'labelOf'>;
-  /** Not the engine's own reads, so that searches delay no creates. */
+  /** Searches use connections or threads of their own, so they delay no creates. */
   search: PlantSearch;
   samples: Samples;
-  /** Receives what operators do, and why a request failed. */
+  /** Gets the actions of operators, and the causes of failed requests. */
   log: ServiceLog;
 }
 
 /**
- * The page for operators, below `/console/` of the operations listener. That listener checks the
- * Host field.
+ * The page for operators, below `/console/` of the operations listener, which validates Host.
  *
  * A one-time code starts a session. Half of its secret is in a cookie, the other half in a header.
  * All paths of `api/` need a session, except `api/session`, which starts and ends it. A change also
@@ -87,7 +91,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
   readonly #sessions: Sessions;
   readonly #rejected = new RejectedRequests();
   readonly #activity = new Activity();
-  /** What the page shows of responses comes from these. */
+  /** Observers that collect what the page shows of responses. */
   readonly observers: readonly ResponseObserver[];
   readonly #facts: StoreFacts;
   readonly #onError: (cause: unknown) => void;
@@ -123,7 +127,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
       return await handler({ query: new URLSearchParams(query), body, request, response });
     } catch (error) {
       if (error instanceof InvalidCall) return failure(422, error.message);
-      // The message of a rejection tells what to do.
+      // The message of this error tells the operator what to do.
       if (error instanceof StoreRejected) return failure(409, error.message);
       // The client closed the connection of a download.
       if ((error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE') return undefined;
@@ -196,7 +200,6 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     },
     'GET api/tokens': async () => {
       const tokens = await this.#parts.engine.tokens();
-      // Without the hash.
       const shown = tokens.map(({ id, label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
         const lastUsedAt = this.#activity.lastUses.get(id) ?? null;
         return { label, createdAt, expiresAt, revokedAt, lastUsedDay, lastUsedAt };
@@ -268,11 +271,14 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     const lines = this.#csvOf(filterOf(query));
     const name = ['Content-Disposition', 'attachment; filename="plants.csv"'];
     response.writeHead(200, ['Content-Type', 'text/csv; charset=utf-8', ...name, ...COMMON_FIELDS]);
-    // No faster than the client reads.
+    // The pipeline reads no faster than the client, so memory use stays constant.
     await pipeline(lines, response);
   }
 
-  /** Leaves out damaged revisions. Then it fails at the end, so that no download seems complete. */
+  /**
+   * Yields the intact revisions. If any is damaged, it fails at the end, so the download is
+   * incomplete.
+   */
   async *#csvOf(filter: PlantFilter): AsyncIterable<string> {
     yield REVISION_CSV_HEADER;
     let damaged = 0;
@@ -289,7 +295,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
   readonly #labelOf: LabelOf = tokenId => this.#parts.tokens.labelOf(tokenId) ?? String(tokenId);
 }
 
-/** What the plots of the page mark, by the time when it ended or was met. */
+/** The marks of the plots: the end of each last run, and the time of the last damage. */
 function marksOf({ lastRuns, recorded }: KnownDamage): { command: string; endedAt: number }[] {
   const marks = lastRuns.map(({ command, endedAt }) => ({ command, endedAt }));
   return recorded === undefined ? marks : [...marks, { command: 'damage', endedAt: recorded.metAt }];

@@ -6,9 +6,9 @@ import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName } from '../../core/response.ts';
 
-/** Groups in memory. The one without a request for the longest time makes room for another. */
+/** Maximum of groups. A further group replaces the one whose last request is the oldest. */
 const GROUPS_MAX = 300;
-/** The last requests of each group. */
+/** Examples of each group: its last requests. */
 const EXAMPLES_MAX = 5;
 /** Bodies are recorded for this time. */
 const RECORDING_MS = 3_600_000;
@@ -24,15 +24,15 @@ type Group = ReturnType<typeof newGroup>;
 
 export type LabelOf = (tokenId: number) => string;
 
-/** All rejected requests since the start, in groups. In memory only. */
+/** All rejected requests since the start, in groups, only in memory. */
 export class RejectedRequests implements ResponseObserver {
   /** The group with the newest request is last. */
   readonly #groups = new Map<string, Group>();
   #count = 0;
-  /** Bodies are recorded until this time, ms since 1970; undefined: they are not. */
+  /** Bodies are recorded until this time, ms since 1970; undefined: no bodies are recorded. */
   #recordsBodiesUntil: number | undefined;
 
-  /** Starts to record bodies, or stops it and forgets them. */
+  /** Starts to record bodies, or stops and forgets the recorded ones. */
   recordBodies(isOn: boolean): void {
     this.#recordsBodiesUntil = isOn ? Date.now() + RECORDING_MS : undefined;
     if (isOn) return;
@@ -65,7 +65,7 @@ export class RejectedRequests implements ResponseObserver {
     return group;
   }
 
-  /** Its requests stay counted, in a group for each error. */
+  /** Replaces the oldest group. Its requests stay counted in a group without an address. */
   #forgetOldest(): void {
     const [key, oldest] = this.#groups.entries().find(([, { address }]) => address !== undefined)!;
     this.#groups.delete(key);
@@ -75,7 +75,7 @@ export class RejectedRequests implements ResponseObserver {
     others.lastAt = Math.max(others.lastAt, oldest.lastAt);
   }
 
-  /** For the page, the group with the newest request first. */
+  /** The groups for the page. The group with the newest request is first. */
   list(labelOf: LabelOf) {
     const groups = [...this.#groups].reverse().map(([key, { tokenId, examples, ...group }]) => {
       return { key, ...group, label: tokenId === undefined ? null : labelOf(tokenId) };
@@ -89,14 +89,14 @@ export class RejectedRequests implements ResponseObserver {
     return until !== undefined && Date.now() < until ? until : undefined;
   }
 
-  /** The last requests of a group, the newest first. None if it made room for others. */
+  /** The last requests of a group, the newest first. A group that was replaced has none. */
   examples(key: string) {
     const { error = 0, examples = [] } = this.#groups.get(key) ?? {};
     return examples.map(each => ({ ...each, ...shownBody(each, error) }));
   }
 }
 
-/** @param address undefined: for groups with this error that made room for others */
+/** @param address undefined: the group counts the requests of replaced groups with this error */
 function newGroup(name: ErrorName, tokenId?: number, address?: string) {
   const { number: error, status } = ERRORS[name];
   const key = { error, status, name, tokenId, address: address && storedText(address) };
@@ -113,7 +113,7 @@ function exampleOf(message: string, received: ReceivedRequest | undefined, withB
     // Null if no body was read. A body that was read may have no bytes.
     bodyBytes: body === undefined ? null : body.length,
     contentType: head?.contentType && storedText(head.contentType),
-    // Without it, no whole request arrived.
+    // Undefined if no whole request arrived.
     requestLine: head && storedText(`${head.method} ${head.target}`),
     body: withBody && bytes ? Uint8Array.from(bytes.subarray(0, BODY_BYTES_MAX)) : undefined,
   };
@@ -123,7 +123,9 @@ function storedText(text: string): string {
   return Buffer.from(withoutTokens(text).slice(0, TEXT_LENGTH_MAX)).toString();
 }
 
-/** The text, or null if it was not read; whether it is only a beginning; the index of its fault. */
+/**
+ * The text of a body, or null if it was not recorded; whether it was cut; the index of its fault.
+ */
 function shownBody({ body, bodyBytes }: Example, error: number) {
   if (body === undefined) return { body: null, isCut: false, faultAt: null };
   const text = withoutTokens(textOf(body));
@@ -134,7 +136,7 @@ function shownBody({ body, bodyBytes }: Example, error: number) {
 /** The longest part that is wrong only because the rest is missing, such as `\\u00e`. */
 const INCOMPLETE_LENGTH_MAX = 5;
 
-/** The index at which a text stops being JSON in UTF-8. */
+/** The index from which a text is not JSON in UTF-8. */
 function jsonFault(text: string, isCut: boolean): number | null {
   const [utf8 = ''] = text.split(/\p{Cs}/u, 1);
   const fault = readToEnd(readJson(utf8, () => {})) ?? utf8.length;

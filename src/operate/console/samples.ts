@@ -5,13 +5,15 @@ import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName, isOutcome } from '../../core/response.ts';
 import { type Counts, durationMs, type Metrics } from '../metrics.ts';
 
-/** Both together take at most 3 MB. */
+/** Both rings together take at most 3 MB. */
 const SHORT = { intervalSeconds: 1, length: 15 * 60 };
 const LONG = { intervalSeconds: 10, length: 24 * 60 * 6 };
 
 export type Samples = ReturnType<typeof startSamples>;
 
-/** Samples of the last 24 hours: from the counts of the metrics, and percentiles of durations. */
+/**
+ * Samples of the last 24 hours: rates from the counts of the metrics, and percentiles of durations.
+ */
 export function startSamples(metrics: Metrics, queue: PlantQueue) {
   const startedAt = Date.now();
   const short = ringOf(SHORT, metrics.counts());
@@ -20,7 +22,7 @@ export function startSamples(metrics: Metrics, queue: PlantQueue) {
   const sample = () => {
     const counts = metrics.counts();
     const { plantsInFlight } = queue.statistics;
-    // Percentiles of ten seconds come from all their durations, not from other percentiles.
+    // Percentiles of ten seconds need all durations of that time, not percentiles of each second.
     long.createMicroseconds.add(short.createMicroseconds);
     short.add(counts, plantsInFlight);
     long.add(counts, plantsInFlight);
@@ -34,10 +36,10 @@ export function startSamples(metrics: Metrics, queue: PlantQueue) {
   return {
     responded({ result }: Pick<HttpResponse, 'result'>, request: ReceivedRequest | undefined): void {
       if (!isOutcome(result)) return;
-      // A histogram of Node takes whole numbers from 1.
+      // A histogram of Node accepts only integers from 1.
       short.createMicroseconds.record(Math.max(1, Math.round(durationMs(request) * 1000)));
     },
-    /** @param second 0: all samples, as for one that is in the future */
+    /** @returns the samples after a second; all samples for 0, and for a second in the future */
     after(second: number) {
       const newest = short.newest();
       const rings = [short, long].map(ring => ring.after(second > newest ? 0 : second));
@@ -51,7 +53,10 @@ export function startSamples(metrics: Metrics, queue: PlantQueue) {
 function ringOf({ intervalSeconds, length }: typeof SHORT, before: Counts) {
   /** Durations since the last sample. */
   const createMicroseconds = createHistogram();
-  /** By the names of lines in src/pages/console/browser/now.js. NaN: not measured. Most errors have no column. */
+  /**
+   * By the names of src/pages/console/browser/now.js. NaN: not measured. An error gets its column
+   * when it first occurs.
+   */
   const columns = new Map<string, Float64Array>();
   /** The second of `before`. */
   let since = Math.floor(Date.now() / 1_000);
@@ -77,7 +82,7 @@ function ringOf({ intervalSeconds, length }: typeof SHORT, before: Counts) {
       // If the clock was set back, steps is negative: the samples after the new time are gone.
       count = Math.max(0, Math.min(count + steps, length));
       newest += steps;
-      // After a late timer, nothing was measured before.
+      // A late timer has missed intervals, in which nothing was measured.
       for (let missing = 1; missing < Math.min(steps, length); missing++)
         for (const column of columns.values()) column[(newest - missing) % length] = Number.NaN;
       const seconds = Math.max(1, second - since);
@@ -89,7 +94,7 @@ function ringOf({ intervalSeconds, length }: typeof SHORT, before: Counts) {
       for (const percentile of [50, 99])
         set(`p${percentile}`, created.count === 0 ? Number.NaN : created.percentile(percentile) / 1000);
       set('in flight', plantsInFlight);
-      // Means. Without a batch, 0 / 0 is NaN.
+      // A mean without a batch is 0 / 0, which is NaN.
       const batches = counts.batches - before.batches;
       set('mean batch', (counts.batchPlants - before.batchPlants) / batches);
       set('mean commit', ((counts.commitSeconds - before.commitSeconds) * 1000) / batches);

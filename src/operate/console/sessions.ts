@@ -5,9 +5,9 @@ import { makeConsoleSecret } from './console-code.ts';
 
 /** A session ends after this time without a request. */
 const SESSION_IDLE_MS = 8 * 3_600_000;
-/** The end of a session in the store moves at most this often, so it may end this much earlier. */
+/** The store extends a session at most this often, so a session may end this much earlier. */
 const EXTENSION_INTERVAL_MS = 10 * 60_000;
-/** A session that another instance ends is noticed this long after its last check, on its next use. */
+/** A use of a session reads its state from the store again after this time. */
 const REFRESH_INTERVAL_MS = 3_000;
 /** Shortest interval between two lookups of the same kind in the store. */
 const LOOKUP_INTERVAL_MS = 200;
@@ -15,19 +15,21 @@ const LOOKUP_INTERVAL_MS = 200;
 const SECRET = /^[A-Za-z0-9_-]{43} [A-Za-z0-9_-]{43}$/;
 
 /**
- * The sessions of signed-in operators. The store has the hash of each secret, so that a session
- * survives a restart. A session that this process knows stays valid while the store fails: that is
- * when an operator needs the console.
+ * The sessions of signed-in operators. The store has the hash of each secret, so a session survives
+ * a restart. A session in memory stays valid while the store fails, since operators need the
+ * console then.
  */
 export class Sessions {
   readonly #store: OperatorTables;
-  /** By key: when it ends, ms since 1970, and when the store was last asked, monotonic clock. */
+  /**
+   * Sessions by key. `expiresAt` is in ms since 1970, `refreshedAt` in ms on the monotonic clock.
+   */
   readonly #active = new Map<string, { expiresAt: number; refreshedAt: number }>();
-  /** Keys of sessions that ended here. No lookup that began earlier may bring them back. */
+  /** Keys of sessions that ended here. A lookup that began earlier must not restore them. */
   readonly #signedOut = new Set<string>();
-  /** @returns the hashes of the valid codes of the batch, which no other batch gets */
+  /** @returns the hashes of the valid codes of the batch, which are invalid from then on */
   readonly #takeCodes: (hash: string) => Promise<Set<string>>;
-  /** @returns when each valid session of the batch ends, ms since 1970 */
+  /** @returns the end of each valid session of the batch, ms since 1970 */
   readonly #readSessions: (key: string) => Promise<Map<string, number>>;
 
   constructor(store: OperatorTables) {
@@ -48,7 +50,7 @@ export class Sessions {
     return secret;
   }
 
-  /** Whether a session is active. The call counts as a use. */
+  /** Whether a session is active. The call extends the session. */
   async isActive(secret: string): Promise<boolean> {
     if (!SECRET.test(secret)) return false;
     const key = hashToken(secret);
@@ -57,14 +59,14 @@ export class Sessions {
       await this.#refresh(key);
     } else if (performance.now() - session.refreshedAt > REFRESH_INTERVAL_MS) {
       session.refreshedAt = performance.now();
-      // Not awaited, as the store may hang.
+      // The refresh is not awaited, because the store may hang.
       this.#refresh(key).catch(() => {});
     }
     const current = this.#active.get(key);
     return current !== undefined && current.expiresAt > Date.now();
   }
 
-  /** @throws {StoreUnavailable} then the session ended here, but may return with a restart */
+  /** @throws {StoreUnavailable} if the session ended only in memory, so a restart may restore it */
   async signOut(secret: string): Promise<void> {
     const key = hashToken(secret);
     // Requests without a session do not load the store.
@@ -74,7 +76,7 @@ export class Sessions {
     await this.#store.endConsoleSession(key);
   }
 
-  /** Gives a session the state that it has in the store, and moves its end there. */
+  /** Reads the state of a session from the store, and extends the session there. */
   async #refresh(key: string): Promise<void> {
     const end = (await this.#readSessions(key)).get(key);
     if (end === undefined || this.#signedOut.has(key)) {
@@ -83,7 +85,7 @@ export class Sessions {
     }
     const later = Date.now() + SESSION_IDLE_MS;
     let expiresAt = end;
-    // An update: it cannot bring back a session that ends at the same time.
+    // This is an UPDATE, so it cannot restore a session that is deleted at the same time.
     const extend = () => this.#store.extendConsoleSession(key, later).then(() => later);
     // A full disk must not end the session.
     if (later - end > EXTENSION_INTERVAL_MS) expiresAt = await extend().catch(() => end);
@@ -91,7 +93,9 @@ export class Sessions {
   }
 }
 
-/** One lookup for all keys of an interval: a flood of wrong ones does not load the store. */
+/**
+ * Makes one lookup for all keys of an interval, so a flood of invalid keys does not load the store.
+ */
 function inBatches<Found>(run: (keys: string[]) => Promise<Found>): (key: string) => Promise<Found> {
   const keys: string[] = [];
   let lookup: Promise<Found> | undefined;

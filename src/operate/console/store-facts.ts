@@ -4,7 +4,7 @@ import { bytesText } from '../bytes-text.ts';
 import type { KnownDamage } from '../known-damage.ts';
 import { runText } from '../run-text.ts';
 
-/** Shortest measurement of the rate at which the disk fills. */
+/** Shortest time over which the rate at which the disk fills is measured. */
 const DISK_RATE_MS_MIN = 6 * 3_600_000;
 const DAY_MS = 86_400_000;
 
@@ -28,7 +28,7 @@ export class StoreFacts {
     });
   }
 
-  /** What an operator asks first. */
+  /** The facts that operators need most often. */
   async rows(): Promise<FactRow[]> {
     const { version, isFirstStart } = this.#shown;
     const statistics = await this.#engine.statistics();
@@ -52,7 +52,7 @@ export class StoreFacts {
     ];
   }
 
-  /** With the days until the disk is full, if it fills and enough time has passed. */
+  /** Adds the days until the disk is full, if the disk fills and enough time has passed. */
   #freeText(disk: Disk | undefined): string {
     if (disk === undefined) return 'unknown';
     const { freeBytes, bytes } = disk;

@@ -7,8 +7,9 @@ import { type CheckedRevision, Damaged, keyOrder, revisionName } from '../../eng
 /**
  * Yields the revisions that the target of a copy lacks. Reads both stores to their ends.
  *
- * A damaged revision of the source is not copied, and its key may be wrong. An earlier copy may have
- * this revision intact. So the target may have one more revision for each damaged one in its place.
+ * A damaged revision of the source is not copied, and its key may be wrong. An earlier copy may
+ * have this revision intact. So the target may have one more revision for each damaged one in its
+ * place.
  *
  * @throws {StoreRejected} at the first revision that the source lacks, or has with other content
  */

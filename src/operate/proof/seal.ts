@@ -5,8 +5,8 @@ import { StoreRejected } from '../../core/commit/store-errors.ts';
 /**
  * The content of a store at a time. Equal digests mean equal revisions.
  *
- * The time is that of the newest revision, so copies of a store have the same seal. If a clock was set
- * back and a later revision has an earlier time, the digest differs.
+ * The time is that of the newest revision, so copies of a store have the same seal. If a clock was
+ * set back and a later revision has an earlier time, the digest differs.
  */
 export interface Seal {
   /** The seal covers the revisions until this time, in milliseconds since 1970 UTC. */

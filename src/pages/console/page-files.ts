@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { contentResponse, type HttpResponse } from '../../core/response.ts';
 
-/** The page may use its own files only, and nothing may frame it. */
+/** The policy allows only files of the page itself, and no frame around the page. */
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -35,7 +35,7 @@ const TEXTS: Record<string, () => string> = {
   'style.css': () => readFileSync(new URL('../style.css', import.meta.url), 'utf8'),
   'tokens.js': () => readFileSync(new URL('./browser/tokens.js', import.meta.url), 'utf8'),
   'uplot.css': () => readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.min.css')), 'utf8'),
-  // It reads the language, and fails where that is no language tag, as in the locale C.UTF-8.
+  // This part reads the language, and fails without a language tag, as in the locale C.UTF-8.
   'uplot.js': () => `const navigator = { language: 'en' };
 ${readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.iife.min.js')), 'utf8')}
 export { uPlot as default };`,

@@ -8,7 +8,7 @@ function part(name: string, byDefault: string): Html {
 const BODY = '{"id": 9007199254740993, "name": "Monstera deliciosa", "tag": "houseplant"}';
 const LITERAL = '{ id: 9007199254740993n, name: "Monstera deliciosa", tag: "houseplant" }';
 
-/** @param publicUrl the address that they show; undefined: that of the page in the browser */
+/** @param publicUrl the address in the samples; undefined: that of the page in the browser */
 export function codeSamples(publicUrl?: string) {
   const base = publicUrl ?? 'https://plants.example';
   const { host, pathname } = new URL(`${base}/plants`);

@@ -24,12 +24,13 @@ export const PAGE_STYLE = [
 export const PAGE_SCRIPT = readFileSync(new URL('./browser/page.js', import.meta.url), 'utf8');
 
 /**
- * `/openapi.json` for programs, and `/docs` for people: one file, which loads no other.
+ * Makes `/openapi.json` for programs, and `/docs` for people, which is one file and loads no other.
  *
- * @param publicUrl the address that both show; undefined: that from which they were loaded
+ * @param publicUrl the address that both show; undefined: the address from which they were loaded
  */
 export function documentationOf(version: string, publicUrl?: string): Documentation {
-  // Only the style and the script of the page, by their hashes, and requests to its origin.
+  // The policy allows the style and the script of the page by their hashes, and requests to its
+  // origin.
   const contentSecurityPolicy = [
     "default-src 'none'",
     `style-src ${hashSource(PAGE_STYLE)}`,

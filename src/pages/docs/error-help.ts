@@ -2,7 +2,7 @@ import type { ErrorName } from '../../core/contract/errors.ts';
 
 /**
  * The next step after each error, which the page shows below the message. Text between backticks is
- * code. The page explains once, not here, that the plant may be stored after 500 and 503.
+ * code. Another part of the page explains that the plant may be stored after 500 and 503.
  */
 export const ERROR_HELP: Record<ErrorName, string> = {
   badHttp: 'Use an HTTP library. If you already do, check the proxy between the client and the service.',

@@ -88,11 +88,11 @@ function SignIn({ problem: initial }) {
   </main>`;
 }
 
-// Before the session, which may not start while the store does not respond.
+// The banner starts before the session, which cannot start while the store does not respond.
 render(html`<${Banner} />`, /** @type {HTMLElement} */ (document.getElementById('banner')));
 const code = CODE_IN_FRAGMENT.exec(location.hash)?.[1];
 // The code must not remain in the history or in the address.
 if (code !== undefined) history.replaceState(null, '', '#now');
-// After a failure, an older session may still be valid, so the app starts in any case.
+// The app starts even after a failed sign-in, since an older session may be valid.
 const problem = code === undefined ? undefined : await signIn(code).catch(error => error);
 render(html`<${App} problem=${problem} />`, /** @type {HTMLElement} */ (document.getElementById('app')));

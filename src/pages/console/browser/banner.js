@@ -4,9 +4,9 @@ import { time } from './display.js';
 import { html, useEffect, useState } from './preact.js';
 
 const INTERVAL_MS = 1_000;
-/** The service takes 2.5 s to notice that its store does not respond. */
+/** Timeout of a request. The service takes 2.5 s to notice that its store does not respond. */
 const RESPONSE_TIMEOUT_MS = 3_500;
-/** For so long, the page says that the service was restarted after an unclean end. */
+/** The page shows for this long that the service was restarted after an unclean end. */
 const RESTART_SHOWN_MS = 10 * 60_000;
 
 const NO_RESPONSE = {
@@ -16,7 +16,7 @@ const NO_RESPONSE = {
     'start it if it does not run, and read the end of its log; if a proxy is before it, let it pass on /readyz, too; what you see below may be old',
 };
 
-/** @returns {Promise<any>} without a verdict, it is the response of a proxy */
+/** @returns {Promise<any>} the readiness; without a verdict, a proxy has responded */
 async function readReadiness() {
   const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
   return await (await fetch('../readyz', { cache: 'no-store', signal })).json();

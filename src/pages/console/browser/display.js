@@ -1,8 +1,8 @@
-// What several screens use: times, text of clients, tables, forms.
+// Parts that several screens use: times, text of clients, tables, forms.
 import { html } from './preact.js';
 
 const LOCAL_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
-/** Three significant digits, and all digits before the decimal point. */
+/** Writes three significant digits, or all digits before the decimal point. */
 const NUMBER = new Intl.NumberFormat(undefined, {
   maximumSignificantDigits: 3,
   maximumFractionDigits: 1,

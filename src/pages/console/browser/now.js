@@ -1,4 +1,4 @@
-// The screen Now: what an operator asks first, and plots of the last 24 hours.
+// The screen Now: the most important facts, and plots of the last 24 hours.
 import { clientText, Facts, numberText, Table } from './display.js';
 import { Plot, Swatch, timeText } from './plot.js';
 import { html, useMemo, useState } from './preact.js';
@@ -11,10 +11,10 @@ const SECONDS_MAX = 920;
 const ZOOM_SAMPLES_MIN = 10;
 /** Plots move every second, but rarely for users who prefer reduced motion. */
 const MOVE_SECONDS = matchMedia('(prefers-reduced-motion: reduce)').matches ? 15 : 1;
-/** The looks before it are for lines with fixed names. */
+/** The first look for errors. Earlier looks are for lines with fixed names. */
 const FIRST_ERROR_LOOK = 3;
 
-/** A name is that of a column in the responses. Without names: all errors that occurred. */
+/** Each name is that of a column in the response. Without names, a plot shows all errors. */
 const PANELS = [
   { title: 'Plants per second', unit: 'per second', height: 280, names: ['created', 'revised', 'unchanged'] },
   { title: 'Errors per second', unit: 'per second', height: 150 },
@@ -31,7 +31,7 @@ const SENDER_COLUMNS = {
   'Errors per second': ({ errors }) => numberText(errors),
 };
 
-// What the page has and shows. It outlives the screen, a lost connection and the service.
+// Samples stay in the page when the user changes the screen, and when the service restarts.
 
 /** By interval and second. @type {Record<number, Map<number, import('./plot.js').Sample>>} */
 const rings = { 1: new Map(), 10: new Map() };
@@ -47,7 +47,7 @@ async function load() {
   newest = body.newest;
   for (const { interval, from, count, columns } of body.rings) {
     const samples = rings[interval] ?? new Map();
-    // The service leaves out columns of zeros.
+    // The service omits columns that are always 0.
     for (let index = 0; index < count; index++)
       samples.set(from + index * interval, (/** @type {string} */ name) =>
         name in columns ? columns[name][index] : 0,
@@ -83,7 +83,7 @@ export function Now() {
     if (!hidden.delete(name)) hidden.add(name);
     change({});
   };
-  // A cursor that leaves the axis stays at its beginning.
+  // When the time of the cursor leaves the axis, the cursor stays at the first second.
   const index = Math.max(0, Math.min(Math.round((cursor ?? end) / interval), last) - first);
   const time = timeText(axis.seconds[index] ?? end);
   return html`
@@ -100,7 +100,7 @@ export function Now() {
 }
 
 /**
- * A second without a sample stays in the axis: the service did not run then.
+ * The axis also has seconds without a sample, in which the service did not run.
  *
  * @param {number} first in intervals since 1970, as `last`
  * @param {number} last

@@ -6,10 +6,10 @@ import { request, useAction, useLoad } from './requests.js';
 
 /** Plants of a page, as in operator-console.ts of the service. */
 const PAGE_PLANTS = 50;
-/** Characters. A name may have a million. */
+/** Shown characters of a name, which may have a million. */
 const PAGE_TEXT_LENGTH = 1_000_000;
 const DOWNLOAD_TIMEOUT_MS = 24 * 3_600_000;
-/** Characters. Browsers limit the length of an address. */
+/** Maximum of characters in a link, since browsers limit the length of an address. */
 const CORRECTED_LENGTH_MAX = 50_000;
 const FIELDS = { id: 'Exact id', name: 'Name contains', tag: 'Exact tag' };
 const COUNT = new Intl.NumberFormat();
@@ -46,10 +46,10 @@ function idLink(id) {
   return html`<a class="id" href=${`#plants/${id}`}>${id}</a>`;
 }
 
-/** The query of the last search, to go back to it. */
+/** The query of the last search, for the link back. */
 let lastQuery = '';
 
-/** By the query of a page: that of the page before it. @type {Map<string, string>} */
+/** The query of the previous page, by the query of a page. @type {Map<string, string>} */
 const previousPages = new Map();
 
 /** @param {{ id: string | undefined, query: string }} props */
@@ -153,12 +153,12 @@ async function download(filter) {
   const all = new URLSearchParams({ ...filter, from: '' });
   const href = URL.createObjectURL(await request(`plants.csv?${all}`, 'GET', undefined, DOWNLOAD_TIMEOUT_MS));
   Object.assign(document.createElement('a'), { href, download: 'plants.csv' }).click();
-  // Not at once: some browsers read it later.
+  // The address is revoked later, because some browsers read it late.
   setTimeout(() => URL.revokeObjectURL(href), 60_000);
 }
 
 /**
- * Counted or estimated: plants arrive during a search, so 100 % is only the end.
+ * The searched share. Plants arrive during a search, so only a complete search shows 100 %.
  *
  * @param {Found} found
  */

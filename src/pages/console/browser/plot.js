@@ -73,7 +73,7 @@ export function Plot(props) {
     onCursor(left < 0 ? undefined : seconds[plotter.current?.posToIdx(left) ?? last]);
   };
   const leave = () => onCursor(undefined);
-  // The page does not move when the plot appears.
+  // The space is reserved, so that the page does not move when the plot appears.
   return html`<div ref=${place} class="note" style=${{ minHeight: `${height}px` }} tabindex="0" role="slider"
     aria-label=${`Time of ${title}`} aria-valuemin="0" aria-valuemax=${last} aria-valuenow=${index} aria-valuetext=${text}
     onKeyDown=${onKey} onBlur=${leave} onMouseMove=${onMove} onMouseLeave=${leave} onDblClick=${() => onZoom()}></div>`;
@@ -112,13 +112,13 @@ function plotOptions(root, shown) {
   };
   return {
     ...{ width: root.clientWidth, height, legend: { show: false } },
-    // The last time is half beside the plot.
+    // Half of the last time label is outside the plot.
     padding: [null, 36, null, null],
     cursor: { y: false, drag: { x: true, y: false, setScale: false } },
     hooks: {
       setSelect: [onSelect],
       draw: [plot => drawMarks(plot, shown.current.marks, axis.stroke())],
-      // The cursor stays at its time, not below the pointer: its values stay.
+      // The cursor stays at its time and not below the pointer, so its values stay.
       setScale: [plot => moveCursor(plot, shown.current)],
     },
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] } },
@@ -157,7 +157,7 @@ function drawMarks({ ctx, bbox, valToPos }, marks, style) {
   for (const [index, [second, text]] of marks.entries()) {
     const x = valToPos(second, 'x', true);
     ctx.fillRect(x, bbox.top, scale, bbox.height);
-    // Texts of neighbors are in different lines. A text near the end is before its mark.
+    // Texts of neighboring marks are in different lines. A text near the end is left of its mark.
     const isEnd = x > bbox.left + bbox.width - 50 * scale;
     ctx.textAlign = isEnd ? 'right' : 'left';
     ctx.fillText(text, x + (isEnd ? -4 : 4) * scale, bbox.top + ((index % 3) + 1) * FONT_PX * scale);

@@ -14,12 +14,12 @@ const INTERVAL_MS = 2_000;
 
 export function RejectedRequests() {
   const { content, problem, repeat } = useLoad(() => request('rejected'), INTERVAL_MS);
-  // Nothing moves while the user reads: what is new is shown on request.
+  // New content is shown only on request, so that nothing moves while the user reads.
   const [shown, setShown] = useState(/** @type {typeof content} */ (undefined));
   const [filter, setFilter] = useState('');
   const { problem: failure, run } = useAction();
   if (content === undefined) return problem;
-  // A service that was restarted begins at 0.
+  // After a restart, the count of the service begins at 0.
   const current = shown && shown.count > 0 && shown.count <= content.count ? shown : content;
   if (current !== shown) setShown(current);
   const added = content.count - current.count;

@@ -7,7 +7,10 @@ const RETRY_INTERVAL_MS = 2_000;
 /** The app sets this listener. */
 export const session = { onChange: (/** @type {boolean} */ _isSignedIn) => {} };
 
-/** Of the half of the secret that is in no cookie. A proxy may serve several consoles, by path. */
+/**
+ * The storage key of the half of the secret that is in no cookie. It contains the path, because a
+ * proxy may serve several consoles.
+ */
 const SECRET_KEY = `plant_store_console ${location.pathname}`;
 
 /** @param {string} code */
@@ -102,7 +105,7 @@ export function useLoad(load, intervalMs) {
         );
         if (!isCurrent) return;
         const status = result.error?.status;
-        // The banner shows a lost connection, and the app the end of a session.
+        // The banner shows a lost connection, and the app shows the end of a session.
         if (status === 0 || status === 401) result.error = undefined;
         setLoaded(previous => ({ ...previous, ...result }));
         const delay = status === 0 ? RETRY_INTERVAL_MS : intervalMs;

@@ -65,7 +65,7 @@ function CreateToken({ tokens, onCreated }) {
   };
   const hide = (/** @type {string} */ token) => {
     setCreated(all => all.filter(each => each.token !== token));
-    // The button that has the focus disappears.
+    // The focus moves, because its button disappears.
     document.getElementById('all-tokens')?.focus();
   };
   const isRevoked = (/** @type {string} */ label) =>
@@ -91,7 +91,7 @@ function NewToken({ label, token, onDone }) {
       () => setCopied('Copied'),
       () => setCopied('The browser did not allow it'),
     );
-  // A browser has a clipboard only over TLS or from localhost.
+  // A browser allows access to the clipboard only over TLS or from localhost.
   return html`<section ref=${place} class="verdict" data-state="warning" tabindex="-1" aria-labelledby=${token}>
     <h3 id=${token}>Copy the token of <q>${clientText(label)}</q> now</h3>
     <p>It is shown only this once: the store contains only its hash. Whoever has it can store plants.</p>

@@ -84,7 +84,7 @@ async function send() {
   verdict.textContent = 'Sending …';
   const exchange = await post(body, token.value).catch(() => undefined);
   isSending = false;
-  // The user may have changed the form in between.
+  // The user may have changed the form during the request.
   showParts({ body });
   element('received', HTMLElement).textContent = exchange?.received ?? 'none';
   wire.hidden = false;
@@ -176,7 +176,8 @@ for (const button of navigator.clipboard === undefined ? [] : document.querySele
   });
 }
 
-// The plant of a link from the console, in a new tab. The fragment is not sent to the service.
+// A link from the console has a plant in its fragment, which the browser does not send to the
+// service.
 const linked = /^#plant=(.*)$/.exec(location.hash)?.[1];
 if (linked !== undefined) {
   const plant = JSON.parse(decodeURIComponent(linked));
