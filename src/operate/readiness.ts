@@ -72,9 +72,14 @@ export function readinessOf(state: ServiceState) {
   const isDecisive = ({ name }: ReadinessCheck): boolean =>
     name === 'commits' ? state.commits.failingMs() > COMMITS_FAILING_MAX_MS : DECISIVE.includes(name);
   const decisive = failing.find(isDecisive);
-  const common = { verdict: verdictOf(decisive, failing[0]), restartedAt: state.restartedAt, checks };
-  if (decisive !== undefined) return { status: 'not ready', reason: textOf(decisive), ...common };
-  return { status: 'ready', ...(failing.length > 0 && { warnings: failing.map(textOf) }), ...common };
+  return {
+    status: decisive === undefined ? 'ready' : 'not ready',
+    ...(decisive !== undefined && { reason: textOf(decisive) }),
+    ...(decisive === undefined && failing.length > 0 && { warnings: failing.map(textOf) }),
+    verdict: verdictOf(decisive, failing[0]),
+    restartedAt: state.restartedAt,
+    checks,
+  };
 }
 
 /**

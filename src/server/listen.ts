@@ -35,8 +35,8 @@ export class ReservedAddress extends Server {
   readonly #waiting: Socket[] = [];
 
   private constructor() {
-    const likeNodesHttpServer = { allowHalfOpen: true, noDelay: true };
-    super({ ...likeNodesHttpServer, pauseOnConnect: true }, socket => {
+    // The first two options are those of Node's HTTP server.
+    super({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, socket => {
       // Nobody may wait on an old connection: its client may have gone, or was a health probe.
       if (this.#waiting.push(socket) > WAITING_CONNECTIONS_MAX) this.#waiting.shift()!.destroy();
     });

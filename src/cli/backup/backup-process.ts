@@ -39,8 +39,8 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
     // Equal counts and valid checksums show that the copy is complete, without a second read of the
     // store.
     await using reader = openSqliteReader(to);
-    // The store can still get revisions up to the newest time of the copy. So the seal lists the
-    // revisions of the copy from that time on.
+    // The store can still get revisions from the newest time on that is not ahead of the clock. So
+    // the seal lists the revisions of the copy from that time on.
     const until = (await reader.newestTime(begunAt)) - 1;
     const digest = SealDigest.ofAllListingAfter(until);
     let done = 0;

@@ -73,11 +73,16 @@ async function sendOnce(server: Server, request: TestRequest, plantId: bigint): 
     const shown = show(`${status} ${statusText}`.trimEnd(), headers, received, token);
     return { sent, received: shown, status, headers, body: received };
   } catch (error) {
-    const none = { sent, status: 0, headers: new Headers(), body: Buffer.alloc(0) };
     const { cause = error } = error as { cause?: unknown };
     const { name, message, code } = cause as NodeJS.ErrnoException;
     const why = timeout.aborted ? `within ${EXCHANGE_TIMEOUT_MS / 1000} s` : `(${code ?? message})`;
-    return { ...none, failure: { message: `no complete response ${why}`, code: code ?? name } };
+    return {
+      sent,
+      status: 0,
+      headers: new Headers(),
+      body: Buffer.alloc(0),
+      failure: { message: `no complete response ${why}`, code: code ?? name },
+    };
   }
 }
 

@@ -191,10 +191,10 @@ class RestOfFile {
 }
 
 /**
- * Whether quotes in an unquoted field may be misplaced. Pairs of quotes after a word are text, as
- * in `Acer "Nana"`. All other quotes are doubtful. An odd quote may enclose a delimiter: `Acer
- * "Nana, red"`. A quote after a blank may begin the field: `1, "Nana"`. A doubled quote may mean
- * one quote.
+ * Whether quotes in an unquoted field may be misplaced. Pairs of quotes after a word are text, as in
+ * `Acer "Nana"`. All other quotes are doubtful. An odd quote may enclose a delimiter, as in
+ * `Acer "Nana, red"`. A quote after a blank may begin the field: `1, "Nana"`. A doubled quote may
+ * mean one quote.
  */
 function hasDoubtfulQuotes(field: string): boolean {
   // A field with more quotes than the limit counts as doubtful.

@@ -36,8 +36,15 @@ export function pipelinedTransport(service: URL, inFlightMax: number): { send: T
       const client = current;
       signal.addEventListener('abort', () => giveUp(client));
       // Without `idempotent` and `blocking`, undici waits for a response before the next request.
-      const pipelined = { path, method: 'POST', idempotent: true, blocking: false } as const;
-      return dispatch(client, { ...pipelined, headers, body }, responseBytesMax);
+      const request = {
+        path,
+        method: 'POST',
+        headers,
+        body,
+        idempotent: true,
+        blocking: false,
+      } as const;
+      return dispatch(client, request, responseBytesMax);
     },
     [Symbol.dispose]: () => void current.destroy(),
   };

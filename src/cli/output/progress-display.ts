@@ -7,8 +7,8 @@ const COLUMNS = 80;
 
 /**
  * Shows the progress of a command on stderr: a bar on a terminal, otherwise a line every ten
- * seconds. Its disposal ends the display. Until then, other lines for stderr must go through {@link
- * say}.
+ * seconds. Its disposal ends the display. Until then, other lines for stderr must go through
+ * {@link say}.
  */
 export class CountedProgress {
   title: string;

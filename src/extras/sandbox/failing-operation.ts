@@ -18,7 +18,7 @@ const WARNING = {
 const APPLIED = 'Preference-Applied';
 
 /**
- * Makes a service fail on request, and marks its store as that of a sandbox.
+ * Makes a service fail on request. It creates the file that identifies the store of a sandbox.
  *
  * @param prefer the faults of requests that ask for none, neither themselves nor by their tokens
  */

@@ -16,10 +16,10 @@ export type SandboxFiles = ReturnType<typeof sandboxFilesOf>;
  */
 export function sandboxFilesOf(store: string) {
   const exists = existsSync(store);
-  const marker = `${exists ? realpathSync(store) : resolve(store)}-sandbox`;
-  const tokens = jsonLinesFile<{ hash: string; prefer: string }>(marker);
-  const requests = jsonLinesFile<RecordedLine>(`${marker}-requests`);
-  return { tokens, requests, isSandbox: exists ? existsSync(marker) : undefined };
+  const tokensFile = `${exists ? realpathSync(store) : resolve(store)}-sandbox`;
+  const tokens = jsonLinesFile<{ hash: string; prefer: string }>(tokensFile);
+  const requests = jsonLinesFile<RecordedLine>(`${tokensFile}-requests`);
+  return { tokens, requests, isSandbox: exists ? existsSync(tokensFile) : undefined };
 }
 
 function jsonLinesFile<Line>(path: string) {

@@ -117,13 +117,17 @@ export function readTraceSettings(env: NodeJS.ProcessEnv, warn: (message: string
   const ratio = Number(read('OTEL_TRACES_SAMPLER_ARG') || 1);
   const resource = readList('OTEL_RESOURCE_ATTRIBUTES') ?? {};
   const name = env.OTEL_SERVICE_NAME || resource['service.name'] || 'plant-store';
-  const attributes = { 'service.version': VERSION, 'service.instance.id': randomUUID() };
   return {
     url,
     headers: headers ?? {},
     // By the specification, 0 means no timeout, so this takes the longest one.
     timeoutMs: Math.min(Number(timeout || TIMEOUT_DEFAULT_MS) || TIMEOUT_MAX_MS, TIMEOUT_MAX_MS),
-    resource: { ...attributes, ...resource, 'service.name': name },
+    resource: {
+      'service.version': VERSION,
+      'service.instance.id': randomUUID(),
+      ...resource,
+      'service.name': name,
+    },
     isParentBased: sampler.startsWith('parentbased_'),
     ratio: sampler.endsWith('ratio') ? ratio : Number(sampler.endsWith('on')),
   };

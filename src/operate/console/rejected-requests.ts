@@ -99,8 +99,17 @@ export class RejectedRequests implements ResponseObserver {
 /** @param address undefined: the group counts the requests of replaced groups with this error */
 function newGroup(name: ErrorName, tokenId?: number, address?: string) {
   const { number: error, status } = ERRORS[name];
-  const key = { error, status, name, tokenId, address: address && storedText(address) };
-  return { ...key, count: 0, firstAt: Date.now(), lastAt: 0, examples: [] as Example[] };
+  return {
+    error,
+    status,
+    name,
+    tokenId,
+    address: address && storedText(address),
+    count: 0,
+    firstAt: Date.now(),
+    lastAt: 0,
+    examples: [] as Example[],
+  };
 }
 
 /** Copies texts and bytes, so that the rest of the request can be freed. */
