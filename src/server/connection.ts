@@ -37,7 +37,7 @@ export class Connection {
   readonly #heads = new HeadReader();
   /** Received bytes, from the beginning of a request or of the rest of its body. */
   #rest = '';
-  /** When a response was last written or taken; ms, monotonic clock. Received bytes do not count. */
+  /** When a response was last written or taken; ms, monotonic clock. Input does not count. */
   #usedAt: number;
   /** When bytes last arrived during a stop; ms, monotonic clock. */
   #receivedAt = Number.NEGATIVE_INFINITY;
