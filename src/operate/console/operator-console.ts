@@ -13,7 +13,7 @@ import type { HttpResponse } from '../../core/response.ts';
 import { isTokenLabel } from '../../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
-import { type PlantFilter, type PlantSearch, searchAll } from '../../engines/plant-search.ts';
+import type { PlantSearch } from '../../engines/plant-search.ts';
 import type { StorageEngine } from '../../engines/storage-engine.ts';
 import { pageFile } from '../../pages/console/page-files.ts';
 import { COMMON_FIELDS } from '../../server/response-head.ts';
@@ -21,7 +21,6 @@ import { bytesText } from '../bytes-text.ts';
 import { DAMAGE, type KnownDamage } from '../known-damage.ts';
 import type { OpsPage } from '../ops-server.ts';
 import { errorLog, type ServiceLog } from '../rate-limited-log.ts';
-import { REVISION_CSV_HEADER, revisionCsv } from '../revision-csv.ts';
 import { Activity } from './activity.ts';
 import {
   type Call,
@@ -36,6 +35,7 @@ import {
   secretOf,
   sessionCookie,
 } from './calls.ts';
+import { plantsCsv } from './plants-csv.ts';
 import { type LabelOf, RejectedRequests } from './rejected-requests.ts';
 import type { Samples } from './samples.ts';
 import { Sessions } from './sessions.ts';
@@ -268,7 +268,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
   }
 
   async #download({ query, response }: Call): Promise<undefined> {
-    const lines = this.#csvOf(filterOf(query));
+    const lines = plantsCsv(this.#parts.search, filterOf(query), this.#labelOf);
     response.writeHead(200, [
       'Content-Type',
       'text/csv; charset=utf-8',
@@ -278,22 +278,6 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     ]);
     // The pipeline reads no faster than the client, so memory use stays constant.
     await pipeline(lines, response);
-  }
-
-  /**
-   * Yields the intact revisions. If any is damaged, it fails at the end, so the download is
-   * incomplete.
-   */
-  async *#csvOf(filter: PlantFilter): AsyncIterable<string> {
-    yield REVISION_CSV_HEADER;
-    let damaged = 0;
-    for await (const plants of searchAll(this.#parts.search, filter)) {
-      const intact = plants.filter(isIntact);
-      damaged += plants.length - intact.length;
-      yield intact.map(each => revisionCsv(each, this.#labelOf(each.recordedBy))).join('');
-    }
-    if (damaged > 0)
-      throw new StoreDamaged(`${damaged} damaged revisions; npx plant-store export names them`);
   }
 
   /** A copied revision may contain the id of a token that this store lacks. */

@@ -1,0 +1,24 @@
+import { isIntact } from '../../core/commit/checksum.ts';
+import { StoreDamaged } from '../../core/commit/store-errors.ts';
+import { type PlantFilter, type PlantSearch, searchAll } from '../../engines/plant-search.ts';
+import { REVISION_CSV_HEADER, revisionCsv } from '../revision-csv.ts';
+import type { LabelOf } from './rejected-requests.ts';
+
+/**
+ * Yields the intact revisions. If any is damaged, it fails at the end, so the download is
+ * incomplete.
+ */
+export async function* plantsCsv(
+  search: PlantSearch,
+  filter: PlantFilter,
+  labelOf: LabelOf,
+): AsyncIterable<string> {
+  yield REVISION_CSV_HEADER;
+  let damaged = 0;
+  for await (const plants of searchAll(search, filter)) {
+    const intact = plants.filter(isIntact);
+    damaged += plants.length - intact.length;
+    yield intact.map(each => revisionCsv(each, labelOf(each.recordedBy))).join('');
+  }
+  if (damaged > 0) throw new StoreDamaged(`${damaged} damaged revisions; npx plant-store export names them`);
+}
