@@ -1,9 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { StoreDamaged, StoreMissing, StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';
-import type { Damaged } from '../engines/checked-revisions.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { openCopyTarget, openReader, serviceOf } from '../engines/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
+import type { Damaged } from '../operate/proof/checked-revisions.ts';
 import { sealLine } from '../operate/proof/seal.ts';
 import {
   type CopyCount,

@@ -4,11 +4,16 @@ import { devNull } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { isSameContent } from '../core/contract/plant.ts';
-import { type CheckedRevision, checkedRevisions, Damaged, plantsAt } from '../engines/checked-revisions.ts';
 import { folded } from '../engines/folded-text.ts';
 import { openReader } from '../engines/open-store.ts';
 import type { PlantFilter } from '../engines/plant-search.ts';
 import { csvLine } from '../operate/csv-line.ts';
+import {
+  type CheckedRevision,
+  checkedRevisions,
+  Damaged,
+  plantsAt,
+} from '../operate/proof/checked-revisions.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../operate/revision-csv.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { alignedColumns } from './output/aligned-columns.ts';

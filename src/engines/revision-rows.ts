@@ -53,3 +53,13 @@ export function numberOf(value: unknown): number {
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
+
+/** @returns a negative number when `one` comes before `two` */
+export function keyOrder(one: PlantRevision, two: PlantRevision): number {
+  if (one.plant.id === two.plant.id) return one.revision - two.revision;
+  return one.plant.id < two.plant.id ? -1 : 1;
+}
+
+export function revisionName({ plant, revision }: PlantRevision): string {
+  return `revision ${revision} of plant ${plant.id}`;
+}

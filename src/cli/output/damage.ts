@@ -1,4 +1,4 @@
-import { type Damaged, damageOf } from '../../engines/checked-revisions.ts';
+import { type Damaged, damageOf } from '../../operate/proof/checked-revisions.ts';
 import { formatCount } from './progress-display.ts';
 
 /** Tells the user of a damaged revision, and sets the exit code. @param store names one of two */

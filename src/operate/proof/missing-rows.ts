@@ -2,7 +2,8 @@ import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { isSameContent } from '../../core/contract/plant.ts';
 import type { StoredToken } from '../../core/tokens/stored-token.ts';
-import { type CheckedRevision, Damaged, keyOrder, revisionName } from '../../engines/checked-revisions.ts';
+import { keyOrder, revisionName } from '../../engines/revision-rows.ts';
+import { type CheckedRevision, Damaged } from './checked-revisions.ts';
 
 /**
  * Yields the revisions that the target of a copy lacks. Reads both stores to their ends.

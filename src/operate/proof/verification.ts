@@ -1,8 +1,8 @@
 import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises';
 import { isIntact } from '../../core/commit/checksum.ts';
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { damageOf, orderFault } from '../../engines/checked-revisions.ts';
 import type { PlantReader } from '../../engines/plant-reader.ts';
+import { damageOf, orderFault } from './checked-revisions.ts';
 import { differenceOf, type Seal, SealDigest } from './seal.ts';
 
 export interface Verification {

@@ -3,8 +3,7 @@ import { batchSize, textLengthOf } from '../../../core/commit/batch-size.ts';
 import { isIntact } from '../../../core/commit/checksum.ts';
 import type { PlantRevision } from '../../../core/commit/plant-revision.ts';
 import { StoreDamaged } from '../../../core/commit/store-errors.ts';
-import { keyOrder, revisionName } from '../../checked-revisions.ts';
-import { REVISION_COLUMNS, type Row, revisionOf } from '../../revision-rows.ts';
+import { keyOrder, REVISION_COLUMNS, type Row, revisionName, revisionOf } from '../../revision-rows.ts';
 import { AS_ROWS } from '../queries.ts';
 
 /** Rows and text of one slice of {@link revisionsInSlices}. It may have one row more. */

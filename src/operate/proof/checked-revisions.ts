@@ -1,6 +1,7 @@
-import { isIntact } from '../core/commit/checksum.ts';
-import type { PlantRevision } from '../core/commit/plant-revision.ts';
-import { StoreDamaged } from '../core/commit/store-errors.ts';
+import { isIntact } from '../../core/commit/checksum.ts';
+import type { PlantRevision } from '../../core/commit/plant-revision.ts';
+import { StoreDamaged } from '../../core/commit/store-errors.ts';
+import { keyOrder, revisionName } from '../../engines/revision-rows.ts';
 
 /** A revision that differs from what was written. Its key may be wrong, too. */
 export class Damaged {
@@ -108,16 +109,6 @@ function mayBeOfSamePlant(last: PlantRevision | undefined, checked: CheckedRevis
 
 function rowOf(checked: CheckedRevision): PlantRevision {
   return checked instanceof Damaged ? checked.revision : checked;
-}
-
-/** @returns a negative number when `one` comes before `two` */
-export function keyOrder(one: PlantRevision, two: PlantRevision): number {
-  if (one.plant.id === two.plant.id) return one.revision - two.revision;
-  return one.plant.id < two.plant.id ? -1 : 1;
-}
-
-export function revisionName({ plant, revision }: PlantRevision): string {
-  return `revision ${revision} of plant ${plant.id}`;
 }
 
 /** What commands print for a damaged revision. */
