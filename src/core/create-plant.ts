@@ -172,7 +172,8 @@ export class CreatePlant {
    * milliseconds of each tick. So other requests do not wait for a body of a million members, and
    * only one body has its names in memory. A thread would take as much memory.
    *
-   * @returns undefined if `isAwaited` returns false: the client does not wait for the response
+   * @returns undefined if `isAwaited` returns false: the client does not wait for the response. Then
+   *   nothing is stored.
    */
   async read(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
     if (body.length <= SHORT_BODY_BYTES_MAX) return readNewPlant(body);

@@ -21,7 +21,10 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
   /** All header fields except {@link COMMON_FIELDS}. */
   headers: HeaderFields;
   body: Body;
-  /** When the connection ends, relative to the response; undefined: as the request asks. */
+  /**
+   * When the connection ends, relative to the response; undefined: as the request asks. A service
+   * that fails on request (`OperationWrapper`) sends no response, or a part of it.
+   */
   connectionEnds?: 'before' | 'within' | 'after';
 }
 

@@ -28,8 +28,10 @@ import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './timeouts.ts';
  * | handling: its handler works | asks for the body | body | 100, if it is expected |
  * | handling | response, or plant queued | idle; discarded, if the body was not read | response |
  * | body: arrives for the handler | whole | handling | |
- * | body | invalid / over 16 KiB of extras / end of input / 13 s | flushing | 400 / 431 / 400 / 408 |
- * | discarded: the rest of a rejected request | whole / two ticks (one after the last read of a stop), tick budget spent, fault, end of input | idle / flushing | response |
+ * | body | invalid / over 16 KiB of chunk framing / end of input / 13 s | flushing | 400 / 431 / 400 / 408 |
+ * | discarded: the rest of a rejected request | whole | idle | response |
+ * | discarded | two ticks, or one after the last read of a stop | flushing | response |
+ * | discarded | tick budget spent / invalid / end of input | flushing | response |
  * | idle, head, new | too many responses pending, or not taken | full | |
  * | full: reading is paused | all are written and taken | as from idle | |
  * | idle, head, request, new, body | tick budget spent | deferred | |

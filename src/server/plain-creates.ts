@@ -54,7 +54,8 @@ export class PlainCreates {
   }
 
   /**
-   * Reads the body that begins at `start`.
+   * Reads the body that begins at `start`. Each call looks up the token, so a token that is revoked
+   * while the body arrives is rejected.
    *
    * @param received with one character for each byte
    */

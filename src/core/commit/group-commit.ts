@@ -86,9 +86,9 @@ export class GroupCommit implements PlantQueue {
   /** The ids of all batches in flight. It is empty if the engine is sequential. */
   readonly #idsInFlight = new Set<bigint>();
   /** `#isBatchDue` has examined so many plants from the start of the queue. */
-  #examined = 0;
+  #examinedPlants = 0;
   /** So many of the examined plants have no id in flight. */
-  #free = 0;
+  #examinedWithFreeId = 0;
   /** Whether `#dispatch` will run at the end of this event-loop iteration. */
   #isDispatchScheduled = false;
   /** Set by `close`; resolved when no plant is in flight. */
@@ -126,6 +126,7 @@ export class GroupCommit implements PlantQueue {
       this.#queue.push({
         plant,
         // The checksum is computed before the plant waits, so it covers the queue and the engine.
+        // Nothing compares it before the insert: whoever reads the row finds the damage.
         contentChecksum: contentChecksum(plant),
         recordedBy,
         trace,
@@ -170,10 +171,10 @@ export class GroupCommit implements PlantQueue {
     if (this.#idsInFlight.size === 0) return true;
     // Plants whose id is in flight cannot be in a batch now. There may be thousands, so each call
     // continues where the last one ended.
-    while (this.#free < plantsMin && this.#examined < this.#queue.length) {
-      if (!this.#idsInFlight.has(this.#queue[this.#examined++]!.plant.id)) this.#free++;
+    while (this.#examinedWithFreeId < plantsMin && this.#examinedPlants < this.#queue.length) {
+      if (!this.#idsInFlight.has(this.#queue[this.#examinedPlants++]!.plant.id)) this.#examinedWithFreeId++;
     }
-    return this.#free >= plantsMin;
+    return this.#examinedWithFreeId >= plantsMin;
   }
 
   #takeBatch(): QueuedPlant[] {
@@ -213,8 +214,8 @@ export class GroupCommit implements PlantQueue {
 
   /** Starts over after a change of the start of the queue, or of the ids in flight. */
   #examineAgain(): void {
-    this.#examined = 0;
-    this.#free = 0;
+    this.#examinedPlants = 0;
+    this.#examinedWithFreeId = 0;
   }
 
   #batchEnded(batch: QueuedPlant[], results: WriteResult[]): void {

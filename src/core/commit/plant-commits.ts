@@ -34,7 +34,10 @@ export interface Rejected {
   error: 'idTaken' | 'damaged';
 }
 
-/** The queue has no result of the engine. After `storeUnavailable`, the plant may be stored. */
+/**
+ * The plant has no result of the engine. Only after `storeUnavailable`, it may be stored.
+ * `storeUnavailable` includes plants that left the queue because an earlier batch failed.
+ */
 export interface NotConfirmed {
   kind: 'notConfirmed';
   error: 'busy' | 'storeUnavailable' | 'shuttingDown';
@@ -66,8 +69,8 @@ export interface PlantCommits {
    * Writes a batch, the plants of one id in order. Resolves when the whole batch is durable.
    *
    * @returns one result for each write, in the same order
-   * @throws {StoreUnavailable} or {StoreInternalError}; then all, some or no plants of the batch
-   *   may be stored
+   * @throws {StoreUnavailable}, {StoreInternalError} or {StoreRejected}, if the schema was changed;
+   *   then all, some or no plants of the batch may be stored
    */
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
   /** Tests the store with a durable commit that changes no row. @throws {StoreUnavailable} */

@@ -45,7 +45,7 @@ interface CachedToken {
  * | requirement | solution |
  * |---|---|
  * | a lookup of a known token costs the store nothing | it is in the cache |
- * | a revoked token is rejected within 5 s, on every instance | one refresh per second, and a lookup needs one that began at most 4 s ago |
+ * | a revoked token is rejected within 5 s, on every instance | one refresh per second, and a lookup needs one that began less than 4 s ago; the request has the last second |
  * | a new token is valid at its first use | its lookup waits for a refresh, which comes sooner |
  * | guesses do not load the store | at most five refreshes per second |
  * | guesses do not fill the memory | unknown tokens are not cached |
@@ -259,6 +259,7 @@ export class TokenCache {
       // 4.
       for (const token of this.#ownChanges) this.#putIfNewer(token);
     }
+    // A refresh that took long says nothing about the time after its beginning.
     this.#lastSuccessAt = beganAt;
   }
 

@@ -54,7 +54,9 @@ function fileReplaced(path: string): StoreFileReplaced {
  * After any failure the connection is closed, and the next operation opens the file again. After a
  * failed write or flush, the memory of SQLite or of the kernel may differ from the disk.
  *
- * A failed commit is not in the index of the write-ahead log, so the next commit overwrites it. If
+ * SQLite writes a commit into the write-ahead log, flushes the log, and only then enters the commit
+ * into the index of the log (https://sqlite.org/walformat.html). So a commit whose flush failed, or
+ * whose process was killed before the flush, is in no index, and the next commit overwrites it. If
  * the index was lost, too, SQLite may find the commit in the log. Then {@link rewriteWal} rewrites
  * the whole log before any result depends on it.
  */
@@ -64,7 +66,10 @@ export class StoreWriter {
   /** Identity of the database file that was opened first. No other file may replace it. */
   #file: string | undefined;
   #isFileReplaced = false;
-  /** It is open from the loss of an index until no connection of the process uses that index. */
+  /**
+   * Keeps SQLite from taking another connection for the last one, which would delete the log. It is
+   * open from the loss of an index until no connection of the process uses that index.
+   */
   #lockHolder: DatabaseSync | undefined;
   #lockFile = this.#settings.lockFile;
   /** The lock that replaced the lost one. This reference protects it from garbage collection. */
@@ -168,6 +173,7 @@ export class StoreWriter {
       this.#open ??= this.#openStore();
       return operation(this.#open);
     } catch (error) {
+      // Until `reopen`, all operations fail at once.
       this.#isFileReplaced = error instanceof StoreFileReplaced;
       this.#closeConnection();
       throw error;
@@ -191,6 +197,7 @@ export class StoreWriter {
 
   /** Checks the files, because a write with another index could overwrite commits of a command. */
   #prepareWrite(open: OpenStore): void {
+    // The check of the files opens the log.
     const isFirst = open.wal === undefined;
     this.#checkFiles(open);
     // The first commit of a connection relies on what the log contains.
@@ -205,7 +212,8 @@ export class StoreWriter {
   /**
    * Checks that the files are still at their paths. A database or log that was deleted, moved or
    * replaced can still be written and flushed, but its data is lost when the process ends. With
-   * another index, another process may have overwritten the data.
+   * another index, another process may have overwritten the data. While the folder of the database
+   * is unchanged, so are the files in it.
    */
   #checkFiles(open: OpenStore): void {
     open.folder.checkIfChanged(() => this.#checkEachFile(open));
@@ -224,7 +232,11 @@ export class StoreWriter {
       this.#lockAgain();
   }
 
-  /** Whether the log still exists. Otherwise its commits must be copied into the database file. */
+  /**
+   * Whether only the index was lost. Then the close must not copy the log, from which the next
+   * connection recovers. If the log was deleted, too, the close of the last connection copies its
+   * commits into the database file, because nothing else has them.
+   */
   #hasOnlyLostIndex({ wal }: OpenStore): boolean {
     const { path } = this.#settings;
     const hasWal = wal === undefined ? existsSync(`${path}-wal`) : wal.isInPlace();
