@@ -2,6 +2,7 @@ import { REQUEST_TIMEOUT_MS } from '../core/contract/limits.ts';
 import type { HttpResponse } from '../core/response.ts';
 import type { Exchange } from './exchange.ts';
 import type { KnownHead } from './known-heads.ts';
+import type { LastRead } from './last-read.ts';
 import type { PendingResponse } from './response-queue.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './timeouts.ts';
 
@@ -89,3 +90,34 @@ export const STATE_TIMEOUTS_MS = {
   idle: KEEP_ALIVE_MS + 1_000,
   lingering: LINGER_MS,
 };
+
+/**
+ * Why a connection may not stay in a state any longer; undefined: it may. `unused`: it is closed
+ * without a response.
+ *
+ * @param unusedSince undefined: responses are pending, or not taken; ms, monotonic clock
+ * @param now ms, monotonic clock
+ */
+export function overdueOf(
+  state: State,
+  unusedSince: number | undefined,
+  lastRead: LastRead,
+  now: number,
+): 'tooSlow' | 'shuttingDown' | 'unused' | undefined {
+  switch (state.kind) {
+    case 'new':
+    case 'head':
+    case 'request':
+      if (now - state.since >= STATE_TIMEOUTS_MS[state.kind]) return 'tooSlow';
+      return lastRead.isTooLate(now) ? 'shuttingDown' : undefined;
+    case 'body':
+      return now - state.since >= STATE_TIMEOUTS_MS.body ? 'tooSlow' : undefined;
+    case 'idle':
+    case 'lingering': {
+      const isUsed = unusedSince === undefined || now - unusedSince < STATE_TIMEOUTS_MS[state.kind];
+      return isUsed ? undefined : 'unused';
+    }
+    default:
+      return undefined;
+  }
+}

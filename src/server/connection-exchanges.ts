@@ -1,0 +1,159 @@
+import type { ErrorName } from '../core/contract/errors.ts';
+import { errorResponse, type HttpResponse } from '../core/response.ts';
+import type { TickBudget } from '../core/tick-budget.ts';
+import type { ConnectionParts, Handled } from './connection-parts.ts';
+import { type Discarding, type Handling, IDLE, type State } from './connection-state.ts';
+import { Exchange } from './exchange.ts';
+import type { KnownHead } from './known-heads.ts';
+import type { LastRead } from './last-read.ts';
+import { receivedRequest } from './received-request.ts';
+import type { PendingResponse, ResponseQueue } from './response-queue.ts';
+
+/** Bytes of a body that are decoded at a time. Chunks of one byte take a thousandth of a second. */
+const DECODED_BYTES_MAX = 8 * 1024;
+/** Ticks for which the rest of a rejected request is discarded, in the hope that it is whole then. */
+const DISCARD_TICKS = 2;
+
+/** The input of a connection, as far as its exchanges change it. */
+export interface ConnectionInput {
+  readonly state: State;
+  /** Enters a state. The bytes from `start` on are kept for later. */
+  hold(received: string, start: number, state: State): undefined;
+  /** Enters a state, and processes the bytes that were kept. */
+  goOn(state: State): void;
+}
+
+/** What decoding came to. The bytes from `end` on were not decoded. */
+type BodyDecoding =
+  | { kind: 'more' }
+  | { kind: 'complete'; end: number }
+  /** The time of this tick is spent. */
+  | { kind: 'later'; end: number }
+  | { kind: 'invalid'; error: ErrorName };
+
+/** Decodes bytes of a body, for as long as this tick has time. */
+export function decodeBody(exchange: Exchange, bytes: Buffer, budget: TickBudget): BodyDecoding {
+  let end = 0;
+  while (end < bytes.length && !exchange.isComplete) {
+    const part = bytes.subarray(end, end + DECODED_BYTES_MAX);
+    const decoded = exchange.decode(part);
+    if (decoded.kind === 'invalid') return decoded;
+    end += decoded.kind === 'complete' ? decoded.bytes : part.length;
+    if (end < bytes.length && !exchange.isComplete && !budget.hasTime()) return { kind: 'later', end };
+  }
+  return exchange.isComplete ? { kind: 'complete', end } : { kind: 'more' };
+}
+
+/**
+ * The exchanges of one connection: its requests with handlers, from the head to the response. The
+ * connection is in the states handling, body and discarded meanwhile, and reads no other request.
+ */
+export class ConnectionExchanges {
+  readonly #parts: ConnectionParts;
+  readonly #input: ConnectionInput;
+  readonly #responses: ResponseQueue;
+  readonly #lastRead: LastRead;
+  /** Those whose responses the client has not taken. */
+  readonly #exchanges = new Set<Exchange>();
+
+  constructor(parts: ConnectionParts, input: ConnectionInput, responses: ResponseQueue, lastRead: LastRead) {
+    this.#parts = parts;
+    this.#input = input;
+    this.#responses = responses;
+    this.#lastRead = lastRead;
+  }
+
+  /**
+   * Calls the handler of a request.
+   *
+   * @param bodyStart where its body begins
+   * @param since when its first byte arrived; ms, monotonic clock
+   */
+  begin(known: KnownHead, received: string, bodyStart: number, since: number, now: number): undefined {
+    const { context, creates, handle } = this.#parts;
+    creates.interrupt();
+    const request = receivedRequest(context, known, now);
+    const exchange = new Exchange(request, () => this.#receiveBody(handling));
+    const pending = this.#responses.add(exchange.request, () => this.#release(exchange));
+    const handling: Handling = { kind: 'handling', since, exchange, pending };
+    this.#exchanges.add(exchange);
+    this.#input.hold(received, bodyStart, handling);
+    handle(exchange).then(
+      handled => this.#onHandled(handling, handled),
+      cause => {
+        context.onInternalError(cause, exchange.request);
+        this.#onHandled(handling, errorResponse('internal'));
+      },
+    );
+  }
+
+  /** Rejects a request whose body is invalid, late or cut short. */
+  fail({ exchange, pending }: Handling, error: ErrorName): void {
+    exchange.end();
+    pending.isLast = true;
+    this.#respond(pending, errorResponse(error));
+  }
+
+  /** Responds to a rejected request. If the rest of it has not arrived, the connection ends. */
+  endDiscarding({ exchange, pending, response }: Discarding): void {
+    pending.isLast ||= !exchange.isComplete;
+    this.#respond(pending, response);
+  }
+
+  /** Ends all of them, because the connection is closed. */
+  end(): void {
+    for (const exchange of this.#exchanges) {
+      exchange.end();
+      this.#release(exchange);
+    }
+  }
+
+  #receiveBody(handling: Handling): void {
+    const body: Handling = { ...handling, kind: 'body' };
+    this.#input.goOn(body);
+    // RFC 9110 section 10.1.1: not needed if the body has arrived.
+    if (this.#input.state === body && handling.exchange.head.expectsContinue)
+      this.#responses.sendContinue(handling.pending);
+  }
+
+  #onHandled({ exchange, pending }: Handling, handled: Handled | undefined): void {
+    if (handled === undefined || !exchange.isAwaited) return;
+    if ('queued' in handled) {
+      this.#responses.respondLater(pending, handled.queued);
+      this.#next(pending);
+    } else if (exchange.isComplete) this.#respond(pending, handled);
+    else this.#discard({ kind: 'discarded', exchange, pending, response: handled });
+  }
+
+  /** Discards the rest of a rejected request. If it is complete soon, the connection stays open. */
+  #discard(state: Discarding): void {
+    this.#input.goOn(state);
+    const { exchangeBudget } = this.#parts;
+    let ticksLeft = this.#lastRead.isOver ? 1 : DISCARD_TICKS;
+    const onTick = (): void => {
+      if (this.#input.state !== state) return;
+      if (--ticksLeft > 0) exchangeBudget.defer(onTick);
+      else this.endDiscarding(state);
+    };
+    if (this.#input.state === state) exchangeBudget.defer(onTick);
+  }
+
+  /** Responds to the request that was read last. */
+  #respond(pending: PendingResponse, response: HttpResponse<string | Uint8Array>): void {
+    // First: the last response is written at once, and changes the state.
+    if (pending.isLast) this.#input.hold('', 0, { kind: 'flushing' });
+    this.#responses.respond(pending, response);
+    if (!pending.isLast) this.#next(pending);
+  }
+
+  /** Goes on with the bytes after a request. */
+  #next({ isLast }: PendingResponse): void {
+    if (isLast) this.#input.hold('', 0, { kind: 'flushing' });
+    else this.#input.goOn(IDLE);
+  }
+
+  #release(exchange: Exchange): void {
+    exchange.share[Symbol.dispose]();
+    this.#exchanges.delete(exchange);
+  }
+}

@@ -1,0 +1,36 @@
+import type { ServerContext } from './server-context.ts';
+
+/** In the last phase of a stop, a part of a request may become whole for this long. */
+const LAST_PART_MS_MAX = 250;
+
+/** The last read of one connection: in the last phase of a stop, each connection reads once more. */
+export class LastRead {
+  readonly #context: ServerContext;
+  /** When bytes last arrived during a stop; ms, monotonic clock. */
+  #receivedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(context: ServerContext) {
+    this.#context = context;
+  }
+
+  /** Bytes arrived during a stop. @param now ms, monotonic clock */
+  receive(now: number): void {
+    this.#receivedAt = now;
+  }
+
+  /** Whether the connection has read in the last phase of a stop. */
+  get isOver(): boolean {
+    return this.#receivedAt >= this.#closingSinceMs;
+  }
+
+  /** Whether nobody waits any longer for the rest of a request. @param now ms, monotonic clock */
+  isTooLate(now: number): boolean {
+    return now - this.#closingSinceMs >= LAST_PART_MS_MAX;
+  }
+
+  /** Since when the last phase of a stop lasts; ms, monotonic clock. */
+  get #closingSinceMs(): number {
+    const { phase } = this.#context;
+    return phase.kind === 'closing' ? phase.sinceMs : Number.POSITIVE_INFINITY;
+  }
+}
