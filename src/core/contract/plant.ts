@@ -13,7 +13,10 @@ export interface NewPlant extends Plant {
   id: bigint;
 }
 
-/** The outcome of a valid plant: first revision, same content as the latest, or next revision. */
+/**
+ * The outcome of a valid plant: first revision, same content as the latest, or next revision. A
+ * plant that is sent again is `unchanged` only if its content is still the latest.
+ */
 export const OUTCOMES = ['created', 'unchanged', 'revised'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 

@@ -213,7 +213,8 @@ export class StoreWriter {
    * Checks that the files are still at their paths. A database or log that was deleted, moved or
    * replaced can still be written and flushed, but its data is lost when the process ends. With
    * another index, another process may have overwritten the data. While the folder of the database
-   * is unchanged, so are the files in it.
+   * is unchanged, so are the files in it. A log that is deleted after this check is found by the
+   * next operation, and the close of the connections saves its commits.
    */
   #checkFiles(open: OpenStore): void {
     open.folder.checkIfChanged(() => this.#checkEachFile(open));
