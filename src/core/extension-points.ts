@@ -60,11 +60,13 @@ export interface ResponseObserver {
    * Called with each response when it is written.
    *
    * @param request undefined if the received bytes were no request
+   * @param durationMs since the whole request arrived; 0 without a request
    * @param addressOf returns the address of the client, which few responses need
    */
   responded(
     response: HttpResponse<string | Uint8Array>,
     request: ReceivedRequest | undefined,
+    durationMs: number,
     addressOf: () => string | undefined,
   ): void;
 }

@@ -49,6 +49,7 @@ export function clientText(text: string): string {
 /** Writes a log line for each request, after its response. */
 export function requestLog(log: (request: object) => void): ResponseObserver {
   return {
-    responded: (response, request, addressOf) => log(loggedRequest(response, request, addressOf())),
+    responded: (response, request, _durationMs, addressOf) =>
+      log(loggedRequest(response, request, addressOf())),
   };
 }

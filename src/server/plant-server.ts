@@ -39,8 +39,12 @@ export class PlantServer {
   readonly #clock: Clock;
   #timeoutTimer: Disposable | undefined;
 
-  constructor(settings: Omit<ServerContext, 'phase'>, clock: Clock = SYSTEM_CLOCK) {
-    const context: ServerContext = { ...settings, phase: { kind: 'running' } };
+  constructor(settings: Omit<ServerContext, 'phase' | 'receivers'>, clock: Clock = SYSTEM_CLOCK) {
+    const context: ServerContext = {
+      ...settings,
+      receivers: settings.attached.observers.filter(({ received }) => received !== undefined),
+      phase: { kind: 'running' },
+    };
     this.#context = context;
     this.#clock = clock;
     const parts: ConnectionParts = {

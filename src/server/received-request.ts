@@ -5,7 +5,7 @@ import type { ServerContext } from './server-context.ts';
 
 /** Makes the record of a request whose header section was read, and shows it to the observers. */
 export function receivedRequest(
-  { attached }: ServerContext,
+  { receivers }: ServerContext,
   { head, traceparent }: KnownHead,
   arrivedAt: number,
 ): ReceivedRequest {
@@ -17,6 +17,6 @@ export function receivedRequest(
     body: undefined,
     tokenId: undefined,
   };
-  for (const observer of attached.observers) observer.received?.(request);
+  for (const observer of receivers) observer.received?.(request);
   return request;
 }

@@ -212,7 +212,8 @@ export class ResponseQueue {
     const { attached, trustedProxies } = this.#context;
     const addressOf = (): string | undefined =>
       clientAddress(this.#socket.remoteAddress, request?.head.forwardedFor, trustedProxies);
-    for (const observer of attached.observers) observer.responded(response, request, addressOf);
+    const durationMs = request === undefined ? 0 : this.#clock.now() - request.arrivedAt;
+    for (const observer of attached.observers) observer.responded(response, request, durationMs, addressOf);
   }
 
   #headOf(

@@ -1,6 +1,6 @@
 import type { BlockList } from 'node:net';
 import type { CreatePlant } from '../core/create-plant.ts';
-import type { Attached } from '../core/extension-points.ts';
+import type { Attached, ResponseObserver } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import type { AllowedOrigins } from './cross-origin.ts';
@@ -31,6 +31,8 @@ export interface ServerContext {
   readonly documentation: Documentation | undefined;
   /** Observers of requests and responses, and wrappers that add fields to responses. */
   readonly attached: Pick<Attached, 'observers' | 'wrappers'>;
+  /** Those observers that see a request before its response. Usually there are none. */
+  readonly receivers: readonly ResponseObserver[];
   /** The proxies whose X-Forwarded-For names the client; undefined: none. */
   readonly trustedProxies: BlockList | undefined;
   /** Called with the cause of each 500 response. */

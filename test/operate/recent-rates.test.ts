@@ -9,11 +9,11 @@ test('the rates and the mean commit time follow what happens each second, and fa
   const metrics = new Metrics('1.0.0', 'sqlite');
   const recent = new RecentRates(metrics, clock);
   const second = (): void => {
-    for (let count = 0; count < 8; count++) metrics.responded({ result: 'created' }, undefined);
-    for (let count = 0; count < 12; count++) metrics.responded({ result: 'notJson' }, undefined);
-    metrics.responded({ result: 'noSuchPath' }, undefined);
+    for (let count = 0; count < 8; count++) metrics.responded({ result: 'created' }, undefined, 0);
+    for (let count = 0; count < 12; count++) metrics.responded({ result: 'notJson' }, undefined, 0);
+    metrics.responded({ result: 'noSuchPath' }, undefined, 0);
     // This error is no rejection, because it is no fault of a client.
-    metrics.responded({ result: 'storeUnavailable' }, undefined);
+    metrics.responded({ result: 'storeUnavailable' }, undefined, 0);
     metrics.committed(6, 100);
     metrics.committed(2, 300);
     clock.advance(1_000);

@@ -83,6 +83,7 @@ export class Tracing implements ResponseObserver {
   responded(
     response: HttpResponse<string | Uint8Array>,
     request: ReceivedRequest | undefined,
+    _durationMs: number,
     addressOf: () => string | undefined,
   ): void {
     if (!request?.trace?.isSampled) return;

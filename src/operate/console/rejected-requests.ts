@@ -44,6 +44,7 @@ export class RejectedRequests implements ResponseObserver {
   responded(
     { result, body }: HttpResponse<string | Uint8Array>,
     received: ReceivedRequest | undefined,
+    _durationMs: number,
     addressOf: () => string | undefined,
   ): void {
     if (!isErrorName(result)) return;

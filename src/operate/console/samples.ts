@@ -1,9 +1,8 @@
 import { createHistogram } from 'node:perf_hooks';
 import type { PlantQueue } from '../../core/commit/plant-commits.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
-import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName, isOutcome } from '../../core/response.ts';
-import { type Counts, durationMs, type Metrics } from '../metrics.ts';
+import type { Counts, Metrics } from '../metrics.ts';
 
 /** Both rings together take at most 3 MB. */
 const SHORT = { intervalSeconds: 1, length: 15 * 60 };
@@ -34,10 +33,10 @@ export function startSamples(metrics: Metrics, queue: PlantQueue) {
   };
   wait();
   return {
-    responded({ result }: Pick<HttpResponse, 'result'>, request: ReceivedRequest | undefined): void {
+    responded({ result }: Pick<HttpResponse, 'result'>, _request: unknown, durationMs: number): void {
       if (!isOutcome(result)) return;
       // A histogram of Node accepts only integers from 1.
-      short.createMicroseconds.record(Math.max(1, Math.round(durationMs(request) * 1000)));
+      short.createMicroseconds.record(Math.max(1, Math.round(durationMs * 1000)));
     },
     /** @returns the samples after a second; all samples for 0, and for a second in the future */
     after(second: number) {

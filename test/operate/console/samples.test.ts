@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, mock, suite, test } from 'node:test';
 import type { PlantQueue } from '../../../src/core/commit/plant-commits.ts';
-import type { ReceivedRequest } from '../../../src/core/request.ts';
 import type { Result } from '../../../src/core/response.ts';
 import { type Samples, startSamples } from '../../../src/operate/console/samples.ts';
 import { Metrics } from '../../../src/operate/metrics.ts';
@@ -26,8 +25,7 @@ suite('samples of the console', () => {
 
   /** What the service calls after each response. */
   function respond(result: Result, durationMs: number): void {
-    const request = { arrivedAt: performance.now() - durationMs } as ReceivedRequest;
-    for (const observer of [metrics, samples]) observer.responded({ result }, request);
+    for (const observer of [metrics, samples]) observer.responded({ result }, undefined, durationMs);
   }
 
   function read(second: number) {
