@@ -184,8 +184,11 @@ export class Client implements Peer {
   #note(request: SentRequest, sentBytes: number): void {
     const now = this.#scheduler.now();
     request.beganAtMs = Math.min(now, request.beganAtMs);
+    const isHeadNew = request.headAtMs === Infinity;
     if (sentBytes >= request.headBytes) request.headAtMs = Math.min(now, request.headAtMs);
-    if (sentBytes === request.bytes.length) request.wholeAtMs = now;
+    if (sentBytes < request.bytes.length) return;
+    request.wholeAtMs = now;
+    request.isBodyWithHead = isHeadNew;
   }
 
   #deliver(bytes: Buffer): void {

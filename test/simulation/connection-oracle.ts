@@ -253,7 +253,7 @@ export class ConnectionOracle {
     if (this.#stuckUntilMs >= request.wholeAtMs - SLACK_MS) return;
     const isEarly = error !== undefined && !this.#run.written.has(request.id);
     const bodyBytes = request.bytes.length - request.headBytes;
-    const isAtOnce = request.wholeAtMs === request.headAtMs && bodyBytes <= SURELY_DISCARDED_BYTES;
+    const isAtOnce = request.isBodyWithHead && bodyBytes <= SURELY_DISCARDED_BYTES;
     if (isEarly && !isAtOnce) {
       count(this.#run.happened, 'the end, as the rest of a rejected request comes late');
       return;

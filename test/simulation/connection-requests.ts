@@ -36,6 +36,8 @@ export interface SentRequest {
   beganAtMs: number;
   headAtMs: number;
   wholeAtMs: number;
+  /** Whether its body arrived together with the end of its head. */
+  isBodyWithHead: boolean;
   /** When its connection was closed. */
   closedAtMs: number;
   /** Plants of its connection that are not settled. */
@@ -64,6 +66,7 @@ function sent(head: string, body: Buffer | string, rest: Partial<SentRequest>): 
     beganAtMs: Infinity,
     headAtMs: Infinity,
     wholeAtMs: Infinity,
+    isBodyWithHead: false,
     closedAtMs: Infinity,
     inFlight: { plants: 0, bytes: 0 },
     ...rest,
