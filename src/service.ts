@@ -73,7 +73,8 @@ export interface ExtraContext {
 /**
  * Opens an extra.
  *
- * @param opened closes what is added to it, after everything that the extra is attached to
+ * @param opened closes what is added to it, after everything that the extra is attached to, and
+ *   after the store
  */
 export type OpenExtra = (context: ExtraContext, opened: AsyncDisposableStack) => Promise<Partial<Attached>>;
 
@@ -107,16 +108,19 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // The addresses come before the store: a start that fails here leaves no new store.
     const opsListener = opened.use(await ReservedAddress.reserve(settings.ops));
     const listener = opened.use(await ReservedAddress.reserve(settings.listen));
+    // What extras open is closed after the store: a collector that hangs must not keep it open.
+    const openedByExtras = opened.use(new AsyncDisposableStack());
     const engine = opened.use(await openStore(settings));
-    const monitor = opened.use(new StoreMonitor(engine, metrics, log));
+    const monitor = new StoreMonitor(engine, metrics, log);
     const { damage } = monitor;
     const tokens = opened.adopt(await openMonitoredTokens(engine, damage, log), each => each.close());
-    const attached = await openExtras(settings, { tokens, engine, metrics, log }, opened);
+    const attached = await openExtras(settings, { tokens, engine, metrics, log }, openedByExtras);
     const rates = opened.use(new RecentRates(metrics));
     const commit = observedCommit(monitor.commits.commit, attached.observers);
     const queue = opened.adopt(engine.openQueue(commit), each => each.close());
     // The store is asked before the first plant arrives, so the log begins with its warnings.
     const { warnings = [] } = await monitor.readState();
+    opened.use(monitor.watch());
     const sources = { engine, damage, tokens, metrics, queue };
     const page = opened.use(await openConsole(settings, sources, listener));
     const observers = [

@@ -1,4 +1,5 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmdirSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Extra } from '../../cli/extra.ts';
 import { databaseOption, readDatabase } from '../../cli/options/database-option.ts';
@@ -7,13 +8,16 @@ import { setting } from '../../cli/options/setting.ts';
 import { alignedColumns } from '../../cli/output/aligned-columns.ts';
 import { Failure } from '../../cli/output/failure.ts';
 import { serve } from '../../cli/serve.ts';
+import { flush } from '../../engines/sqlite/files/store-files.ts';
+import { explainFailure } from '../../engines/sqlite/sqlite-errors.ts';
 import { sandboxExtra } from './failing-operation.ts';
 import { preferencesOf } from './preferences.ts';
 import { reportOf } from './report.ts';
 import { type SandboxFiles, sandboxFilesOf } from './sandbox-files.ts';
 
 const DEFAULT_FOLDER = './sandbox';
-const DEFAULT_URL = `sqlite:${DEFAULT_FOLDER}/plant-store.db`;
+const DEFAULT_PATH = `${DEFAULT_FOLDER}/plant-store.db`;
+const DEFAULT_URL = `sqlite:${DEFAULT_PATH}`;
 const PREFER = 'faults for requests that ask for none, such as "lose=response, times=2"';
 
 /** @param extras add their options, as to `serve` */
@@ -32,11 +36,32 @@ export function sandboxCommand(extras: readonly Extra[]): Command {
     .enablePositionalOptions()
     .addCommand(report)
     .action(async (options: ServeOptions & { prefer?: string }, command: Command) => {
-      // A missing folder elsewhere is probably a typing error.
-      if (options.database === DEFAULT_URL) mkdirSync(DEFAULT_FOLDER, { recursive: true });
-      const failing = sandboxExtra(sandboxFiles(options, true), validPrefer(options.prefer));
-      await serve(options, command, [...extras, { read: () => failing }]);
+      const prefer = validPrefer(options.prefer);
+      const isFolderNew = makeDefaultFolder(options);
+      const failing = sandboxExtra(sandboxFiles(options, true), prefer);
+      try {
+        await serve(options, command, [...extras, { read: () => failing }]);
+      } catch (error) {
+        // A start that fails before it makes a store leaves nothing.
+        if (isFolderNew && readdirSync(DEFAULT_FOLDER).length === 0) rmdirSync(DEFAULT_FOLDER);
+        throw error;
+      }
     });
+}
+
+/**
+ * Makes the folder of the default store. A missing folder elsewhere is probably a typing error.
+ *
+ * @returns whether it was missing
+ */
+function makeDefaultFolder(options: ServeOptions): boolean {
+  const database = readDatabase(options);
+  if (database.engine !== 'sqlite' || resolve(database.path) !== resolve(DEFAULT_PATH)) return false;
+  return explainFailure(database.path, () => {
+    const isNew = mkdirSync(DEFAULT_FOLDER, { recursive: true }) !== undefined;
+    if (isNew) flush(dirname(resolve(DEFAULT_FOLDER)));
+    return isNew;
+  });
 }
 
 /** @throws {Failure} if a part of the text would be ignored */

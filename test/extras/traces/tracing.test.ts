@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { test } from 'node:test';
@@ -290,6 +292,29 @@ test('a stop aborts an export to a collector that does not respond', async () =>
   await until('an export begins', () => collector.requestsInFlight > 0);
   assert.equal(await sendPlant(serve.url, serve.token, 2n), 200);
   assert.equal((await serve.stop('SIGTERM')).exitCode, 0);
+});
+
+test('a stop closes the store before it waits for a collector that does not respond', async () => {
+  const isStoreOpen: boolean[] = [];
+  let wal = '';
+  const hanging = createServer(request => {
+    // SQLite deletes the log when the store is closed.
+    request.socket.on('close', () => isStoreOpen.push(existsSync(wal)));
+  });
+  await using collector = await listen(hanging);
+  const traces = settingsOf({
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_TIMEOUT: '60000',
+  });
+  await using service = await startTestService({ extras: [tracesExtra(traces)] });
+  wal = `${service.database.slice('sqlite:'.length)}-wal`;
+  const exporting = once(hanging, 'request');
+  await ask(service.address.port, service.token);
+  await exporting;
+  assert.ok(existsSync(wal));
+  await service.close();
+  await until('the export is given up', () => isStoreOpen.length > 0);
+  assert.equal(isStoreOpen[0], false);
 });
 
 test('waiting spans are sent at the stop', async () => {

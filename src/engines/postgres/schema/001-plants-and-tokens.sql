@@ -28,7 +28,7 @@ CREATE TABLE plant_revision (
   tag text,                        -- NULL: sent without a tag; '' is a tag that was sent empty
   recorded_at bigint NOT NULL,
   recorded_by bigint NOT NULL,     -- token.id
-  checksum bigint NOT NULL,        -- src/core/commit/checksum.ts
+  checksum bigint NOT NULL,        -- of all other columns
   CONSTRAINT plant_revision_pkey PRIMARY KEY (id, revision)
 );
 

@@ -22,7 +22,7 @@ CREATE TABLE plant_revision (
   tag TEXT,                              -- NULL: sent without a tag; '' is a tag that was sent empty
   recorded_at INTEGER NOT NULL,
   recorded_by INTEGER NOT NULL,          -- token.id
-  checksum INTEGER NOT NULL,             -- src/core/commit/checksum.ts
+  checksum INTEGER NOT NULL,             -- of all other columns
   PRIMARY KEY (id, revision)
 ) STRICT, WITHOUT ROWID;
 
