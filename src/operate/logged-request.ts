@@ -13,11 +13,13 @@ const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
  * The log fields of a request and its response. They contain no token, and only the id of a plant.
- * `durationMs` begins when the whole request has arrived, or its headers if no body was read.
+ *
+ * @param durationMs since the whole request arrived, or its headers if no body was read
  */
 export function loggedRequest(
   { status, result, headers }: Omit<HttpResponse, 'body'>,
   request: ReceivedRequest | undefined,
+  durationMs: number,
   remoteAddress: string | undefined,
 ) {
   const idIndex = headers.indexOf('Plant-Id');
@@ -28,7 +30,7 @@ export function loggedRequest(
     ...(isErrorName(result) && { error: ERRORS[result].number }),
     ...(idIndex !== -1 && { id: headers[idIndex + 1]! }),
     // Digits below a microsecond have no meaning.
-    ...(request && { durationMs: Math.round((performance.now() - request.arrivedAt) * 1000) / 1000 }),
+    ...(request && { durationMs: Math.round(durationMs * 1000) / 1000 }),
     bodyBytes: request?.bodyBytes ?? 0,
     ...(remoteAddress !== undefined && { remoteAddress }),
     ...(request?.trace && { trace_id: request.trace.traceId }),
@@ -49,7 +51,7 @@ export function clientText(text: string): string {
 /** Writes a log line for each request, after its response. */
 export function requestLog(log: (request: object) => void): ResponseObserver {
   return {
-    responded: (response, request, _durationMs, addressOf) =>
-      log(loggedRequest(response, request, addressOf())),
+    responded: (response, request, durationMs, addressOf) =>
+      log(loggedRequest(response, request, durationMs, addressOf())),
   };
 }

@@ -9,7 +9,7 @@ import type { Output } from './output.ts';
 import { responseHead } from './response-head.ts';
 import type { ServerContext } from './server-context.ts';
 
-/** A request whose response is not written yet, or an error that answers no whole request. */
+/** A request whose response is not written yet, or the error response to bytes that are none. */
 export interface PendingResponse {
   readonly request: ReceivedRequest | undefined;
   response: HttpResponse<string | Uint8Array> | undefined;

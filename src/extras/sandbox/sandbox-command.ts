@@ -1,5 +1,5 @@
-import { mkdirSync, readdirSync, rmdirSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { readdirSync, rmdirSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Extra } from '../../cli/extra.ts';
 import { databaseOption, readDatabase } from '../../cli/options/database-option.ts';
@@ -8,7 +8,7 @@ import { setting } from '../../cli/options/setting.ts';
 import { alignedColumns } from '../../cli/output/aligned-columns.ts';
 import { Failure } from '../../cli/output/failure.ts';
 import { serve } from '../../cli/serve.ts';
-import { flush } from '../../engines/sqlite/files/store-files.ts';
+import { createFolder } from '../../engines/sqlite/files/store-files.ts';
 import { explainFailure } from '../../engines/sqlite/sqlite-errors.ts';
 import { sandboxExtra } from './failing-operation.ts';
 import { preferencesOf } from './preferences.ts';
@@ -57,11 +57,7 @@ export function sandboxCommand(extras: readonly Extra[]): Command {
 function makeDefaultFolder(options: ServeOptions): boolean {
   const database = readDatabase(options);
   if (database.engine !== 'sqlite' || resolve(database.path) !== resolve(DEFAULT_PATH)) return false;
-  return explainFailure(database.path, () => {
-    const isNew = mkdirSync(DEFAULT_FOLDER, { recursive: true }) !== undefined;
-    if (isNew) flush(dirname(resolve(DEFAULT_FOLDER)));
-    return isNew;
-  });
+  return explainFailure(database.path, () => createFolder(resolve(DEFAULT_FOLDER)));
 }
 
 /** @throws {Failure} if a part of the text would be ignored */

@@ -83,14 +83,15 @@ export class Tracing implements ResponseObserver {
   responded(
     response: HttpResponse<string | Uint8Array>,
     request: ReceivedRequest | undefined,
-    _durationMs: number,
+    durationMs: number,
     addressOf: () => string | undefined,
   ): void {
     if (!request?.trace?.isSampled) return;
     const { traceId, parentId } = request.trace;
     const commit = this.#commits.get(request.trace);
     const remoteAddress = addressOf();
-    const { method = '', path, status, result, id } = loggedRequest(response, request, remoteAddress);
+    const logged = loggedRequest(response, request, durationMs, remoteAddress);
+    const { method = '', path, status, result, id } = logged;
     const isKnown = METHODS.has(method);
     const nameStart = isKnown ? method : 'HTTP';
     const route = path === '/plants' ? path : undefined;

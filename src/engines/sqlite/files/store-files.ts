@@ -55,18 +55,27 @@ function isMountPoint(path: string): boolean {
   return mounts.split('\n').some(line => line.split(' ')[4] === escaped);
 }
 
-/**
- * Creates the folder of a default store. A missing folder elsewhere is probably a typing error.
- * The flush makes the name of the folder durable: a flush of a file covers no entries of folders.
- */
+/** Creates the folder of a default store. A missing folder elsewhere is probably a typing error. */
 function makeFolder(path: string): void {
   const folder = dirname(resolve(path));
   if (fs.existsSync(folder)) return;
   if (resolve(DEFAULT_SQLITE_PATH) !== resolve(path))
     throw new StoreRejected(`the folder ${folder} does not exist; create it, or correct --database`);
+  createFolder(folder);
+}
+
+/**
+ * Creates the folder of a store, and makes its name durable: a flush of a file covers no entries of
+ * folders.
+ *
+ * @param folder its absolute path
+ * @returns whether it was missing
+ */
+export function createFolder(folder: string): boolean {
   // `recursive` accepts a folder that another process has created meanwhile.
-  fs.mkdirSync(folder, { recursive: true });
+  const created = fs.mkdirSync(folder, { recursive: true });
   flush(dirname(folder));
+  return created !== undefined;
 }
 
 /** Device and inode, which identify a file under any name; undefined if there is no file. */
