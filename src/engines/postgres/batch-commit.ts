@@ -32,17 +32,15 @@ interface BatchWrite extends Pick<PlantWrite, 'plant' | 'contentChecksum' | 'rec
   status: WriteStatus;
 }
 
-/** The writes of one id, and what the batch knows of the revisions in the store. */
+/** The writes of one id. */
 interface SameId {
   /** In the order of the batch, and of statuses: settled, unconfirmed, at most one sent, open. */
   readonly writes: BatchWrite[];
-  /** The last revision that this batch inserted. */
-  inserted: PlantRevision | undefined;
-  /** The latest revision, if it was looked up and this batch has inserted none since. */
-  lookedUp: LookedUp | undefined;
+  /** The latest revision in the store, if this call of `run` has inserted it or looked it up. */
+  latest: Latest | undefined;
 }
 
-interface LookedUp {
+interface Latest {
   revision: PlantRevision;
   isDamaged: boolean;
 }
@@ -79,8 +77,9 @@ const OPEN: WriteStatus = { kind: 'open' };
  *
  * A failover may lose a looked-up revision, because the standby may lack it. Before `run` returns a
  * result that depends on it, it waits for a new commit, which confirms all earlier ones. A further
- * call of `run` forgets what was looked up, but keeps what the batch inserted. Otherwise an earlier
- * plant of the batch, found in the store, could settle a later plant with the same content.
+ * call of `run` looks the latest revisions up again, because its server may have others. It does so
+ * before it writes another plant of an id that has a settled one: if the two plants were equal, the
+ * stored revision of the settled one would be taken for that of the other.
  */
 export class BatchCommit {
   readonly #writes: readonly BatchWrite[];
@@ -92,6 +91,7 @@ export class BatchCommit {
    * may report `created`.
    */
   readonly #recordedAt: number;
+  #hasRun = false;
   /** Whether the server may still execute a statement of this batch that timed out. */
   #mayBeStoredLate = false;
 
@@ -108,15 +108,8 @@ export class BatchCommit {
 
   /** @returns one result for each write, in their order; all are durable */
   async run(connection: Connection): Promise<WriteResult[]> {
-    // This server may lack revisions that the last attempt looked up on another server.
-    for (const sameId of this.#ids.values()) sameId.lookedUp = undefined;
-    const sentBefore = this.#writes.map(({ status }) => status).filter(status => status.kind === 'sent');
-    if (sentBefore.length > 0) {
-      this.#mayBeStoredLate = true;
-      await this.#lookUpSent(connection, sentBefore);
-    }
-    // The last attempt could not confirm these results.
-    for (const write of this.#writes) if (write.status.kind === 'unconfirmed') write.status = OPEN;
+    if (this.#hasRun) await this.#lookUpAgain(connection);
+    this.#hasRun = true;
     for (let round = this.#nextRound(); round.length > 0; round = this.#nextRound()) {
       const conflicting = await this.#insert(connection, round);
       if (conflicting.length === 0) continue;
@@ -127,6 +120,24 @@ export class BatchCommit {
     if (unconfirmed.length > 0) await confirmLatest(connection, unconfirmed);
     settleUnconfirmed(unconfirmed);
     return this.#writes.map(resultOf);
+  }
+
+  /** Replaces what an earlier call of `run` has learned from another server or connection. */
+  async #lookUpAgain(connection: Connection): Promise<void> {
+    for (const sameId of this.#ids.values()) sameId.latest = undefined;
+    const sentBefore = this.#writes.map(({ status }) => status).filter(status => status.kind === 'sent');
+    if (sentBefore.length > 0) {
+      this.#mayBeStoredLate = true;
+      await this.#lookUpSent(connection, sentBefore);
+    }
+    // The earlier call could not confirm these results.
+    for (const write of this.#writes) if (write.status.kind === 'unconfirmed') write.status = OPEN;
+    // A second look at an id of a sent revision could find a later one, after the sent one was stored.
+    const sentIds = new Set(sentBefore.map(({ revision }) => revision.plant.id));
+    const others = [...this.#ids].filter(([id, sameId]) => !sentIds.has(id) && isPartlySettled(sameId));
+    if (others.length === 0) return;
+    const ids = others.map(([id]) => id);
+    for (const revision of await latestRevisions(connection, ids)) this.#found(revision);
   }
 
   /** Gives results to writes that need no revision. @returns the next revision of each other id */
@@ -140,12 +151,12 @@ export class BatchCommit {
     return round.sort((a, b) => (a.write.plant.id < b.write.plant.id ? -1 : 1));
   }
 
-  #nextRevision({ writes, inserted, lookedUp }: SameId): Sent | undefined {
-    const latest = lookedUp === undefined ? inserted : lookedUp.revision;
+  #nextRevision({ writes, latest: known }: SameId): Sent | undefined {
+    const latest = known?.revision;
     for (const write of writes) {
       if (write.status.kind !== 'open') continue;
       const { plant, contentChecksum, recordedBy } = write;
-      if (lookedUp?.isDamaged) {
+      if (known?.isDamaged) {
         write.status = { kind: 'unconfirmed', result: { kind: 'rejected', error: 'damaged' } };
       } else if (latest !== undefined && isSameContent(latest.plant, plant)) {
         const result: WriteResult = { kind: 'confirmed', outcome: 'unchanged', revision: latest.revision };
@@ -214,20 +225,20 @@ export class BatchCommit {
         'PostgreSQL accepts a plant but does not store it; `npx plant-store verify` names what was changed',
       );
     }
-    const lookedUp = found.map(revision => this.#found(revision));
+    const latest = found.map(revision => this.#found(revision));
     // A row with a damaged id is found by the id in the index, but contains another id.
-    const damaged = lookedUp.find(({ isDamaged }) => isDamaged);
+    const damaged = latest.find(({ isDamaged }) => isDamaged);
     if (damaged === undefined) return;
     const foundIds = new Set(found.map(({ plant }) => plant.id));
-    for (const id of ids) if (!foundIds.has(id)) this.#ids.get(id)!.lookedUp = damaged;
+    for (const id of ids) if (!foundIds.has(id)) this.#ids.get(id)!.latest = damaged;
   }
 
-  #found(revision: PlantRevision): LookedUp {
-    const lookedUp = { revision, isDamaged: !isIntact(revision) };
+  #found(revision: PlantRevision): Latest {
+    const latest = { revision, isDamaged: !isIntact(revision) };
     // If the id of a row is damaged, the batch may not have this id.
     const sameId = this.#ids.get(revision.plant.id);
-    if (sameId !== undefined) sameId.lookedUp = lookedUp;
-    return lookedUp;
+    if (sameId !== undefined) sameId.latest = latest;
+    return latest;
   }
 
   /** Looks up which of these revisions are stored, and the latest revision of each id. */
@@ -241,7 +252,7 @@ export class BatchCommit {
     const isStored = (revision: PlantRevision): boolean => storedRows.has(JSON.stringify(rowOf(revision)));
     for (const each of sent) {
       const { write, revision, base } = each;
-      write.sameId.lookedUp = undefined;
+      write.sameId.latest = undefined;
       if (isStored(revision)) {
         settleStored(each);
         continue;
@@ -253,33 +264,30 @@ export class BatchCommit {
     }
     // The latest revision of an id is the last one of its rows.
     for (const row of rows) this.#found(revisionOf(row));
-    for (const { sameId } of sent.map(({ write }) => write)) {
-      const latest = sameId.lookedUp?.revision.revision ?? 0;
-      // Without a synchronous standby, a failover may lose what this batch has inserted. The
-      // results of these writes stay.
-      if (sameId.inserted !== undefined && sameId.inserted.revision > latest) sameId.inserted = undefined;
-    }
   }
 }
 
 function unknownId(): SameId {
-  return { writes: [], inserted: undefined, lookedUp: undefined };
+  return { writes: [], latest: undefined };
+}
+
+function isPartlySettled({ writes }: SameId): boolean {
+  return writes[0]!.status.kind === 'settled' && writes.at(-1)!.status.kind !== 'settled';
 }
 
 /**
  * Settles a write whose revision is stored, and the earlier writes of its id. If an earlier write
  * were opened again, the earlier plant would get the later number.
  */
-function settleStored({ write, revision: inserted }: Sent): void {
+function settleStored({ write, revision: stored }: Sent): void {
   const { sameId } = write;
   settleUnconfirmed(sameId.writes);
-  const { revision } = inserted;
+  const { revision } = stored;
   write.status = {
     kind: 'settled',
     result: { kind: 'confirmed', outcome: revision === 1 ? 'created' : 'revised', revision },
   };
-  sameId.inserted = inserted;
-  sameId.lookedUp = undefined;
+  sameId.latest = { revision: stored, isDamaged: false };
 }
 
 /** Settles the writes that have a result. Called after a commit of their server. */
