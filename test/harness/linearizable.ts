@@ -32,7 +32,7 @@ export interface JudgedRevision {
   storedAt?: number;
 }
 
-/** A request with its content as text, which is made once. */
+/** A request with its content as text. */
 interface Sent extends JudgedRequest {
   content: string;
 }
@@ -123,10 +123,19 @@ export function requestFaults(
   const faults: string[] = [];
   for (const id of new Set([...requestsOf.keys(), ...storedOf.keys()])) {
     const ofStore = stored === undefined ? undefined : (storedOf.get(id) ?? []);
-    const history = historyOf(id, requestsOf.get(id) ?? [], ofStore);
-    for (const check of CHECKS) faults.push(...check(history));
+    faults.push(...faultsOfId(id, requestsOf.get(id) ?? [], ofStore));
   }
   return faults;
+}
+
+/** As {@link requestFaults}, of the requests of one id. */
+export function faultsOfId(
+  id: bigint,
+  requests: readonly JudgedRequest[],
+  stored?: readonly JudgedRevision[],
+): string[] {
+  const history = historyOf(id, requests, stored);
+  return CHECKS.flatMap(check => [...check(history)]);
 }
 
 const CHECKS = [
@@ -138,6 +147,18 @@ const CHECKS = [
   wrongOrigins,
   wrongRejections,
 ];
+
+/** The simulation judges each request many times. */
+const contents = new WeakMap<JudgedRequest, string>();
+
+function contentOf(request: JudgedRequest): string {
+  let content = contents.get(request);
+  if (content === undefined) {
+    content = newPlantJson(request.plant);
+    contents.set(request, content);
+  }
+  return content;
+}
 
 function historyOf(
   id: bigint,
@@ -155,12 +176,12 @@ function historyOf(
   for (const row of stored ?? []) add(row.revision, newPlantJson(row.plant), row);
   for (const request of requests) {
     const { result } = request;
-    const sent = { ...request, content: newPlantJson(request.plant) };
+    const sent = { ...request, content: contentOf(request) };
     if (result.kind === 'unknown') unknown.push(sent);
     else if (result.kind !== 'confirmed') rejected.push(sent);
     else {
       const { revision, outcome } = result;
-      confirmed.push({ ...sent, revision, outcome, writes: outcome !== 'unchanged' });
+      confirmed.push(Object.assign(sent, { revision, outcome, writes: outcome !== 'unchanged' }));
       add(revision, sent.content);
     }
   }

@@ -1,4 +1,3 @@
-import { setImmediate as microtasksDone } from 'node:timers/promises';
 import type { Clock } from '../../src/core/clock.ts';
 import { seededRandom } from '../harness/seeded-random.ts';
 
@@ -118,6 +117,8 @@ export class Scheduler implements Clock {
   async runUntil(endMs: number, check: () => void): Promise<void> {
     for (;;) {
       await microtasksDone();
+      // The callbacks of streams and of the response queue, and what follows from them.
+      await microtasksDone();
       if (this.#error !== undefined) throw this.#error.cause;
       check();
       const next = this.#events.first();
@@ -139,6 +140,14 @@ export class Scheduler implements Clock {
       },
     };
   }
+}
+
+/**
+ * Settles when no microtask is left: then Node runs the callbacks of `process.nextTick`. No simulated
+ * part needs an iteration of the event loop, which would take longer than most steps.
+ */
+function microtasksDone(): Promise<void> {
+  return new Promise(resolve => process.nextTick(resolve));
 }
 
 /** A binary heap; the earliest event is first. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { NotConfirmed, WriteResult } from '../../src/core/commit/plant-commits.ts';
 import type { NewPlant } from '../../src/core/contract/plant.ts';
 import {
+  faultsOfId,
   type JudgedRequest,
   type JudgedRevision,
   type RequestResult,
@@ -50,7 +51,7 @@ export class SentPlants {
 
   /** Judges the results so far. It must be called after each step. */
   checkResults(): void {
-    for (const id of this.#settled) noFaults(requestFaults(this.#requests.get(id)!));
+    for (const id of this.#settled) noFaults(faultsOfId(id, this.#requests.get(id)!));
     this.#settled.clear();
   }
 
