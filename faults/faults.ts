@@ -17,14 +17,14 @@ import { postgresKills } from './postgres-kills.ts';
 import { postgresPartition } from './postgres-partition.ts';
 import { powerCut } from './power-cut.ts';
 import { MUTANTS, type Order, obstacleOf, type Scenario } from './scenario.ts';
-import { secondOpinion } from './second-opinion.ts';
 import { slowClients } from './slow-clients.ts';
 import { soak } from './soak.ts';
+import { testOracle } from './test-oracle.ts';
 
 const SCENARIOS: readonly Scenario[] = [
   ...[kills, powerCut, failingCalls, bitFlips],
   ...[postgresKills, postgresFailover, postgresCuts, postgresPartition],
-  ...[floods, slowClients, soak, fuzzing, secondOpinion],
+  ...[floods, slowClients, soak, fuzzing, testOracle],
 ];
 
 const HELP = `Usage: npm run faults -- [options]

@@ -32,7 +32,8 @@ export async function noteRun(
     const isUnchangeable = !isServed && isBackup(database.path, isCompared);
     if (isUnchangeable && (repaired === undefined || fault !== undefined)) return;
     await inExistingStore(database, async store => {
-      if (fault !== undefined) await store.recordDamage({ metAt: endedAt, metBy: `${command}: ${fault}` });
+      if (fault !== undefined)
+        await store.recordDamage({ foundAt: endedAt, foundBy: `${command}: ${fault}` });
       else if (repaired !== undefined) await store.forgetDamage(repaired);
       if (result === undefined) return;
       await store.recordRun({

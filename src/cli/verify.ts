@@ -86,7 +86,7 @@ async function verifyStore(
   earlier: Seal | undefined,
 ): Promise<Verification & { structure: string[]; damage: DamageRecord | undefined }> {
   await using reader = await openReader(database);
-  // Known damage is read first, since this run may not cover damage that is met later. The page
+  // Known damage is read first, since this run may not cover damage that is found later. The page
   // with this row may be damaged, too.
   const damage = await reader.knownDamage().catch(() => undefined);
   const structureFaults = await reader.structureFaults();

@@ -12,7 +12,7 @@ import {
 } from './contract/plant.ts';
 import type { Admission, Attached, Create, CredentialVerifier } from './extension-points.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
-import type { BodyFraming, ReceivedRequest, RequestHead } from './request.ts';
+import type { BodyFraming, ReceivedRequest, RequestHeaders } from './request.ts';
 import { errorResponse, type HttpResponse, jsonResponse } from './response.ts';
 import { TickBudget } from './tick-budget.ts';
 import type { RateLimit } from './tokens/rate-limit.ts';
@@ -38,7 +38,7 @@ export interface PlainCreate {
 }
 
 /** @returns undefined for any other request, also one that will be rejected */
-export function plainCreateOf({ method, path, framing, fields, expectsContinue }: RequestHead) {
+export function plainCreateOf({ method, path, framing, fields, expectsContinue }: RequestHeaders) {
   if (method !== 'POST' || path !== '/plants' || expectsContinue) return undefined;
   if (framing.kind === 'length' && framing.bytes > SHORT_BODY_BYTES_MAX) return undefined;
   const token = bearerToken(fieldValues(fields, 'authorization'));
@@ -93,8 +93,8 @@ export class CreatePlant {
    * @param request gets the id of its token, even of a rejected one
    */
   async admit(request: ReceivedRequest): Promise<Admission | HttpResponse> {
-    const { head } = request;
-    const token = bearerToken(fieldValues(head.fields, 'authorization'));
+    const { headers } = request;
+    const token = bearerToken(fieldValues(headers.fields, 'authorization'));
     if (token === undefined) return errorResponse('noCredential');
     const tokenHash = isWellFormed(token) ? hashToken(token) : await this.#verify(token, request);
     if (typeof tokenHash !== 'string') return tokenHash;
@@ -103,7 +103,7 @@ export class CreatePlant {
     if (typeof tokenId !== 'number') return tokenId;
     const counted = this.#count(tokenId);
     if ('status' in counted) return counted;
-    const error = this.#headError(head);
+    const error = this.#headersError(headers);
     if (error !== undefined) return errorResponse(error, undefined, counted.fields);
     return { tokenId, tokenHash, request, fields: counted.fields };
   }
@@ -212,7 +212,7 @@ export class CreatePlant {
     return errorResponse('tooManyRequests', undefined, ['Retry-After', String(retryAfterSeconds), ...fields]);
   }
 
-  #headError({ fields, framing }: RequestHead): ErrorName | undefined {
+  #headersError({ fields, framing }: RequestHeaders): ErrorName | undefined {
     const isTooLarge = framing.kind === 'length' && framing.bytes > this.bodyBytesMax;
     return contentError(fields) ?? (isTooLarge ? 'bodyTooLarge' : undefined);
   }

@@ -5,7 +5,7 @@ import type { TracedRequest } from './trace-context.ts';
 export type BodyFraming = { kind: 'length'; bytes: number } | { kind: 'chunked' };
 
 /** The request line and the header section of a valid request. */
-export interface RequestHead {
+export interface RequestHeaders {
   readonly method: string;
   readonly target: string;
   /** The path of the target, decoded except for delimiters, if it can be decoded. */
@@ -32,5 +32,5 @@ export interface ReceivedRequest extends TracedRequest {
   body?: Uint8Array | string | undefined;
   /** The id of its token, if the store has it. A rejected token may be expired or revoked. */
   tokenId?: number | undefined;
-  readonly head: RequestHead;
+  readonly headers: RequestHeaders;
 }

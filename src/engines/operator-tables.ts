@@ -141,10 +141,10 @@ export abstract class OperatorTables {
   }
 
   /** Stores damage for all instances, in place of damage that was found before. */
-  async recordDamage({ metAt, metBy }: DamageRecord): Promise<void> {
-    const upsert = `INSERT INTO known_damage (id, met_at, met_by) VALUES (1, $1, $2)
-      ON CONFLICT (id) DO UPDATE SET met_at = excluded.met_at, met_by = excluded.met_by`;
-    await this.query(upsert, [metAt, metBy]);
+  async recordDamage({ foundAt, foundBy }: DamageRecord): Promise<void> {
+    const upsert = `INSERT INTO known_damage (id, found_at, found_by) VALUES (1, $1, $2)
+      ON CONFLICT (id) DO UPDATE SET found_at = excluded.found_at, found_by = excluded.found_by`;
+    await this.query(upsert, [foundAt, foundBy]);
   }
 
   /** @returns undefined if the store has no record of damage */
@@ -153,8 +153,8 @@ export abstract class OperatorTables {
   }
 
   /** Deletes the record of repaired damage, unless other damage has replaced the record. */
-  async forgetDamage({ metAt, metBy }: DamageRecord): Promise<void> {
-    await this.query('DELETE FROM known_damage WHERE met_at = $1 AND met_by = $2', [metAt, metBy]);
+  async forgetDamage({ foundAt, foundBy }: DamageRecord): Promise<void> {
+    await this.query('DELETE FROM known_damage WHERE found_at = $1 AND found_by = $2', [foundAt, foundBy]);
   }
 
   async #createExpiring(

@@ -12,7 +12,7 @@ interface StoreMemory {
 
 export const DAMAGE = {
   fault:
-    'the store is damaged: a create, a search, verify or backup met content that is not as it was written',
+    'the store is damaged: a create, a search, verify or backup found content that is not as it was written',
   advice:
     'run npx plant-store verify, which names every fault, then repair the store (docs/operate/backup.md, "Damaged stores"); this warning stays until a verify passes',
 };
@@ -28,7 +28,7 @@ export const DAMAGE_WARNING = `${DAMAGE.fault}; ${DAMAGE.advice}`;
 export class KnownDamage {
   readonly #store: StoreMemory;
   readonly #onFailure: (cause: unknown) => void;
-  /** Damage that the store does not have as a row yet, by the operation that met it. */
+  /** Damage that the store does not have as a row yet, by the operation that found it. */
   #unrecorded: { what: string } | undefined;
   #recorded: DamageRecord | undefined;
   #lastRuns: readonly CommandRun[] = [];
@@ -54,8 +54,8 @@ export class KnownDamage {
     return this.#lastRuns;
   }
 
-  /** @param what met damage, such as `a create` */
-  met(what: string): void {
+  /** @param what found damage, such as `a create` */
+  report(what: string): void {
     const isNew = !this.isKnown;
     this.#unrecorded = { what };
     // The first damage is stored at once, since the process may be killed. Later damage can wait.
@@ -65,7 +65,7 @@ export class KnownDamage {
   /** @returns a listener for failures, which notes damage and then calls `onFailure` */
   listener<Cause>(what: string, onFailure: (cause: Cause) => void): (cause: Cause) => void {
     return cause => {
-      if (cause instanceof StoreDamaged) this.met(what);
+      if (cause instanceof StoreDamaged) this.report(what);
       onFailure(cause);
     };
   }
@@ -75,10 +75,10 @@ export class KnownDamage {
     try {
       const unrecorded = this.#unrecorded;
       if (unrecorded !== undefined)
-        await this.#store.recordDamage({ metAt: Date.now(), metBy: unrecorded.what });
+        await this.#store.recordDamage({ foundAt: Date.now(), foundBy: unrecorded.what });
       this.#recorded = await this.#store.knownDamage();
       this.#lastRuns = await this.#store.lastRuns();
-      // Damage that was met meanwhile needs its own row: a `verify` may have begun in between.
+      // Damage that was found meanwhile needs its own row: a `verify` may have begun in between.
       if (this.#unrecorded === unrecorded) this.#unrecorded = undefined;
     } catch (cause) {
       if (cause instanceof StoreDamaged) this.#unrecorded ??= { what: 'reading what is known' };

@@ -24,7 +24,7 @@ export function loggedRequest(
 ) {
   const idIndex = headers.indexOf('Plant-Id');
   return {
-    ...(request && { method: withoutTokens(request.head.method), path: clientText(request.head.path) }),
+    ...(request && { method: withoutTokens(request.headers.method), path: clientText(request.headers.path) }),
     status,
     result,
     ...(isErrorName(result) && { error: ERRORS[result].number }),

@@ -181,7 +181,7 @@ function registryOf({ store, engine, ...state }: ServiceState): Registry {
   );
   gauge(
     'damage_known',
-    'Whether anything has met damage since the last verify that passed, also before a restart: 1 or 0.',
+    'Whether anything has found damage since the last verify that passed, also before a restart: 1 or 0.',
     state.isDamaged,
   );
   gauge('shutting_down', 'Whether the service is shutting down: 1 or 0.', state.isShuttingDown);

@@ -48,7 +48,7 @@ export function monitoredCommits(
       } catch (cause) {
         metrics.commitFailed();
         const isDamaged = cause instanceof StoreDamaged;
-        if (isDamaged) damage.met('a create');
+        if (isDamaged) damage.report('a create');
         if ((cause as StoreUnavailable).isPartial) throw cause;
         failed += writes.length;
         // `KnownDamage` reports damage.
@@ -97,5 +97,5 @@ function noticeDamaged(
   const { id } = writes[index]!.plant;
   const message = `the latest revision of plant ${id} is damaged: its checksum is wrong; creates of this plant get 503`;
   if (!damage.isKnown) log.error({ id: String(id) }, message);
-  damage.met('a create');
+  damage.report('a create');
 }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { ErrorBody, ErrorName } from '../core/contract/errors.ts';
 import { contentResponse, errorResponse, type HttpResponse, jsonResponse } from '../core/response.ts';
 import type { ReservedAddress } from '../server/listen.ts';
-import { COMMON_FIELDS, responseHead } from '../server/response-head.ts';
+import { COMMON_FIELDS, responseHeaders } from '../server/response-headers.ts';
 import { isAllowedHost } from './allowed-host.ts';
 import type { Metrics } from './metrics.ts';
 import { createServer } from './node-http.ts';
@@ -77,7 +77,7 @@ export function opsServer(parts: OpsParts) {
     server.on(event, (request, response) => respond(parts, onInternalError, request, response));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const response = parserError(error);
-    if (socket.writable) socket.end(responseHead(response, true, false) + response.body);
+    if (socket.writable) socket.end(responseHeaders(response, true, false) + response.body);
     else socket.destroy();
   });
   return {

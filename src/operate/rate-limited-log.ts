@@ -51,22 +51,22 @@ export function failureLog(
 }
 
 /**
- * Logs an event that may repeat often. `unsaid` counts the events without a line since the last
+ * Logs an event that may repeat often. `suppressed` counts the events without a line since the last
  * line.
  */
 export function rateLimitedLog(
-  log: (details: { err: unknown; unsaid: number; trace_id: string | undefined }) => void,
+  log: (details: { err: unknown; suppressed: number; trace_id: string | undefined }) => void,
   rate = LOG_RATE,
 ): (cause: unknown, request?: TracedRequest) => void {
   const takeLine = lineBucket(rate);
-  let unsaid = 0;
+  let suppressed = 0;
   return (cause, request) => {
     if (!takeLine()) {
-      unsaid++;
+      suppressed++;
       return;
     }
-    log({ err: rawCause(cause), unsaid, trace_id: request?.trace?.traceId });
-    unsaid = 0;
+    log({ err: rawCause(cause), suppressed, trace_id: request?.trace?.traceId });
+    suppressed = 0;
   };
 }
 

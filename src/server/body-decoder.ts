@@ -62,7 +62,7 @@ export function onlyChunkAt(received: string, start: number): { content: string;
 }
 
 /**
- * Finds the content of one body in the bytes of its connection, which may arrive in any pieces. It
+ * Finds the content of one body in the bytes of its connection, which may arrive in any parts. It
  * stores no content. It validates and drops chunk extensions and trailers. Their total size has the
  * limit of a header section.
  */
@@ -81,8 +81,8 @@ export class BodyDecoder {
     return this.#expected.kind === 'nothing';
   }
 
-  /** @param take is called with each piece of the content, which is a view of `bytes` */
-  decode(bytes: Buffer, take: (piece: Buffer) => void): Decoded {
+  /** @param take is called with each part of the content, which is a view of `bytes` */
+  decode(bytes: Buffer, take: (part: Buffer) => void): Decoded {
     let at = 0;
     for (;;) {
       const expected = this.#expected;
@@ -91,10 +91,10 @@ export class BodyDecoder {
       if (at === bytes.length) return MORE;
       switch (expected.kind) {
         case 'content': {
-          const piece = bytes.subarray(at, at + expected.bytes);
-          take(piece);
-          this.#expected = contentOf(expected.bytes - piece.length, expected.isChunk);
-          at += piece.length;
+          const part = bytes.subarray(at, at + expected.bytes);
+          take(part);
+          this.#expected = contentOf(expected.bytes - part.length, expected.isChunk);
+          at += part.length;
           break;
         }
         case 'chunkEnd':

@@ -4,7 +4,7 @@ import type { TickBudget } from '../core/tick-budget.ts';
 import type { ConnectionParts, Handled } from './connection-parts.ts';
 import { type Discarding, type Handling, IDLE, type State } from './connection-state.ts';
 import { Exchange } from './exchange.ts';
-import type { KnownHead } from './known-heads.ts';
+import type { KnownHeaders } from './known-headers.ts';
 import type { LastRead } from './last-read.ts';
 import { receivedRequest } from './received-request.ts';
 import type { PendingResponse, ResponseQueue } from './response-queue.ts';
@@ -45,7 +45,7 @@ export function decodeBody(exchange: Exchange, bytes: Buffer, budget: TickBudget
 }
 
 /**
- * The exchanges of one connection: its requests with handlers, from the head to the response. The
+ * The exchanges of one connection: its requests with handlers, from the header section to the response. The
  * connection is in the states handling, body and discarded meanwhile, and reads no other request.
  */
 export class ConnectionExchanges {
@@ -69,7 +69,7 @@ export class ConnectionExchanges {
    * @param bodyStart where its body begins
    * @param since when its first byte arrived; ms, monotonic clock
    */
-  begin(known: KnownHead, received: string, bodyStart: number, since: number, now: number): undefined {
+  begin(known: KnownHeaders, received: string, bodyStart: number, since: number, now: number): undefined {
     const { context, creates, handle } = this.#parts;
     creates.interrupt();
     const request = receivedRequest(context, known, now);
@@ -112,7 +112,7 @@ export class ConnectionExchanges {
     const body: Handling = { ...handling, kind: 'body' };
     this.#input.goOn(body);
     // RFC 9110 section 10.1.1: not needed if the body has arrived.
-    if (this.#input.state === body && handling.exchange.head.expectsContinue)
+    if (this.#input.state === body && handling.exchange.headers.expectsContinue)
       this.#responses.sendContinue(handling.pending);
   }
 

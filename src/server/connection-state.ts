@@ -1,7 +1,7 @@
 import { REQUEST_TIMEOUT_MS } from '../core/contract/limits.ts';
 import type { HttpResponse } from '../core/response.ts';
 import type { Exchange } from './exchange.ts';
-import type { KnownHead } from './known-heads.ts';
+import type { KnownHeaders } from './known-headers.ts';
 import type { LastRead } from './last-read.ts';
 import type { PendingResponse } from './response-queue.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './timeouts.ts';
@@ -13,18 +13,18 @@ import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './timeouts.ts';
  * | state | event | next state | sent |
  * |---|---|---|---|
  * | idle: no byte of the next request; new | whole plain create with a known token | idle | its response |
- * | idle, new | a part of a request | head or request | |
+ * | idle, new | a part of a request | headers or request | |
  * | idle, new | 0.5 s after the stop began, no response pending | lingering | |
  * | idle | the last read of a stop is over | flushing; lingering, after all responses | |
  * | idle, new | an empty line, or its first byte | idle | |
  * | idle | end of input / 66 s unused | lingering, after all responses / closed | |
  * | new: no byte at all | end of input / 10 s | lingering / flushing | 408 |
- * | head: a part of a head | end of the head | as from idle | |
- * | idle, new, head | a part of a head, the last read of a stop | flushing | 503 |
- * | head, request | 1.75 s after the stop began | flushing | 503 |
- * | head, request | invalid / over 16 KiB / end of input | flushing | 400 / 431 / 400 |
- * | request: the head of a plain create was read | whole | as from idle | |
- * | head / request | 10 s / 13 s | flushing | 408 |
+ * | headers: a part of a header section | end of the header section | as from idle | |
+ * | idle, new, headers | a part of a header section, the last read of a stop | flushing | 503 |
+ * | headers, request | 1.75 s after the stop began | flushing | 503 |
+ * | headers, request | invalid / over 16 KiB / end of input | flushing | 400 / 431 / 400 |
+ * | request: the header section of a plain create was read | whole | as from idle | |
+ * | headers / request | 10 s / 13 s | flushing | 408 |
  * | any of these | any other valid request | handling | |
  * | handling: its handler works | asks for the body | body | 100, if it is expected |
  * | handling | response, or plant queued | idle; discarded, if the body was not read | response |
@@ -33,9 +33,9 @@ import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './timeouts.ts';
  * | discarded: the rest of a rejected request | whole | idle | response |
  * | discarded | two ticks, or one after the last read of a stop | flushing | response |
  * | discarded | tick budget spent / invalid / end of input | flushing | response |
- * | idle, head, new | too many responses pending, or not taken | full | |
+ * | idle, headers, new | too many responses pending, or not taken | full | |
  * | full: reading is paused | all are written and taken | as from idle | |
- * | idle, head, request, new, body | tick budget spent | deferred | |
+ * | idle, headers, request, new, body | tick budget spent | deferred | |
  * | deferred: reading is paused | later tick | as before | |
  * | after the last request | | flushing: input is discarded | |
  * | flushing | last response written | lingering: our side has ended | |
@@ -50,12 +50,12 @@ import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './timeouts.ts';
 export type State =
   | { kind: 'new'; since: number }
   | { kind: 'idle' }
-  /** `scanned` bytes of it may become a head. */
-  | { kind: 'head'; since: number; scanned: number }
+  /** `scanned` bytes of it may become a header section. */
+  | { kind: 'headers'; since: number; scanned: number }
   /**
-   * `cameInTime`: the head arrived before the grace period of a stop ended, so a plant is accepted.
+   * `cameInTime`: the header section arrived before the grace period of a stop ended, so a plant is accepted.
    */
-  | { kind: 'request'; since: number; known: KnownHead; cameInTime: boolean }
+  | { kind: 'request'; since: number; known: KnownHeaders; cameInTime: boolean }
   | Handling
   | Discarding
   | { kind: 'full' }
@@ -83,7 +83,7 @@ export const IDLE: State = { kind: 'idle' };
 /** How long a connection may be in a state. The server enforces the timeouts at intervals. */
 export const STATE_TIMEOUTS_MS = {
   new: HEADERS_TIMEOUT_MS,
-  head: HEADERS_TIMEOUT_MS,
+  headers: HEADERS_TIMEOUT_MS,
   request: REQUEST_TIMEOUT_MS,
   body: REQUEST_TIMEOUT_MS,
   /** One second longer than Keep-Alive announces, since a request may be in flight. */
@@ -106,7 +106,7 @@ export function overdueOf(
 ): 'tooSlow' | 'shuttingDown' | 'unused' | undefined {
   switch (state.kind) {
     case 'new':
-    case 'head':
+    case 'headers':
     case 'request':
       if (now - state.since >= STATE_TIMEOUTS_MS[state.kind]) return 'tooSlow';
       return lastRead.isTooLate(now) ? 'shuttingDown' : undefined;

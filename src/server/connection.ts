@@ -5,11 +5,11 @@ import type { TickBudget } from '../core/tick-budget.ts';
 import { ConnectionExchanges, type ConnectionInput, decodeBody } from './connection-exchanges.ts';
 import type { ConnectionParts } from './connection-parts.ts';
 import { type Discarding, type Handling, IDLE, overdueOf, type State } from './connection-state.ts';
-import { HeadReader, type KnownHead } from './known-heads.ts';
+import { HeadersReader, type KnownHeaders } from './known-headers.ts';
 import { LastRead } from './last-read.ts';
 import { Output } from './output.ts';
 import { EXCHANGE } from './plain-creates.ts';
-import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-head.ts';
+import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-headers.ts';
 import { ResponseQueue } from './response-queue.ts';
 import { rejectsPlants } from './server-context.ts';
 import { readIntoSharedBuffer } from './shared-read-buffer.ts';
@@ -28,7 +28,7 @@ export class Connection implements ConnectionInput {
   readonly #lastRead: LastRead;
   readonly #exchanges: ConnectionExchanges;
   #state: State;
-  readonly #heads = new HeadReader();
+  readonly #headers = new HeadersReader();
   /** Received bytes, from the beginning of a request or of the rest of its body. */
   #rest = '';
   /** When a response was last written or taken; ms, monotonic clock. Input does not count. */
@@ -90,7 +90,7 @@ export class Connection implements ConnectionInput {
     switch (state.kind) {
       case 'new':
       case 'idle':
-      case 'head':
+      case 'headers':
       case 'request': {
         const received = buffer.toString('latin1', 0, length);
         this.#read(this.#rest === '' ? received : this.#rest + received);
@@ -124,11 +124,11 @@ export class Connection implements ConnectionInput {
     }
   }
 
-  /** Reads the requests in these bytes. They follow the head of the first one, if that was read. */
+  /** Reads the requests in these bytes. They follow the header section of the first one, if that was read. */
   #read(received: string): void {
     const state = this.#state;
     const now = this.#parts.clock.now();
-    let since = state.kind === 'head' ? state.since : now;
+    let since = state.kind === 'headers' ? state.since : now;
     let start: number | undefined = 0;
     if (state.kind === 'request')
       start = this.#takeRequest(state.known, received, 0, state.since, now, state.cameInTime);
@@ -159,10 +159,10 @@ export class Connection implements ConnectionInput {
     const isFirst = start === 0;
     const before = isFirst ? this.#state : IDLE;
     if (!budget.hasTime(isFirst ? now : undefined)) return this.#defer(budget, received, start, before);
-    const scanned = before.kind === 'head' ? before.scanned : 0;
-    const reading = this.#heads.read(received, start, scanned, exchangeBudget);
+    const scanned = before.kind === 'headers' ? before.scanned : 0;
+    const reading = this.#headers.read(received, start, scanned, exchangeBudget);
     switch (reading.kind) {
-      case 'head': {
+      case 'headers': {
         const cameInTime = !rejectsPlants(this.#parts.context.phase);
         const bodyStart = start + reading.section.length;
         return this.#takeRequest(reading, received, bodyStart, since, now, cameInTime);
@@ -170,7 +170,7 @@ export class Connection implements ConnectionInput {
       case 'more':
         // Otherwise a client that sends without a pause would delay the end.
         if (this.#lastRead.isOver) return this.#fail('shuttingDown');
-        return this.hold(received, start, { kind: 'head', since, scanned: received.length - start });
+        return this.hold(received, start, { kind: 'headers', since, scanned: received.length - start });
       case 'later':
         return this.#defer(exchangeBudget, received, start, before);
       case 'invalid':
@@ -180,7 +180,7 @@ export class Connection implements ConnectionInput {
 
   /** @returns where the request ends whose body begins at `start`; undefined: in another state */
   #takeRequest(
-    known: KnownHead,
+    known: KnownHeaders,
     received: string,
     start: number,
     since: number,
@@ -189,13 +189,13 @@ export class Connection implements ConnectionInput {
   ): number | undefined {
     const { creates, exchangeBudget } = this.#parts;
     const body = cameInTime ? creates.bodyAt(known, received, start) : EXCHANGE;
-    // In this state its head is not read again.
+    // In this state its header section is not read again.
     if (body.kind === 'more')
       return this.hold(received, start, { kind: 'request', since, known, cameInTime });
     const { length } = this.#responses;
     const budget = body.kind === 'exchange' ? exchangeBudget : creates.budgetOf(length);
     const wasRead = start === 0;
-    // The budget of plain creates was asked before their heads were read.
+    // The budget of plain creates was asked before their header sections were read.
     if ((wasRead || body.kind === 'exchange') && !budget.hasTime())
       return this.#defer(budget, received, start, { kind: 'request', since, known, cameInTime });
     if (body.kind === 'exchange') return this.#exchanges.begin(known, received, start, since, now);
@@ -203,7 +203,7 @@ export class Connection implements ConnectionInput {
     // of its requests.
     const created = creates.create(known, body, now, this, length === 0);
     this.#responses.respondLater(this.#responses.add(created.request), created.response);
-    return known.head.isLast ? this.hold('', 0, { kind: 'flushing' }) : body.end;
+    return known.headers.isLast ? this.hold('', 0, { kind: 'flushing' }) : body.end;
   }
 
   /** Pauses reading until a tick has time. */
@@ -253,7 +253,7 @@ export class Connection implements ConnectionInput {
       case 'idle':
         if (this.#responses.length === 0) this.#linger();
         break;
-      case 'head':
+      case 'headers':
       case 'request':
         this.#fail('badHttp');
         break;

@@ -1,4 +1,4 @@
-import type { ReceivedRequest, RequestHead } from '../core/request.ts';
+import type { ReceivedRequest, RequestHeaders } from '../core/request.ts';
 import { BodyDecoder, type Decoded } from './body-decoder.ts';
 import { BodyShare, ReceivedBody } from './long-bodies.ts';
 
@@ -37,12 +37,12 @@ export class Exchange {
   /** @param onBodyWanted called when the handler asks for a body that has not arrived whole */
   constructor(request: ReceivedRequest, onBodyWanted: () => void) {
     this.request = request;
-    this.#decoder = new BodyDecoder(request.head.framing);
+    this.#decoder = new BodyDecoder(request.headers.framing);
     this.#onBodyWanted = onBodyWanted;
   }
 
-  get head(): RequestHead {
-    return this.request.head;
+  get headers(): RequestHeaders {
+    return this.request.headers;
   }
 
   /** Whether the whole request was decoded. */
@@ -57,7 +57,7 @@ export class Exchange {
 
   /** Reads the body, once. It reserves memory before the first byte arrives. */
   readBody(bytesMax: number): Promise<BodyReading> {
-    const { framing } = this.head;
+    const { framing } = this.headers;
     if (!this.isAwaited) return Promise.resolve({ kind: 'abandoned' });
     const body = new ReceivedBody(this.share, bytesMax);
     if (framing.kind === 'length' && !body.announce(framing.bytes))
@@ -81,9 +81,9 @@ export class Exchange {
     this.#settle({ kind: 'abandoned' }, { kind: 'over' });
   }
 
-  readonly #take = (piece: Buffer): void => {
+  readonly #take = (part: Buffer): void => {
     if (this.#state.kind !== 'reading') return;
-    const fault = this.#state.body.add(piece);
+    const fault = this.#state.body.add(part);
     if (fault === undefined) return;
     // The memory is free at once, since other bodies may grow before the handler continues.
     this.share[Symbol.dispose]();

@@ -54,8 +54,8 @@ export class ReceivedBody {
   }
 
   /** @returns why the body is rejected */
-  add(piece: Buffer): 'tooLarge' | 'noRoom' | undefined {
-    const length = this.#length + piece.length;
+  add(part: Buffer): 'tooLarge' | 'noRoom' | undefined {
+    const length = this.#length + part.length;
     if (length > this.#bytesMax) return 'tooLarge';
     if (length > this.#buffer.length) {
       // Doubling bounds how often each byte is copied, for chunks of any size.
@@ -65,7 +65,7 @@ export class ReceivedBody {
       this.#buffer.copy(larger, 0, 0, this.#length);
       this.#buffer = larger;
     }
-    piece.copy(this.#buffer, this.#length);
+    part.copy(this.#buffer, this.#length);
     this.#length = length;
     return undefined;
   }

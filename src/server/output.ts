@@ -2,11 +2,11 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../core/clock.ts';
 
 /** Most bytes in one write. Short writes show that a slow client still takes something. */
-const PIECE_BYTES_MAX = 64 * 1024;
+const CHUNK_BYTES_MAX = 64 * 1024;
 
 /** A write that waits until the client has taken all earlier ones. */
 type Held =
-  | { kind: 'piece'; bytes: string | Uint8Array; onTaken: (() => void) | undefined }
+  | { kind: 'chunk'; bytes: string | Uint8Array; onTaken: (() => void) | undefined }
   | { kind: 'end' };
 
 /**
@@ -18,7 +18,7 @@ type Held =
  * | open | write, taken at once | open |
  * | open | write, not taken at once | waiting |
  * | waiting | write or end | waiting, held back |
- * | waiting | taken | waiting with the next piece; open if nothing is held back; ended |
+ * | waiting | taken | waiting with the next chunk; open if nothing is held back; ended |
  * | open | end | ended |
  */
 export class Output {
@@ -47,17 +47,17 @@ export class Output {
   /** @param onTaken is not called if the connection ends before */
   write(bytes: string | Uint8Array, onTaken?: () => void): void {
     // A text has at least `length` bytes.
-    if (this.#state.kind === 'open' && bytes.length <= PIECE_BYTES_MAX) {
-      this.#writePiece(bytes, onTaken);
+    if (this.#state.kind === 'open' && bytes.length <= CHUNK_BYTES_MAX) {
+      this.#writeChunk(bytes, onTaken);
       return;
     }
     const all = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
     let start = 0;
-    for (; all.length - start > PIECE_BYTES_MAX; start += PIECE_BYTES_MAX) {
-      const piece = all.subarray(start, start + PIECE_BYTES_MAX);
-      this.#held.push({ kind: 'piece', bytes: piece, onTaken: undefined });
+    for (; all.length - start > CHUNK_BYTES_MAX; start += CHUNK_BYTES_MAX) {
+      const chunk = all.subarray(start, start + CHUNK_BYTES_MAX);
+      this.#held.push({ kind: 'chunk', bytes: chunk, onTaken: undefined });
     }
-    this.#held.push({ kind: 'piece', bytes: all.subarray(start), onTaken });
+    this.#held.push({ kind: 'chunk', bytes: all.subarray(start), onTaken });
     this.#writeHeld();
   }
 
@@ -67,7 +67,7 @@ export class Output {
     this.#writeHeld();
   }
 
-  #writePiece(bytes: string | Uint8Array, onTaken: (() => void) | undefined): void {
+  #writeChunk(bytes: string | Uint8Array, onTaken: (() => void) | undefined): void {
     this.#socket.write(bytes);
     if (this.#socket.writableLength === 0) {
       onTaken?.();
@@ -89,7 +89,7 @@ export class Output {
     while (this.#state.kind === 'open') {
       const next = this.#held.shift();
       if (next === undefined) return;
-      if (next.kind === 'piece') this.#writePiece(next.bytes, next.onTaken);
+      if (next.kind === 'chunk') this.#writeChunk(next.bytes, next.onTaken);
       else {
         this.#state = { kind: 'ended' };
         this.#socket.end();

@@ -4,7 +4,7 @@ import type { ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import { TickBudget } from '../core/tick-budget.ts';
 import { onlyChunkAt } from './body-decoder.ts';
-import type { KnownHead } from './known-heads.ts';
+import type { KnownHeaders } from './known-headers.ts';
 import { receivedRequest } from './received-request.ts';
 import type { ServerContext } from './server-context.ts';
 
@@ -59,7 +59,7 @@ export class PlainCreates {
    *
    * @param received with one character for each byte
    */
-  bodyAt({ create }: KnownHead, received: string, start: number): PlainBodyReading {
+  bodyAt({ create }: KnownHeaders, received: string, start: number): PlainBodyReading {
     const { createPlant } = this.#context;
     if (create === undefined) return EXCHANGE;
     const { tokenHash, framing } = create;
@@ -87,7 +87,7 @@ export class PlainCreates {
    * @param isAlone whether the connection has no pending response
    */
   create(
-    known: KnownHead,
+    known: KnownHeaders,
     { tokenId, content: body }: PlainBody,
     arrivedAt: number,
     connection: object,

@@ -109,7 +109,7 @@ export class PlantServer {
 
   /** Selects by path and method. @returns undefined if nobody waits for the response any more */
   async #handle(exchange: Exchange): Promise<Handled | undefined> {
-    const { path, method, fields } = exchange.head;
+    const { path, method, fields } = exchange.headers;
     const { corsOrigins, documentation } = this.#context;
     if (path === '/plants') {
       if (method === 'POST') return this.#createPlant(exchange);

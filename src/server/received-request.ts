@@ -1,16 +1,16 @@
 import type { ReceivedRequest } from '../core/request.ts';
 import { traceContextOf } from '../core/trace-context.ts';
-import type { KnownHead } from './known-heads.ts';
+import type { KnownHeaders } from './known-headers.ts';
 import type { ServerContext } from './server-context.ts';
 
 /** Makes the record of a request whose header section was read, and shows it to the observers. */
 export function receivedRequest(
   { receivers }: ServerContext,
-  { head, traceparent }: KnownHead,
+  { headers, traceparent }: KnownHeaders,
   arrivedAt: number,
 ): ReceivedRequest {
   const request: ReceivedRequest = {
-    head,
+    headers,
     trace: traceContextOf(traceparent),
     arrivedAt,
     bodyBytes: 0,

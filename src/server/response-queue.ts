@@ -6,7 +6,7 @@ import { errorResponse, type HttpResponse } from '../core/response.ts';
 import { clientAddress } from './client-address.ts';
 import { crossOriginFields } from './cross-origin.ts';
 import type { Output } from './output.ts';
-import { responseHead } from './response-head.ts';
+import { responseHeaders } from './response-headers.ts';
 import type { ServerContext } from './server-context.ts';
 
 /** A request whose response is not written yet, or the error response to bytes that are none. */
@@ -102,7 +102,7 @@ export class ResponseQueue {
    * @param onTaken called when the client has taken the response; not if the connection ends before
    */
   add(request: ReceivedRequest, onTaken?: () => void): PendingResponse {
-    const pending = pendingOf(request, request.head.isLast, onTaken);
+    const pending = pendingOf(request, request.headers.isLast, onTaken);
     this.#pending.push(pending);
     return pending;
   }
@@ -177,8 +177,8 @@ export class ResponseQueue {
       const mayBeLast = this.#pending.length === 0 && (connectionEnds === 'after' || this.#isInputOver());
       const isLast = next.isLast || mayBeLast;
       this.#observe(response, request);
-      text += connectionEnds === 'before' ? '' : this.#headOf(response, request, isLast);
-      const body = request?.head.method === 'HEAD' ? '' : response.body;
+      text += connectionEnds === 'before' ? '' : this.#headersOf(response, request, isLast);
+      const body = request?.headers.method === 'HEAD' ? '' : response.body;
       if (connectionEnds !== undefined && connectionEnds !== 'after') {
         if (connectionEnds === 'within') text += body.slice(0, body.length / 2);
         this.#output.write(text, () => this.#socket.destroy());
@@ -211,22 +211,22 @@ export class ResponseQueue {
   #observe(response: HttpResponse<string | Uint8Array>, request: ReceivedRequest | undefined): void {
     const { attached, trustedProxies } = this.#context;
     const addressOf = (): string | undefined =>
-      clientAddress(this.#socket.remoteAddress, request?.head.forwardedFor, trustedProxies);
+      clientAddress(this.#socket.remoteAddress, request?.headers.forwardedFor, trustedProxies);
     const durationMs = request === undefined ? 0 : this.#clock.now() - request.arrivedAt;
     for (const observer of attached.observers) observer.responded(response, request, durationMs, addressOf);
   }
 
-  #headOf(
+  #headersOf(
     response: HttpResponse<string | Uint8Array>,
     request: ReceivedRequest | undefined,
     isLast: boolean,
   ): string {
     const { corsOrigins, documentation, attached } = this.#context;
     const isCrossOrigin = corsOrigins !== undefined && request !== undefined;
-    const origins = isCrossOrigin ? crossOriginFields(corsOrigins, request.head.fields) : NO_FIELDS;
+    const origins = isCrossOrigin ? crossOriginFields(corsOrigins, request.headers.fields) : NO_FIELDS;
     let fields = origins;
     for (const wrapper of attached.wrappers) fields = [...fields, ...wrapper.fieldsOf(response)];
-    return responseHead(response, isLast, documentation !== undefined, fields);
+    return responseHeaders(response, isLast, documentation !== undefined, fields);
   }
 
   #flush(text: string, taken: readonly (() => void)[]): void {

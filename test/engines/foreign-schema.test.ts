@@ -57,7 +57,7 @@ const CHANGES: Record<'SQLite' | 'PostgreSQL', Change[]> = {
     ['column label of token was changed', 'ALTER TABLE token ALTER label TYPE name'],
     ['column revoked_at of token was changed', 'ALTER TABLE token ALTER revoked_at SET DEFAULT 1'],
     ['column hash of console_session is missing', 'ALTER TABLE console_session DROP hash'],
-    ['column met_by of known_damage was changed', 'ALTER TABLE known_damage ALTER met_by DROP NOT NULL'],
+    ['column found_by of known_damage was changed', 'ALTER TABLE known_damage ALTER found_by DROP NOT NULL'],
     ['index token_pkey of token is missing', 'ALTER TABLE token DROP CONSTRAINT token_pkey'],
     ['index one of plant_revision', uniqueName],
     [

@@ -3,7 +3,12 @@ import { Duplex } from 'node:stream';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { HEADER_BYTES_MAX } from '../../src/core/contract/limits.ts';
 import { BodyDecoder } from '../../src/server/body-decoder.ts';
-import { EMPTY_LINES_BYTES_MAX, emptyLinesAt, findHead, readHead } from '../../src/server/request-head.ts';
+import {
+  EMPTY_LINES_BYTES_MAX,
+  emptyLinesAt,
+  findHeaders,
+  readHeaders,
+} from '../../src/server/request-headers.ts';
 
 /** A whole request that a server has taken from the bytes of a connection. */
 export interface TakenRequest {
@@ -22,17 +27,17 @@ export function takenByService(bytes: Buffer): TakenRequest[] {
     const emptyBytes = emptyLinesAt(text, start);
     if (emptyBytes > EMPTY_LINES_BYTES_MAX) return taken;
     start += emptyBytes;
-    const reading = findHead(text, start);
-    const head = reading.kind === 'head' ? readHead(reading.section) : undefined;
-    if (reading.kind !== 'head' || head === undefined) return taken;
+    const reading = findHeaders(text, start);
+    const headers = reading.kind === 'headers' ? readHeaders(reading.section) : undefined;
+    if (reading.kind !== 'headers' || headers === undefined) return taken;
     const bodyStart = start + reading.section.length;
-    const decoder = new BodyDecoder(head.framing);
+    const decoder = new BodyDecoder(headers.framing);
     let body = '';
     const decoded = decoder.decode(bytes.subarray(bodyStart), piece => (body += piece.toString('latin1')));
     if (decoded.kind !== 'complete') return taken;
-    const { method, target, fields } = head;
+    const { method, target, fields } = headers;
     taken.push({ method, target, fields, body });
-    if (head.isLast) return taken;
+    if (headers.isLast) return taken;
     start = bodyStart + decoded.bytes;
   }
   return taken;

@@ -76,7 +76,7 @@ test('an internal error of the operations listener gets 500, and its cause is lo
     const response = await fetch(`http://127.0.0.1:${port}/${path}`);
     assert.deepEqual(
       [response.status, logged.splice(0)],
-      [500, [{ err: cause, unsaid: 0, trace_id: undefined }]],
+      [500, [{ err: cause, suppressed: 0, trace_id: undefined }]],
     );
   }
   await ops.close();

@@ -23,7 +23,7 @@ test('of frequent changes a failure log logs the first, and later a failure that
   log.failed('third');
   assert.deepEqual(lines.splice(0), ['failed: first', 'recovered']);
   const events: string[] = [];
-  const logEvent = rateLimitedLog(({ err, unsaid }) => events.push(`${err} ${unsaid}`), SHORT);
+  const logEvent = rateLimitedLog(({ err, suppressed }) => events.push(`${err} ${suppressed}`), SHORT);
   for (const event of ['first', 'second', 'third']) logEvent(event);
   assert.deepEqual(events.splice(0), ['first 0']);
 

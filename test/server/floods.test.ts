@@ -66,8 +66,8 @@ test('a client that waits for each response does not wait for clients that send 
 /** Bytes without a valid token that cost much if each is read again and again, or in quadratic time. */
 const COSTLY: Record<string, string> = {
   'a field full of blanks': `GET / HTTP/1.1\r\nHost: a\r\nConnection: a${' '.repeat(16_000)}b\r\n\r\n`,
-  'a head of many fields': `GET / HTTP/1.1\r\nHost: a\r\n${'a: b\r\n'.repeat(2_700)}\r\n`,
-  'a head that never ends': `GET / HTTP/1.1\r\nHost: a\r\n${'a: b\r\n'.repeat(2_200)}`,
+  'a header section of many fields': `GET / HTTP/1.1\r\nHost: a\r\n${'a: b\r\n'.repeat(2_700)}\r\n`,
+  'a header section that never ends': `GET / HTTP/1.1\r\nHost: a\r\n${'a: b\r\n'.repeat(2_200)}`,
   'empty lines': '\r\n'.repeat(32_000),
 };
 

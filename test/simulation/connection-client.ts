@@ -138,12 +138,12 @@ export class Client implements Peer {
 
   async #send(request: SentRequest): Promise<void> {
     const scheduler = this.#scheduler;
-    const { bytes, headBytes, expectsContinue } = request;
+    const { bytes, headersBytes, expectsContinue } = request;
     const { pauseMsMax, chunkBytesMax, stalls } = this.#manner;
     const chunkMax = Math.max(chunkBytesMax, Math.ceil(bytes.length / CHUNKS_MAX));
     const stallAt = scheduler.happens(stalls) ? scheduler.random(bytes.length) : undefined;
     for (let start = 0; start < bytes.length && !this.#hasEnded; ) {
-      const headEnd = expectsContinue && start < headBytes ? headBytes : bytes.length;
+      const headEnd = expectsContinue && start < headersBytes ? headersBytes : bytes.length;
       const isWhole = scheduler.happens(30);
       const next = isWhole ? headEnd : Math.min(headEnd, start + 1 + scheduler.random(chunkMax));
       if (stallAt !== undefined && start <= stallAt && stallAt < next) await this.#stall();
@@ -151,7 +151,7 @@ export class Client implements Peer {
       this.#note(request, next);
       this.#deliver(bytes.subarray(start, next));
       start = next;
-      if (start === headBytes && expectsContinue) await this.#waitForContinue();
+      if (start === headersBytes && expectsContinue) await this.#waitForContinue();
       else if (pauseMsMax > 0 && scheduler.happens(70)) await scheduler.pause(0, pauseMsMax);
     }
   }
@@ -184,8 +184,8 @@ export class Client implements Peer {
   #note(request: SentRequest, sentBytes: number): void {
     const now = this.#scheduler.now();
     request.beganAtMs = Math.min(now, request.beganAtMs);
-    const isHeadNew = request.headAtMs === Infinity;
-    if (sentBytes >= request.headBytes) request.headAtMs = Math.min(now, request.headAtMs);
+    const isHeadNew = request.headersAtMs === Infinity;
+    if (sentBytes >= request.headersBytes) request.headersAtMs = Math.min(now, request.headersAtMs);
     if (sentBytes < request.bytes.length) return;
     request.wholeAtMs = now;
     request.isBodyWithHead = isHeadNew;

@@ -13,7 +13,7 @@ const SLACK_MS = 150;
 const CHECKED_LATE_MS = TIMEOUT_POLL_INTERVAL_MS + SLACK_MS;
 /** A token is looked up twice, for at most 1 s each. */
 const HANDLED_MS_MAX = 2_000 + SLACK_MS;
-/** What arrives whole with its head, up to this length, is discarded before the response. */
+/** What arrives whole with its header section, up to this length, is discarded before the response. */
 const SURELY_DISCARDED_BYTES = 8 * 1024;
 const NAMES = new Map((Object.keys(ERRORS) as ErrorName[]).map(name => [ERRORS[name].number, name]));
 /** They end the connection, since what follows cannot be read. */
@@ -122,7 +122,7 @@ export class ConnectionOracle {
     const fields = new Map(lines.map(each => each.toLowerCase().split(': ', 2) as [string, string]));
     const status = Number(/^HTTP\/1\.1 ([0-9]{3}) /.exec(line)?.[1]);
     const request = this.#requests[this.#next];
-    // An error before the end of the head does not know that it responds to HEAD.
+    // An error before the end of the header section does not know that it responds to HEAD.
     const hasNoBody = status === 100 || (status === 200 && request?.expected === 'empty');
     const end = headEnd + 4 + (hasNoBody ? 0 : Number(fields.get('content-length')));
     if (this.#text.length < end) return false;
@@ -136,7 +136,7 @@ export class ConnectionOracle {
 
   #checkContinue(request: SentRequest | undefined): void {
     count(this.#run.happened, '100 (Continue)');
-    const isExpected = request?.expectsContinue === true && request.headAtMs <= this.#now();
+    const isExpected = request?.expectsContinue === true && request.headersAtMs <= this.#now();
     assert.ok(isExpected && !this.#hasContinue, '100 (Continue) comes for another request');
     this.#hasContinue = true;
   }
@@ -201,12 +201,12 @@ export class ConnectionOracle {
     const isWhole = request.wholeAtMs <= now;
     switch (error) {
       case 'tooSlow':
-        count(run.happened, request.headAtMs > now ? 'a late head' : 'a late body');
+        count(run.happened, request.headersAtMs > now ? 'a late header section' : 'a late body');
         // The first bytes of a connection may come in the moment in which its time is over.
         if (this.#next === 0 && request.beganAtMs - this.#openedAtMs >= HEADERS_TIMEOUT_MS - SLACK_MS)
           return true;
         return (
-          Math.min(request.headAtMs, now) - request.beganAtMs >= HEADERS_TIMEOUT_MS - SLACK_MS ||
+          Math.min(request.headersAtMs, now) - request.beganAtMs >= HEADERS_TIMEOUT_MS - SLACK_MS ||
           Math.min(request.wholeAtMs, now) - request.beganAtMs >= REQUEST_TIMEOUT_MS - SLACK_MS
         );
       case 'badHttp':
@@ -214,20 +214,20 @@ export class ConnectionOracle {
         count(run.happened, 'the client ends within a request');
         return !isWhole && this.#clientEndedAtMs !== undefined;
       case 'headersTooLarge':
-        // An invalid head may have no end, and long bytes after it.
+        // An invalid header section may have no end, and long bytes after it.
         return request.isInvalid;
       case 'shuttingDown':
         return now - run.stopAtMs >= SHUTDOWN_GRACE_MS - SLACK_MS;
       case 'storeUnavailable':
-        return run.areTokensUnavailable && request.headAtMs <= now && request.token !== undefined;
+        return run.areTokensUnavailable && request.headersAtMs <= now && request.token !== undefined;
       case 'busy':
         count(run.happened, 'no memory for a long body');
         return run.isMemoryTight && request.bytes.length > 16 * 1024;
       case 'tooManyRequests':
-        return run.isRateLimited && request.headAtMs <= now;
+        return run.isRateLimited && request.headersAtMs <= now;
       case 'tokenRejected':
         if (request.token === OTHER_TOKEN) return run.revokedAtMs <= now;
-        return request.expected === error && request.headAtMs <= now;
+        return request.expected === error && request.headersAtMs <= now;
       default:
         return request.expected === error && (isWhole || request.isRejectedEarly || request.isInvalid);
     }
@@ -252,7 +252,7 @@ export class ConnectionOracle {
     if (request.isLast || request.isInvalid || isFatal || !isWhole) return;
     if (this.#stuckUntilMs >= request.wholeAtMs - SLACK_MS) return;
     const isEarly = error !== undefined && !this.#run.written.has(request.id);
-    const bodyBytes = request.bytes.length - request.headBytes;
+    const bodyBytes = request.bytes.length - request.headersBytes;
     const isAtOnce = request.isBodyWithHead && bodyBytes <= SURELY_DISCARDED_BYTES;
     if (isEarly && !isAtOnce) {
       count(this.#run.happened, 'the end, as the rest of a rejected request comes late');
@@ -261,7 +261,7 @@ export class ConnectionOracle {
     const isStopping = this.#run.stopAtMs <= now;
     assert.ok(isStopping, `the connection ends after ${request.id} (${request.kind}) without a cause`);
     count(this.#run.happened, 'the last response before the stop');
-    // A head of which a part was read late in the stop ends the connection, whatever follows.
+    // A header section of which a part was read late in the stop ends the connection, whatever follows.
     if (error !== 'shuttingDown') this.#checkNoneDropped(this.#next + 1, now);
   }
 
@@ -326,7 +326,8 @@ export class ConnectionOracle {
       if (written === undefined && this.#run.written.has(request.id)) return;
       this.#limit('response', Math.max(base, request.wholeAtMs, written?.atMs ?? 0), HANDLED_MS_MAX);
     } else if (endedAtMs !== undefined) this.#limit('cut', Math.max(beganAtMs, endedAtMs), HANDLED_MS_MAX);
-    else if (request.headAtMs > now) this.#limit('head', beganAtMs, HEADERS_TIMEOUT_MS + CHECKED_LATE_MS);
+    else if (request.headersAtMs > now)
+      this.#limit('headers', beganAtMs, HEADERS_TIMEOUT_MS + CHECKED_LATE_MS);
     else this.#limit('body', beganAtMs, REQUEST_TIMEOUT_MS + CHECKED_LATE_MS);
   }
 

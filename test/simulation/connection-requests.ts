@@ -13,13 +13,13 @@ export const PAGE = 'page '.repeat(60_000);
 
 /** A plant that no client sends: only a service that takes a body for a request stores it. */
 const SMUGGLED_BODY = '{"id":666,"name":"smuggled"}';
-const SMUGGLED = `${createHead(VALID_TOKEN, '', `Content-Length: ${SMUGGLED_BODY.length}`)}${SMUGGLED_BODY}`;
+const SMUGGLED = `${createHeaders(VALID_TOKEN, '', `Content-Length: ${SMUGGLED_BODY.length}`)}${SMUGGLED_BODY}`;
 
 /** A request, and when its bytes have arrived. */
 export interface SentRequest {
   kind: string;
   bytes: Buffer;
-  headBytes: number;
+  headersBytes: number;
   /** What its response must be, if no other error comes first. */
   expected: ErrorName | 'plant' | 'page' | 'empty';
   id: bigint;
@@ -34,9 +34,9 @@ export interface SentRequest {
   isRejectedEarly: boolean;
   expectsContinue: boolean;
   beganAtMs: number;
-  headAtMs: number;
+  headersAtMs: number;
   wholeAtMs: number;
-  /** Whether its body arrived together with the end of its head. */
+  /** Whether its body arrived together with the end of its header section. */
   isBodyWithHead: boolean;
   /** When its connection was closed. */
   closedAtMs: number;
@@ -44,16 +44,16 @@ export interface SentRequest {
   inFlight: { plants: number; bytes: number };
 }
 
-function createHead(token: string, fields: string, framing: string): string {
+function createHeaders(token: string, fields: string, framing: string): string {
   return `POST /plants HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n${fields}${framing}\r\n\r\n`;
 }
 
-function sent(head: string, body: Buffer | string, rest: Partial<SentRequest>): SentRequest {
-  const bytes = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body)]);
+function sent(headers: string, body: Buffer | string, rest: Partial<SentRequest>): SentRequest {
+  const bytes = Buffer.concat([Buffer.from(headers, 'latin1'), Buffer.from(body)]);
   return {
     kind: '',
     bytes,
-    headBytes: head.length,
+    headersBytes: headers.length,
     expected: 'badHttp',
     id: 0n,
     name: '',
@@ -64,7 +64,7 @@ function sent(head: string, body: Buffer | string, rest: Partial<SentRequest>): 
     isRejectedEarly: false,
     expectsContinue: false,
     beganAtMs: Infinity,
-    headAtMs: Infinity,
+    headersAtMs: Infinity,
     wholeAtMs: Infinity,
     isBodyWithHead: false,
     closedAtMs: Infinity,
@@ -128,13 +128,13 @@ export class Requests {
         return this.#rejectedEarly(fields);
       case 10: {
         const length = scheduler.pick(10, 20_000);
-        const head = createHead(VALID_TOKEN, fields, `Content-Length: ${length}`);
-        return this.#sent(head, '['.repeat(length), { kind: 'invalid JSON', expected: 'notJson' });
+        const headers = createHeaders(VALID_TOKEN, fields, `Content-Length: ${length}`);
+        return this.#sent(headers, '['.repeat(length), { kind: 'invalid JSON', expected: 'notJson' });
       }
       case 11: {
-        const head = createHead(VALID_TOKEN, fields, 'Transfer-Encoding: chunked');
+        const headers = createHeaders(VALID_TOKEN, fields, 'Transfer-Encoding: chunked');
         const body = `3\r\nabc\r\n${scheduler.pick('x', '2\n', '2\r\nabc')}\r\n`;
-        return this.#sent(head, body, { kind: 'invalid chunk', isInvalid: true });
+        return this.#sent(headers, body, { kind: 'invalid chunk', isInvalid: true });
       }
       default:
         return this.#create('plain', fields, scheduler.pick(0, 50, 2_000), token);
@@ -150,7 +150,7 @@ export class Requests {
       fields += `Origin: ${origins.at(-1)}\r\n`;
     }
     if (scheduler.happens(4)) fields += 'Connection: close\r\n';
-    // A head that is too long to be remembered.
+    // A header section that is too long to be remembered.
     if (scheduler.happens(4)) fields += `A: ${'a'.repeat(5_000)}\r\n`;
     return fields;
   }
@@ -163,8 +163,8 @@ export class Requests {
 
   #create(kind: string, fields: string, paddingBytes: number, token: string): SentRequest {
     const { body, ...plant } = this.#plant(paddingBytes);
-    const head = createHead(token, fields, `Content-Length: ${body.length}`);
-    return this.#sent(head, body, { kind, expected: 'plant', ...plant });
+    const headers = createHeaders(token, fields, `Content-Length: ${body.length}`);
+    return this.#sent(headers, body, { kind, expected: 'plant', ...plant });
   }
 
   #chunked(fields: string, token: string, chunks: number, paddingBytes: number): SentRequest {
@@ -179,9 +179,9 @@ export class Requests {
       text += `${chunk.length.toString(16)}${extension}\r\n${chunk}\r\n`;
     }
     text += `0\r\n${chunks > 1 && scheduler.happens(20) ? 'A: b\r\n' : ''}\r\n`;
-    const head = createHead(token, fields, 'Transfer-Encoding: chunked');
+    const headers = createHeaders(token, fields, 'Transfer-Encoding: chunked');
     const kind = chunks === 1 ? 'one chunk' : 'chunks';
-    return this.#sent(head, text, { kind, expected: 'plant', ...plant });
+    return this.#sent(headers, text, { kind, expected: 'plant', ...plant });
   }
 
   #get(fields: string): SentRequest {
@@ -209,20 +209,20 @@ export class Requests {
     const framed = isChunked ? `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n` : repeated;
     const framing = isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${framed.length}`;
     const expected = isTooLarge ? 'bodyTooLarge' : token === '' ? 'noCredential' : 'tokenRejected';
-    const head = createHead(token, fields, framing);
-    return this.#sent(head, framed, { kind: 'rejected early', expected, isRejectedEarly: true });
+    const headers = createHeaders(token, fields, framing);
+    return this.#sent(headers, framed, { kind: 'rejected early', expected, isRejectedEarly: true });
   }
 
-  #sent(head: string, body: string, rest: Partial<SentRequest>): SentRequest {
+  #sent(headers: string, body: string, rest: Partial<SentRequest>): SentRequest {
     const { id, name } = this.#plant(0);
-    const request = sent(head, body, {
+    const request = sent(headers, body, {
       id,
       name,
       ...rest,
-      token: /Bearer (\S+)/.exec(head)?.[1],
-      origin: /\r\nOrigin: (\S+)/.exec(head)?.[1],
-      isLast: /Connection: close|HTTP\/1\.0/.test(head),
-      expectsContinue: head.includes('Expect:'),
+      token: /Bearer (\S+)/.exec(headers)?.[1],
+      origin: /\r\nOrigin: (\S+)/.exec(headers)?.[1],
+      isLast: /Connection: close|HTTP\/1\.0/.test(headers),
+      expectsContinue: headers.includes('Expect:'),
     });
     this.byId.set(request.id, request);
     return request;

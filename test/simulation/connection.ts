@@ -77,7 +77,7 @@ class ModelQueue implements Pick<PlantQueue, 'write'> {
       return Promise.resolve({ kind: 'notConfirmed', error: 'busy' });
     }
     const { inFlight } = request;
-    const bodyBytes = request.bytes.length - request.headBytes;
+    const bodyBytes = request.bytes.length - request.headersBytes;
     inFlight.bytes += bodyBytes;
     if (++inFlight.plants === IN_FLIGHT_MAX) count(this.#run.happened, 'the most plants in flight');
     const isFull = inFlight.plants > IN_FLIGHT_MAX || inFlight.bytes > IN_FLIGHT_BYTES_MAX;

@@ -29,8 +29,8 @@ export function encodingQuestion(context: Buffer, position: number): string {
     readings,
     ([reading, names]) => `${JSON.stringify(reading)} in ${names.join(' or ')}`,
   );
-  const met = `the ${bytes.length === 1 ? 'byte' : 'bytes'} ${shown}`;
-  return choices.length === 0 ? met : `${met}: ${choices.join(', ')}`;
+  const what = `the ${bytes.length === 1 ? 'byte' : 'bytes'} ${shown}`;
+  return choices.length === 0 ? what : `${what}: ${choices.join(', ')}`;
 }
 
 function decoded(bytes: Buffer, encoding: string): string | undefined {

@@ -60,7 +60,7 @@ export function isInternal(error: unknown): boolean {
   return !(error instanceof StoreUnavailable) && errcode === undefined && syscall === undefined;
 }
 
-/** Whether SQLite met the lock of another connection. */
+/** Whether SQLite found the lock of another connection. */
 export function isBusy(error: unknown): boolean {
   return primaryCode((error as { errcode?: number }).errcode) === SQLITE_BUSY;
 }

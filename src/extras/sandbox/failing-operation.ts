@@ -37,9 +37,9 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
   const requests = new WeakMap<object, string>();
 
   /** Records a request. @returns its faults, or none after `times` failures */
-  const begin = ({ request: { head }, tokenHash }: Admission, plant: NewPlant) => {
+  const begin = ({ request: { headers }, tokenHash }: Admission, plant: NewPlant) => {
     const ofToken = files.tokens.read().find(({ hash }) => hash === tokenHash)?.prefer ?? '';
-    const texts = [fieldValues(head.fields, 'prefer').join(), ofToken, prefer];
+    const texts = [fieldValues(headers.fields, 'prefer').join(), ofToken, prefer];
     const preferences = texts.map(preferencesOf).find(({ text }) => text !== '') ?? preferencesOf('');
     const { text: asked, times } = preferences;
     const [request, id] = [crypto.randomUUID(), String(plant.id)];

@@ -200,7 +200,7 @@ function startExporter({ url, headers, timeoutMs, resource }: TraceSettings, log
 }
 
 /** Makes attributes from header fields. A client may send any text in them. */
-function fieldAttributes({ head: { host = '', userAgent } }: ReceivedRequest) {
+function fieldAttributes({ headers: { host = '', userAgent } }: ReceivedRequest) {
   const [, bracketed, name, port] = HOST.exec(host) ?? [];
   const address = bracketed ?? name;
   return {

@@ -16,7 +16,7 @@ import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { PlantSearch } from '../../engines/plant-search.ts';
 import type { StorageEngine } from '../../engines/storage-engine.ts';
 import { pageFile } from '../../pages/console/page-files.ts';
-import { COMMON_FIELDS } from '../../server/response-head.ts';
+import { COMMON_FIELDS } from '../../server/response-headers.ts';
 import { bytesText } from '../bytes-text.ts';
 import { DAMAGE, type KnownDamage } from '../known-damage.ts';
 import type { OpsPage } from '../ops-server.ts';
@@ -238,7 +238,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     const { plant, revision, recordedAt, recordedBy } = stored;
     const { name, tag } = plant;
     if (isIntact(stored)) return { revision, name, tag, recordedAt, recordedBy: this.#labelOf(recordedBy) };
-    this.#parts.damage.met('a search');
+    this.#parts.damage.report('a search');
     return { revision, isDamaged: true };
   }
 
@@ -287,5 +287,5 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
 /** The marks of the plots: the end of each last run, and the time of the last damage. */
 function marksOf({ lastRuns, recorded }: KnownDamage): { command: string; endedAt: number }[] {
   const marks = lastRuns.map(({ command, endedAt }) => ({ command, endedAt }));
-  return recorded === undefined ? marks : [...marks, { command: 'damage', endedAt: recorded.metAt }];
+  return recorded === undefined ? marks : [...marks, { command: 'damage', endedAt: recorded.foundAt }];
 }

@@ -115,16 +115,16 @@ function newGroup(name: ErrorName, tokenId?: number, address?: string) {
 
 /** Copies texts and bytes, so that the rest of the request can be freed. */
 function exampleOf(message: string, received: ReceivedRequest | undefined, withBody: boolean) {
-  const { head, body } = received ?? {};
+  const { headers, body } = received ?? {};
   const bytes = typeof body === 'string' ? Buffer.from(body, 'latin1') : body;
   return {
     at: Date.now(),
     message,
     // Null if no body was read. A body that was read may have no bytes.
     bodyBytes: body === undefined ? null : body.length,
-    contentType: head?.contentType && storedText(head.contentType),
+    contentType: headers?.contentType && storedText(headers.contentType),
     // Undefined if no whole request arrived.
-    requestLine: head && storedText(`${head.method} ${head.target}`),
+    requestLine: headers && storedText(`${headers.method} ${headers.target}`),
     body: withBody && bytes ? Uint8Array.from(bytes.subarray(0, BODY_BYTES_MAX)) : undefined,
   };
 }

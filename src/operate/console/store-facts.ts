@@ -48,7 +48,7 @@ export class StoreFacts {
       run('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
       recorded === undefined
         ? ['Last damage', undefined]
-        : eventRow('Last damage', recorded.metAt, `met by ${recorded.metBy}`),
+        : eventRow('Last damage', recorded.foundAt, `found by ${recorded.foundBy}`),
     ];
   }
 

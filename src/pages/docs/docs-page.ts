@@ -10,7 +10,7 @@ import {
   ID_RULE,
 } from '../../core/contract/errors.ts';
 import { contentResponse, type HttpResponse, jsonResponse } from '../../core/response.ts';
-import { STATUS_TEXTS } from '../../server/response-head.ts';
+import { STATUS_TEXTS } from '../../server/response-headers.ts';
 import type { Documentation } from '../../server/server-context.ts';
 import { codeSamples } from './code-samples.ts';
 import { ERROR_HELP } from './error-help.ts';

@@ -69,7 +69,7 @@ for (const engine of engines)
 for (const engine of engines)
   test(`damage on ${engine.name} that is met while verify runs stays known, whatever the clocks say`, async () => {
     await using store = await openNewStore(engine);
-    const damage = (metAt: number, metBy = 'a create') => ({ metAt, metBy });
+    const damage = (foundAt: number, foundBy = 'a create') => ({ foundAt, foundBy });
     const verified = {
       command: 'verify',
       endedAt: 2 ** 45,

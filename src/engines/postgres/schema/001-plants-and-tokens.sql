@@ -62,10 +62,10 @@ CREATE TABLE last_run (
   CONSTRAINT last_run_pkey PRIMARY KEY (command)
 );
 
--- The damage that was met last since a verify passed: one row, or none.
+-- The damage that was found last since a verify passed: one row, or none.
 CREATE TABLE known_damage (
   id integer NOT NULL CHECK (id = 1),
-  met_at bigint NOT NULL,          -- milliseconds since 1970 UTC
-  met_by text NOT NULL,            -- in words, for the operator
+  found_at bigint NOT NULL,          -- milliseconds since 1970 UTC
+  found_by text NOT NULL,            -- in words, for the operator
   CONSTRAINT known_damage_pkey PRIMARY KEY (id)
 );

@@ -63,9 +63,9 @@ CREATE TABLE last_run (
   result TEXT NOT NULL                   -- in words, for the operator
 ) STRICT, WITHOUT ROWID;
 
--- The damage that was met last since a verify passed: one row, or none.
+-- The damage that was found last since a verify passed: one row, or none.
 CREATE TABLE known_damage (
   id INTEGER PRIMARY KEY CHECK (id = 1),
-  met_at INTEGER NOT NULL,               -- milliseconds since 1970 UTC
-  met_by TEXT NOT NULL                   -- in words, for the operator
+  found_at INTEGER NOT NULL,               -- milliseconds since 1970 UTC
+  found_by TEXT NOT NULL                   -- in words, for the operator
 ) STRICT;

@@ -37,7 +37,7 @@ const KEEP_ALIVE = [...COMMON_FIELDS, 'Connection', 'keep-alive', ...KEEP_ALIVE_
  * @param isLast whether the connection ends after it
  * @param hasDocs whether errors link to a documentation page
  */
-export function responseHead(
+export function responseHeaders(
   { result, status, headers }: Omit<HttpResponse, 'body'>,
   isLast: boolean,
   hasDocs: boolean,

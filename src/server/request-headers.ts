@@ -1,27 +1,27 @@
 import type { ErrorName } from '../core/contract/errors.ts';
 import { HEADER_BYTES_MAX } from '../core/contract/limits.ts';
 import { fieldValues } from '../core/header-fields.ts';
-import type { BodyFraming, RequestHead } from '../core/request.ts';
+import type { BodyFraming, RequestHeaders } from '../core/request.ts';
 
 /** Received bytes as a text with one character for each byte (latin1). */
 type ByteText = string;
 
-/** The bytes of the head of a request, through the empty line. */
-export type HeadReading =
-  | { kind: 'head'; section: string }
+/** The bytes of the header section of a request, through the empty line. */
+export type HeadersReading =
+  | { kind: 'headers'; section: string }
   /** The bytes so far may become a valid request. */
   | { kind: 'more' }
   | { kind: 'invalid'; error: Extract<ErrorName, 'badHttp' | 'headersTooLarge'> };
 
 const HEAD_END = '\r\n\r\n';
 
-const MORE: HeadReading = { kind: 'more' };
-const BAD_HTTP: HeadReading = { kind: 'invalid', error: 'badHttp' };
-const TOO_LARGE: HeadReading = { kind: 'invalid', error: 'headersTooLarge' };
+const MORE: HeadersReading = { kind: 'more' };
+const BAD_HTTP: HeadersReading = { kind: 'invalid', error: 'badHttp' };
+const TOO_LARGE: HeadersReading = { kind: 'invalid', error: 'headersTooLarge' };
 
-/** Octets that no head contains: most controls, and CR or LF that are not the end of a line. */
+/** Octets that no header section contains: most controls, and CR or LF that are not the end of a line. */
 const FORBIDDEN = /[^\t\n\r -~\x80-\xff]|\r(?!\n)|(?<!\r)\n/;
-/** The same octets in an incomplete head, where LF may follow a final CR. */
+/** The same octets in an incomplete header section, where LF may follow a final CR. */
 const FORBIDDEN_IN_PART = /[^\t\n\r -~\x80-\xff]|\r(?!\n|$)|(?<!\r)\n/g;
 /** RFC 9112 section 3: single spaces, no fragment, and nothing after the version. */
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!"$-~]+) HTTP\/1\.([01])$/;
@@ -55,16 +55,16 @@ export function emptyLinesAt(received: ByteText, start: number): number {
 }
 
 /**
- * Finds the head of the request that begins at `start`, through the empty line.
+ * Finds the header section of the request that begins at `start`, through the empty line.
  *
  * @param scanned how many of these bytes an earlier call has scanned
  */
-export function findHead(received: ByteText, start: number, scanned = 0): HeadReading {
+export function findHeaders(received: ByteText, start: number, scanned = 0): HeadersReading {
   const scanStart = start + Math.max(0, scanned - HEAD_END.length);
   const end = received.indexOf(HEAD_END, scanStart);
   const length = (end === -1 ? received.length : end + HEAD_END.length) - start;
   if (length > HEADER_BYTES_MAX) return TOO_LARGE;
-  if (end !== -1) return { kind: 'head', section: received.slice(start, start + length) };
+  if (end !== -1) return { kind: 'headers', section: received.slice(start, start + length) };
   const lineEnd = received.indexOf('\r\n', start);
   const line = received.slice(start, lineEnd === -1 ? undefined : lineEnd);
   // The first byte of an empty line before the request.
@@ -77,13 +77,13 @@ export function findHead(received: ByteText, start: number, scanned = 0): HeadRe
 }
 
 /**
- * Reads a head (RFC 9112 sections 3, 5 and 6). It rejects a head that a proxy could understand in
+ * Reads a header section (RFC 9112 sections 3, 5 and 6). It rejects a header section that a proxy could understand in
  * another way, which section 11.2 calls request smuggling.
  *
  * @param section with the empty line at its end
  * @returns undefined if it is invalid
  */
-export function readHead(section: ByteText): RequestHead | undefined {
+export function readHeaders(section: ByteText): RequestHeaders | undefined {
   if (FORBIDDEN.test(section)) return undefined;
   const [requestLine = '', ...lines] = section.slice(0, -HEAD_END.length).split('\r\n');
   const [, method, target, minor] = REQUEST_LINE.exec(requestLine) ?? [];
