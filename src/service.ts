@@ -116,10 +116,10 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const tokens = opened.adopt(await openMonitoredTokens(engine, damage, log), each => each.close());
     const attached = await openExtras(settings, { tokens, engine, metrics, log }, openedByExtras);
     const rates = opened.use(new RecentRates(metrics));
-    const commit = observedCommit(monitor.commits.commit, attached.observers);
+    const commit = observedCommit(writes => monitor.commits.commit(writes), attached.observers);
     const queue = opened.adopt(engine.openQueue(commit), each => each.close());
     // The store is asked before the first plant arrives, so the log begins with its warnings.
-    const { warnings = [] } = await monitor.readState();
+    const state = await monitor.readState();
     opened.use(monitor.watch());
     const sources = { engine, damage, tokens, metrics, queue };
     const page = opened.use(await openConsole(settings, sources, listener));
@@ -143,7 +143,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       opsAddress,
       firstToken: firstToken.kind === 'made' ? firstToken.token : undefined,
       hasToken: firstToken.kind !== 'none' || attached.verifiers.length > 0,
-      warnings,
+      warnings: state.kind === 'usable' ? state.warnings : [],
       makeConsoleCode: page && (() => makeConsoleCode(engine)),
       close() {
         status.isShuttingDown = true;

@@ -10,7 +10,7 @@ import { ERROR_NAMES, ERRORS } from '../core/contract/errors.ts';
 import { OUTCOMES } from '../core/contract/plant.ts';
 import type { ResponseObserver } from '../core/extension-points.ts';
 import { type HttpResponse, isErrorName, isOutcome, type Result } from '../core/response.ts';
-import type { ServiceState } from './readiness.ts';
+import type { ServiceState } from './service-state.ts';
 
 /** Upper bounds of both duration histograms. A create takes less than 5 s. */
 const DURATION_BOUNDS_SECONDS = [
@@ -173,11 +173,11 @@ function registryOf({ store, engine, ...state }: ServiceState): Registry {
   );
   gauge('batches_in_flight', 'Batches that the engine is writing.', state.batchesInFlight);
   gauge('connections', 'Open connections of clients.', state.openConnections);
-  gauge('store_up', 'Whether the store responds: 1 or 0.', store.failure === undefined);
+  gauge('store_up', 'Whether the store responds: 1 or 0.', store.kind === 'usable');
   gauge(
     'store_warnings',
     'Warnings of the store, as in the log and /readyz. Absent while the store does not respond.',
-    store.warnings?.length,
+    store.kind === 'usable' ? store.warnings.length : undefined,
   );
   gauge(
     'damage_known',

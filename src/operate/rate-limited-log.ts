@@ -11,7 +11,7 @@ export interface ServiceLog {
   error(details: object, message: string): void;
 }
 
-/** A token bucket for log lines. It returns whether one more line may be written now. */
+/** A token bucket for log lines. @returns a function that takes a line, if one may be written now */
 function lineBucket({ burstLines, intervalMs }: typeof LOG_RATE): () => boolean {
   let left = burstLines;
   let countedAt = performance.now();
@@ -25,6 +25,12 @@ function lineBucket({ burstLines, intervalMs }: typeof LOG_RATE): () => boolean 
   };
 }
 
+/** Logs the changes between failure and recovery, and no repeated failure. */
+export interface FailureLog {
+  failed(cause: unknown): void;
+  recovered(): void;
+}
+
 /**
  * Logs when something begins to fail and when it works again, one line per change. If changes are
  * frequent, as on a nearly full disk, only a failure that comes after the interval is logged.
@@ -33,17 +39,17 @@ export function failureLog(
   logFailure: (details: { err: unknown }) => void,
   logRecovery: () => void,
   rate = LOG_RATE,
-) {
+): FailureLog {
   const takeLine = lineBucket(rate);
   /** Whether the last line was a failure. */
   let isFailureLogged = false;
   return {
-    failed(cause: unknown): void {
+    failed(cause) {
       if (isFailureLogged || !takeLine()) return;
       isFailureLogged = true;
       logFailure({ err: rawCause(cause) });
     },
-    recovered(): void {
+    recovered() {
       if (isFailureLogged) logRecovery();
       isFailureLogged = false;
     },
@@ -78,7 +84,7 @@ export function errorLog(
   return rateLimitedLog(details => log.error(details, message));
 }
 
-/** The log gets the original error, because the error for the user has another message. */
+/** The original error, because the error for the user has another message. */
 function rawCause(error: unknown): unknown {
   const isReworded = error instanceof StoreUnavailable || error instanceof StoreInternalError;
   return isReworded ? (error.cause ?? error) : error;

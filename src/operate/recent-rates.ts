@@ -3,7 +3,7 @@ import { ERROR_NAMES, ERRORS } from '../core/contract/errors.ts';
 import { OUTCOMES } from '../core/contract/plant.ts';
 import type { Result } from '../core/response.ts';
 import type { Counts, Metrics } from './metrics.ts';
-import type { ResponseRates } from './readiness.ts';
+import type { ResponseRates } from './service-state.ts';
 
 const REJECTIONS = ERROR_NAMES.filter(name => ERRORS[name].status < 500);
 const ASSESSED_INTERVAL_MS = 1_000;

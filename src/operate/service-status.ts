@@ -2,8 +2,8 @@ import type { PlantQueue } from '../core/commit/plant-commits.ts';
 import type { Attached } from '../core/extension-points.ts';
 import type { TokenCache } from '../core/tokens/token-cache.ts';
 import type { ServedStore } from '../engines/open-store.ts';
-import type { ServiceState } from './readiness.ts';
 import type { RecentRates } from './recent-rates.ts';
+import type { ServiceState } from './service-state.ts';
 import type { StoreMonitor } from './store-monitor.ts';
 
 /** The parts of a service whose state operators see. */
@@ -35,10 +35,10 @@ export class ServiceStatus {
       // The queue is read before the awaits below, because a slow store would hide the waiting
       // plants.
       ...queue.statistics,
-      commits: monitor.commits,
       tokens,
       store: await monitor.readState(),
       engine: await engine.statistics(),
+      commits: monitor.commits.health,
       isDamaged: monitor.damage.isKnown,
       lastRuns: monitor.damage.lastRuns,
       restartedAt: this.#restartedAt,

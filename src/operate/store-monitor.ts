@@ -1,9 +1,9 @@
 import type { StorageEngine } from '../engines/storage-engine.ts';
-import { KnownDamage } from './known-damage.ts';
+import { DAMAGE_WARNING, KnownDamage } from './known-damage.ts';
 import type { Metrics } from './metrics.ts';
-import { monitoredCommits } from './monitored-commits.ts';
+import { MonitoredCommits } from './monitored-commits.ts';
 import type { ServiceLog } from './rate-limited-log.ts';
-import { type StoreState, storeStateOf } from './store-warnings.ts';
+import { type StoreState, storeStateReader } from './store-state.ts';
 
 /** Interval at which warnings reach the log, so that the log does not depend on `/readyz`. */
 const STATE_READ_INTERVAL_MS = 10_000;
@@ -12,18 +12,21 @@ const COMMITS_ASSESSED_INTERVAL_MS = 1_000;
 /** Monitors a store for operators: failed commits, warnings and damage. */
 export class StoreMonitor {
   readonly damage: KnownDamage;
-  /** `commit` calls the engine, and reports to the metrics and the log. */
-  readonly commits: ReturnType<typeof monitoredCommits>;
+  readonly commits: MonitoredCommits;
   /** Asks the store at most once per second. It waits for a limited time, and never throws. */
   readonly readState: () => Promise<StoreState>;
 
   constructor(engine: StorageEngine, metrics: Metrics, log: ServiceLog) {
     this.damage = new KnownDamage(engine, log);
-    this.commits = monitoredCommits(engine, metrics, this.damage, log);
-    this.readState = storeStateOf(this.commits.readWarnings, log);
+    this.commits = new MonitoredCommits(engine, metrics, this.damage, log);
+    this.readState = storeStateReader(async () => {
+      const warnings = await engine.warnings();
+      await this.damage.refresh();
+      return this.damage.isKnown ? [DAMAGE_WARNING, ...warnings] : warnings;
+    }, log);
   }
 
-  /** Watches the store until the result is disposed, which must be before the store closes. */
+  /** Monitors the store until the result is disposed, which must be before the store closes. */
   watch(): Disposable {
     const timers = [
       setInterval(() => void this.commits.assess(), COMMITS_ASSESSED_INTERVAL_MS),

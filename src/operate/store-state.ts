@@ -9,17 +9,21 @@ export const STATE_AGE_MAX_MS = 1_000;
 
 /** The warnings of the store, each one sentence, or why the store cannot be used. */
 export type StoreState =
-  | { warnings: readonly string[]; failure?: undefined }
-  | { warnings?: undefined; failure: string };
+  | { kind: 'usable'; warnings: readonly string[] }
+  | { kind: 'unusable'; failure: string };
 
-/** @returns the cause of a failure for operators, who have its details in the log */
+/**
+ * Describes a failure for operators, who have its details in the log.
+ *
+ * @param cause undefined: nothing failed, but there is no result in time
+ */
 export function shownFailure(cause: unknown): string {
   if (cause === undefined) return 'no response in time';
-  const isExplained = [StoreUnavailable, StoreRejected, StoreInternalError].some(
-    each => cause instanceof each,
-  );
-  if (isExplained) return (cause as Error).message;
-  return 'an unexpected error';
+  const isExplained =
+    cause instanceof StoreUnavailable ||
+    cause instanceof StoreRejected ||
+    cause instanceof StoreInternalError;
+  return isExplained ? cause.message : 'an unexpected error';
 }
 
 /**
@@ -30,7 +34,7 @@ export function shownFailure(cause: unknown): string {
  * @param readWarnings resolves with one sentence per warning; rejects when the store cannot be used
  * @returns a function that waits for a limited time, and never throws; each change is logged
  */
-export function storeStateOf(
+export function storeStateReader(
   readWarnings: () => Promise<readonly string[]>,
   log: ServiceLog,
 ): () => Promise<StoreState> {
@@ -51,30 +55,35 @@ export function storeStateOf(
   };
   const stateOf = async (reading: Promise<readonly string[]>): Promise<StoreState> => {
     try {
-      const timeout = delay(READINESS_TIMEOUT_MS, undefined, { ref: false });
-      const warnings = await Promise.race([reading, timeout]);
-      if (warnings === undefined)
-        throw new StoreUnavailable(`no response within ${READINESS_TIMEOUT_MS / 1000} s`);
+      const warnings = await Promise.race([reading, timeout()]);
       availability.recovered();
       logChange(warnings);
-      return { warnings };
+      return { kind: 'usable', warnings };
     } catch (cause) {
       if (cause instanceof StoreUnavailable || cause instanceof StoreRejected) availability.failed(cause);
       else onInternalError(cause);
-      return { failure: shownFailure(cause) };
+      return { kind: 'unusable', failure: shownFailure(cause) };
     }
   };
-  const begin = () => {
-    const beganAt = performance.now();
-    const reading = readWarnings();
-    const begun = { state: stateOf(reading), validUntil: Number.POSITIVE_INFINITY };
-    const ended = () => (begun.validUntil = beganAt + STATE_AGE_MAX_MS);
-    reading.then(ended, ended);
-    return begun;
-  };
-  let last: ReturnType<typeof begin> | undefined;
+  /** The last reading. `validUntil` is in ms on the monotonic clock; Infinity while it runs. */
+  let last: { state: Promise<StoreState>; validUntil: number } | undefined;
   return () => {
-    if (last === undefined || performance.now() >= last.validUntil) last = begin();
+    if (last === undefined || performance.now() >= last.validUntil) {
+      const beganAt = performance.now();
+      const reading = readWarnings();
+      const begun = { state: stateOf(reading), validUntil: Number.POSITIVE_INFINITY };
+      const end = (): void => {
+        begun.validUntil = beganAt + STATE_AGE_MAX_MS;
+      };
+      reading.then(end, end);
+      last = begun;
+    }
     return last.state;
   };
+}
+
+/** Rejects when the store has had its time to respond. It does not keep the process running. */
+async function timeout(): Promise<never> {
+  await delay(READINESS_TIMEOUT_MS, undefined, { ref: false });
+  throw new StoreUnavailable(`no response within ${READINESS_TIMEOUT_MS / 1000} s`);
 }

@@ -1,0 +1,169 @@
+import { ERRORS } from '../core/contract/errors.ts';
+import type { Disk } from '../engines/storage-engine.ts';
+import { DAMAGE, DAMAGE_WARNING } from './known-damage.ts';
+import type { ServiceState } from './service-state.ts';
+import { shownFailure } from './store-state.ts';
+
+/** Below this, the disk is nearly full, as in the alert PlantStoreDiskFilling. */
+const DISK_FREE_BYTES_MIN = 1e9;
+/** Below this, a lack of space explains why commits fail: a test commit needs 8 MiB. */
+const DISK_FULL_BYTES = 64e6;
+/** Above this rate of rejected requests, a client is at fault, as in the alert PlantStoreRejects. */
+const REJECTED_PER_SECOND_MAX = 10;
+/** Above this rate, a client is at fault if more requests are rejected than plants confirmed. */
+const MOSTLY_REJECTED_PER_SECOND = 1;
+/** If the mean commit is slower, the disk or the database server is at fault. */
+const COMMIT_SECONDS_MAX = 0.25;
+
+const DISK_ADVICE =
+  'free space on this disk or enlarge its file system; never delete -wal, -shm or -serve-lock, which belong to the store';
+
+/** One check of `/readyz?verbose`. */
+export interface ReadinessCheck {
+  name: string;
+  ok: boolean;
+  /** One sentence: the fault, or what is in order. */
+  detail: string;
+  /** Empty if the check passes. */
+  advice: string;
+}
+
+function passed(name: string, detail: string): ReadinessCheck {
+  return { name, ok: true, detail, advice: '' };
+}
+
+function failed(name: string, detail: string, advice: string): ReadinessCheck {
+  return { name, ok: false, detail, advice };
+}
+
+/** Every check, the gravest first. */
+export function checksOf(state: ServiceState): ReadinessCheck[] {
+  const storeWarnings = state.store.kind === 'usable' ? state.store.warnings : [];
+  return [
+    state.isShuttingDown
+      ? failed('shutdown', 'the service is shutting down', 'start it again if it does not start by itself')
+      : passed('shutdown', 'the service accepts requests'),
+    ...storeChecks(state),
+    state.isDamaged
+      ? failed('damage', DAMAGE.fault, DAMAGE.advice)
+      : passed('damage', 'no damage of the store is known'),
+    diskCheck(state),
+    queueCheck(state),
+    latencyCheck(state),
+    requestsCheck(state),
+    ...state.warnings.map(({ name, detail, advice }) => failed(name, detail, advice)),
+    ...storeWarnings
+      .filter(warning => warning !== DAMAGE_WARNING)
+      .map(warning => failed('warnings', warning, 'fix this soon, since plants may be lost later')),
+  ];
+}
+
+/** Checks that the store, its token table and its commits work. */
+function storeChecks(state: ServiceState): ReadinessCheck[] {
+  const { store, tokens, commits, engine } = state;
+  const fullDisk = fullDiskOf(state);
+  const reason = fullDisk === undefined ? '' : `the disk of the store is full (${freeText(fullDisk)}), so `;
+  const part =
+    engine.kind === 'postgres'
+      ? 'whether PostgreSQL hangs, has space on its disk, can be reached, and lets this service use its tables'
+      : 'the disk and the files of the store, and whether another program locks them';
+  /** @param failure the cause and, after a semicolon, advice if there is any */
+  const storeFault = (name: string, effect: string, failure: string): ReadinessCheck => {
+    const [, cause = failure, advice = `check ${part}`] = /^(.*?); (.*)$/s.exec(failure) ?? [];
+    const detail = `${reason}${effect} and plants get 503 responses: ${cause}`;
+    return failed(
+      name,
+      detail,
+      fullDisk === undefined ? `${advice}; the log of the service has the details` : DISK_ADVICE,
+    );
+  };
+  // The cause of a failed commit explains more than that of the other checks, which may only know
+  // that they wait for a lock.
+  const { recentFailure } = commits;
+  const commitFailure = recentFailure && shownFailure(recentFailure.cause);
+  return [
+    store.kind === 'usable'
+      ? passed('store', 'the store can be used')
+      : storeFault('store', 'the store cannot be used,', commitFailure ?? store.failure),
+    tokens.isCurrent
+      ? passed(
+          'tokens',
+          `${tokens.size === 1 ? '1 token is' : `${tokens.size} tokens are`} cached and current`,
+        )
+      : storeFault(
+          'tokens',
+          'the token table cannot be read, so no token is accepted',
+          commitFailure ?? shownFailure(tokens.failure),
+        ),
+    doCommitsFail(state)
+      ? storeFault('commits', 'commits fail,', commitFailure ?? shownFailure(undefined))
+      : passed('commits', 'commits succeed'),
+  ];
+}
+
+function doCommitsFail({ commits: { failingMs, recentFailure } }: ServiceState): boolean {
+  return recentFailure !== undefined || failingMs > 0;
+}
+
+function diskCheck(state: ServiceState): ReadinessCheck {
+  const disk = diskOf(state);
+  // A full disk is already the reason why commits fail.
+  const isReported = fullDiskOf(state) !== undefined && doCommitsFail(state);
+  if (disk === undefined || disk.freeBytes >= DISK_FREE_BYTES_MIN || isReported)
+    return passed('disk', 'the disk of the store has space, or is not on this machine');
+  return failed('disk', `the disk of the store is nearly full (${freeText(disk)})`, DISK_ADVICE);
+}
+
+/** @returns undefined if the store is on PostgreSQL, or its disk is unknown */
+function diskOf({ engine }: ServiceState): Disk | undefined {
+  return engine.kind === 'sqlite' ? engine.disk : undefined;
+}
+
+/** @returns undefined if the disk has space, or is unknown */
+function fullDiskOf(state: ServiceState): Disk | undefined {
+  const disk = diskOf(state);
+  return disk !== undefined && disk.freeBytes < DISK_FULL_BYTES ? disk : undefined;
+}
+
+function freeText({ freeBytes }: Disk): string {
+  return `${Math.floor(freeBytes / 1e6)} MB free`;
+}
+
+function queueCheck({ plantsInFlight, plantsInFlightMax }: ServiceState): ReadinessCheck {
+  if (plantsInFlight < plantsInFlightMax)
+    return passed(
+      'queue',
+      `${plantsInFlight} of at most ${plantsInFlightMax} plants wait for a commit or are in one`,
+    );
+  return failed(
+    'queue',
+    'the limit of plants in flight is reached, so further plants get 503 responses',
+    'find the senders of many plants; if commits are slow, check the disk or the database server',
+  );
+}
+
+function latencyCheck({ commitSeconds, engine }: ServiceState): ReadinessCheck {
+  if (commitSeconds <= COMMIT_SECONDS_MAX) return passed('latency', 'commits are fast');
+  return failed(
+    'latency',
+    `commits are slow, and plants wait for them (${commitSeconds.toFixed(1)} s on average)`,
+    engine.kind === 'postgres'
+      ? 'check the database server, its disk, locks on its tables, and the network to it'
+      : 'check the disk, and programs that use it much or lock the store',
+  );
+}
+
+function requestsCheck({ rates }: ServiceState): ReadinessCheck {
+  const { rejectedPerSecond, confirmedPerSecond, mostFrequentError } = rates;
+  const isMost = rejectedPerSecond > MOSTLY_REJECTED_PER_SECOND && rejectedPerSecond > confirmedPerSecond;
+  if (rejectedPerSecond <= REJECTED_PER_SECOND_MAX && !isMost)
+    return passed('requests', 'few requests are rejected');
+  const { number, message } = ERRORS[mostFrequentError];
+  const [reason] = message.split(';');
+  const stored = confirmedPerSecond < rejectedPerSecond / 4 ? ', and few plants are stored' : '';
+  return failed(
+    'requests',
+    `about ${Number(rejectedPerSecond.toPrecision(1))} requests per second are rejected, most often with the error ${number} (${reason})${stored}`,
+    'find the senders on the screen Rejected of the console, or with --log-requests on',
+  );
+}
