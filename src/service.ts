@@ -13,7 +13,7 @@ import {
   type ShownService,
   type ShownSetting,
 } from './operate/console/operator-console.ts';
-import { startSamples } from './operate/console/samples.ts';
+import { Samples } from './operate/console/samples.ts';
 import { makeFirstToken } from './operate/first-token.ts';
 import { requestLog } from './operate/logged-request.ts';
 import { Metrics } from './operate/metrics.ts';
@@ -206,7 +206,7 @@ async function openConsole(
     ...parts,
     shown,
     search: await openSearch(database),
-    samples: startSamples(metrics, queue),
+    samples: new Samples(metrics, queue),
     log,
   });
 }

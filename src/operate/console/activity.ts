@@ -4,30 +4,48 @@ import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName, isOutcome } from '../../core/response.ts';
 import type { LabelOf } from './rejected-requests.ts';
 
-const SHOWN_MAX = 8;
+/** Maximum of the busiest tokens on the page. */
+const BUSIEST_MAX = 8;
+/** Maximum of the newest plants on the page. */
 const NEWEST_MAX = 200;
 const INTERVAL_MS = 10_000;
 /** Intervals of the last minute. */
 const INTERVALS = 6;
 
-/** The plants and the errors of each token, by token id. */
-type Counts = Map<number, { plants: number; errors: number }>;
+/** What a token has sent in an interval. */
+interface TokenCounts {
+  plants: number;
+  errors: number;
+}
 
-const none = () => ({ plants: 0, errors: 0 });
+/** A plant that was confirmed. `at` is in ms since 1970. */
+interface NewestPlant {
+  at: number;
+  id: string;
+  outcome: Outcome;
+  label: string;
+}
+
+/** What a token has sent in the last minute, as means per second. */
+interface TokenRates {
+  label: string;
+  plants: number;
+  errors: number;
+}
 
 /**
  * The last plants that this instance confirmed, the busiest tokens of the last minute, and the last
  * use of each token since the start. All of it is only in memory.
  */
 export class Activity implements ResponseObserver {
-  readonly #newest: { at: number; id: string; outcome: Outcome; tokenId: number }[] = [];
+  readonly #newest: (Omit<NewestPlant, 'label'> & { tokenId: number })[] = [];
   /** The time of the last use by token id; ms since 1970. The store has only the day. */
   readonly lastUses = new Map<number, number>();
-  /** The newest interval is first. */
-  #intervals: Counts[] = [new Map()];
+  /** Counts of each interval by token id. The newest interval is first. */
+  #intervals: Map<number, TokenCounts>[] = [new Map()];
+  /** When the newest interval began; ms, on the monotonic clock. */
   #startedAt = performance.now();
 
-  /** Counts a response. */
   responded({ result, headers }: Omit<HttpResponse, 'body'>, received: ReceivedRequest | undefined): void {
     const tokenId = received?.tokenId;
     if (tokenId === undefined) return;
@@ -38,25 +56,25 @@ export class Activity implements ResponseObserver {
     }
     if (result !== 'tokenRejected') this.lastUses.set(tokenId, Date.now());
     this.#advance();
-    const counts = this.#intervals[0]!.getOrInsertComputed(tokenId, none);
+    const counts = this.#intervals[0]!.getOrInsertComputed(tokenId, noCounts);
     if (isOutcome(result)) counts.plants++;
     else if (isErrorName(result)) counts.errors++;
   }
 
   /** The newest plants first. */
-  newest(labelOf: LabelOf) {
+  newest(labelOf: LabelOf): NewestPlant[] {
     const plants = this.#newest.toReversed();
     return plants.map(({ tokenId, ...plant }) => ({ ...plant, label: labelOf(tokenId) }));
   }
 
-  /** The busiest tokens first, with means of plants and errors per second. */
-  busiest(labelOf: LabelOf) {
+  /** The busiest tokens first. */
+  busiest(labelOf: LabelOf): TokenRates[] {
     this.#advance();
     const elapsedMs = performance.now() - this.#startedAt;
     const seconds = ((this.#intervals.length - 1) * INTERVAL_MS + elapsedMs) / 1000;
-    const totals: Counts = new Map();
+    const totals = new Map<number, TokenCounts>();
     for (const [tokenId, { plants, errors }] of this.#intervals.flatMap(counts => [...counts])) {
-      const total = totals.getOrInsertComputed(tokenId, none);
+      const total = totals.getOrInsertComputed(tokenId, noCounts);
       total.plants += plants;
       total.errors += errors;
     }
@@ -65,12 +83,17 @@ export class Activity implements ResponseObserver {
         return { label: labelOf(tokenId), plants: plants / seconds, errors: errors / seconds };
       })
       .sort((a, b) => b.plants + b.errors - (a.plants + a.errors))
-      .slice(0, SHOWN_MAX);
+      .slice(0, BUSIEST_MAX);
   }
 
+  /** Begins the intervals that are due, and forgets those before the last minute. */
   #advance(): void {
     const now = performance.now();
     for (; now - this.#startedAt >= INTERVAL_MS; this.#startedAt += INTERVAL_MS)
       this.#intervals = [new Map(), ...this.#intervals.slice(0, INTERVALS - 1)];
   }
+}
+
+function noCounts(): TokenCounts {
+  return { plants: 0, errors: 0 };
 }

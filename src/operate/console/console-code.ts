@@ -3,16 +3,16 @@ import { hashToken } from '../../core/tokens/token.ts';
 
 const VALID_MS = 5 * 60_000;
 
-/** @returns 32 random bytes in base64url; the store has only their SHA-256 */
-export function makeConsoleSecret(): string {
+/** Makes 32 random bytes in base64url. The store gets only the SHA-256 of a secret. */
+export function randomSecret(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** @returns a code that signs in to the operator's console once, within 5 minutes */
+/** Makes a code that signs in to the operator's console once, within 5 minutes. */
 export async function makeConsoleCode(store: {
   createConsoleCode(hash: string, expiresAt: number): Promise<void>;
 }): Promise<string> {
-  const code = makeConsoleSecret();
+  const code = randomSecret();
   await store.createConsoleCode(hashToken(code), Date.now() + VALID_MS);
   return code;
 }

@@ -1,17 +1,11 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { isIntact } from '../../core/commit/checksum.ts';
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreDamaged, StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
-import {
-  SUBJECT_LABEL_LENGTH_MAX,
-  TOKEN_EXPIRY_MS_MAX,
-  TOKEN_LABEL_LENGTH_MAX,
-} from '../../core/contract/limits.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { HttpResponse } from '../../core/response.ts';
-import { isTokenLabel } from '../../core/tokens/stored-token.ts';
-import { hashToken, makeToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { PlantSearch } from '../../engines/plant-search.ts';
 import type { StorageEngine } from '../../engines/storage-engine.ts';
@@ -23,43 +17,44 @@ import type { OpsPage } from '../ops-server.ts';
 import { errorLog, type ServiceLog } from '../rate-limited-log.ts';
 import { Activity } from './activity.ts';
 import {
-  type Call,
+  type ApiRequest,
+  expiredCookie,
   failure,
   filterOf,
   type Handler,
-  InvalidCall,
+  InvalidApiRequest,
   isOwnOrigin,
   json,
   noContent,
   readJsonBody,
   secretOf,
   sessionCookie,
-} from './calls.ts';
+} from './api-requests.ts';
 import { plantsCsv } from './plants-csv.ts';
 import { type LabelOf, RejectedRequests } from './rejected-requests.ts';
 import type { Samples } from './samples.ts';
 import { Sessions } from './sessions.ts';
 import { type FactRow, StoreFacts } from './store-facts.ts';
+import { TokenRequests } from './token-requests.ts';
 
 /** Plants of a page, as in src/pages/console/browser/plants.js. */
 const PAGE_PLANTS = 50;
-/** The last revisions of one plant. */
+/** The page shows this many of the last revisions of a plant. */
 const SHOWN_REVISIONS_MAX = 500;
 /** A search that has not filled its page ends within a second after this time. */
 const SEARCH_TIME_MS = 400;
+
 /** The name, the value and the source of a setting. */
 export type ShownSetting = readonly [name: string, value: string, source: 'flag' | 'environment' | 'default'];
 
-/** What the console shows of its service. */
+/** What the console shows of its service, besides the state of its parts. */
 export interface ShownService {
   version: string;
   isFirstStart: boolean;
   /** The store, without its password. */
   database: string;
   settings: readonly ShownSetting[];
-  /**
-   * Returns the address of `/docs` for a console at this host; undefined: the service has no docs.
-   */
+  /** Returns the address of `/docs` for a console at a host; undefined: `/docs` is not served. */
   docsUrl: ((consoleHost: string) => string) | undefined;
 }
 
@@ -67,10 +62,7 @@ export interface ConsoleParts {
   shown: ShownService;
   engine: StorageEngine;
   damage: KnownDamage;
-  /**
-   * Labels come from this cache, since the store may not respond. A change here takes effect at
-   * once.
-   */
+  /** Labels come from this cache, since the store may not respond. */
   tokens: Pick<TokenCache, 'add' | 'labelOf'>;
   /** Searches use connections or threads of their own, so they delay no creates. */
   search: PlantSearch;
@@ -89,6 +81,7 @@ export interface ConsoleParts {
 export class OperatorConsole implements OpsPage, AsyncDisposable {
   readonly #parts: ConsoleParts;
   readonly #sessions: Sessions;
+  readonly #tokens: TokenRequests;
   readonly #rejected = new RejectedRequests();
   readonly #activity = new Activity();
   /** Observers that collect what the page shows of responses. */
@@ -99,6 +92,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
   constructor(parts: ConsoleParts) {
     this.#parts = parts;
     this.#sessions = new Sessions(parts.engine);
+    this.#tokens = new TokenRequests(parts);
     this.#facts = new StoreFacts(parts.engine, parts.damage, parts.shown);
     this.observers = [this.#rejected, this.#activity, parts.samples];
     const onError = errorLog(parts.log, 'a request of the console failed');
@@ -110,7 +104,12 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     await this.#parts.search[Symbol.asyncDispose]();
   }
 
-  async respond(...[path, query, request, response]: Parameters<OpsPage['respond']>) {
+  async respond(
+    path: string,
+    query: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<HttpResponse<string | Uint8Array> | undefined> {
     const { method = '' } = request;
     if (!path.startsWith('api/')) {
       const file = ['GET', 'HEAD'].includes(method) ? pageFile(path) : undefined;
@@ -126,7 +125,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
       const body = method === 'GET' ? {} : await readJsonBody(request);
       return await handler({ query: new URLSearchParams(query), body, request, response });
     } catch (error) {
-      if (error instanceof InvalidCall) return failure(422, error.message);
+      if (error instanceof InvalidApiRequest) return failure(422, error.message);
       // The message of this error tells the operator what to do.
       if (error instanceof StoreRejected) return failure(409, error.message);
       // The client closed the connection of a download.
@@ -140,7 +139,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     }
   }
 
-  async #isSignedIn(request: Call['request']): Promise<boolean> {
+  async #isSignedIn(request: IncomingMessage): Promise<boolean> {
     const secret = secretOf(request);
     return secret !== undefined && (await this.#sessions.isActive(secret));
   }
@@ -149,17 +148,19 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
   readonly #handlers: Record<string, Handler> = {
     'POST api/session': async ({ body, request }) => {
       const secret = typeof body.code === 'string' ? await this.#sessions.signIn(body.code) : undefined;
-      const problem = 'this link was used, has expired or is of another store';
-      if (secret === undefined) return failure(403, `${problem}; run ${this.#signInCommand()} for a new one`);
+      if (secret === undefined)
+        return failure(
+          403,
+          `this link was used, has expired or is of another store; run ${this.#signInCommand()} for a new one`,
+        );
       this.#parts.log.info('an operator signed in to the console');
-      const [cookie = '', header] = secret.split(' ');
-      return json({ secret: header }, 200, sessionCookie(request, cookie));
+      return json({ secret: secret.headerHalf }, 200, sessionCookie(request, secret.cookieHalf));
     },
     'GET api/session': () => json({ command: this.#signInCommand() }),
     'DELETE api/session': async ({ request }) => {
       const secret = secretOf(request);
       if (secret !== undefined) await this.#sessions.signOut(secret);
-      return noContent(sessionCookie(request, '', '; Max-Age=0'));
+      return noContent(expiredCookie(request));
     },
     'GET api/now': async ({ query }) => {
       const { samples, damage } = this.#parts;
@@ -190,7 +191,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
         docs: this.#parts.shown.docsUrl?.(hostname) ?? null,
       });
     },
-    'GET api/plants.csv': call => this.#download(call),
+    'GET api/plants.csv': request => this.#download(request),
     'GET api/rejected': () => json(this.#rejected.list(this.#labelOf)),
     'GET api/rejected/examples': ({ query }) =>
       json({ examples: this.#rejected.examples(query.get('key') ?? '') }),
@@ -198,34 +199,20 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
       this.#rejected.recordBodies(isOn === true);
       return noContent();
     },
-    'GET api/tokens': async () => {
-      const tokens = await this.#parts.engine.tokens();
-      const shown = tokens.map(({ id, label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
-        const lastUsedAt = this.#activity.lastUses.get(id) ?? null;
-        return { label, createdAt, expiresAt, revokedAt, lastUsedDay, lastUsedAt };
-      });
-      return json({ tokens: shown.sort((a, b) => a.createdAt - b.createdAt) });
-    },
-    'POST api/tokens': ({ body }) => this.#createToken(body),
-    'POST api/tokens/revoke': async ({ body: { label } }) => {
-      const { engine, tokens, log } = this.#parts;
-      const token =
-        typeof label === 'string' &&
-        isTokenLabel(label, SUBJECT_LABEL_LENGTH_MAX) &&
-        (await engine.revokeToken(label, Date.now()));
-      if (!token) throw new InvalidCall('no token has this label');
-      tokens.add(token);
-      log.info(`an operator revoked the token ${JSON.stringify(token.label)} in the console`);
-      return noContent();
-    },
+    'GET api/tokens': () => this.#tokens.list(this.#activity.lastUses),
+    'POST api/tokens': ({ body }) => this.#tokens.create(body),
+    'POST api/tokens/revoke': ({ body }) => this.#tokens.revoke(body),
     'GET api/store': async () => {
       const { shown, search, engine } = this.#parts;
       const { database, settings } = shown;
       const statistics = await engine.statistics();
-      const bytes = (await search.bytes().catch(this.#onError)) ?? undefined;
+      const bytes = await search.bytes().catch(cause => {
+        this.#onError(cause);
+        return undefined;
+      });
       const rows: FactRow[] = [
         ['Store', database],
-        ['Size', bytesText(bytes)],
+        ['Size', bytes === undefined ? undefined : bytesText(bytes)],
         statistics.kind === 'sqlite'
           ? ['Write-ahead log', bytesText(statistics.walBytes)]
           : ['Connections to PostgreSQL', String(statistics.connections)],
@@ -248,26 +235,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     return `npx plant-store console${source === undefined || source === 'default' ? '' : ` --ops ${ops}`}`;
   }
 
-  async #createToken({ label, expiresAt = null }: Call['body']): Promise<HttpResponse> {
-    const { engine, tokens, log } = this.#parts;
-    const createdAt = Date.now();
-    if (typeof label !== 'string' || !isTokenLabel(label))
-      throw new InvalidCall(
-        `the label must have 1 to ${TOKEN_LABEL_LENGTH_MAX} characters, without invisible characters and blanks at the ends`,
-      );
-    const isTime = Number.isSafeInteger(expiresAt) && Number(expiresAt) <= TOKEN_EXPIRY_MS_MAX;
-    if (expiresAt !== null && !(isTime && Number(expiresAt) > createdAt))
-      throw new InvalidCall('the token must expire in the future, and before the year 275760');
-    const token = makeToken();
-    const row = { hash: hashToken(token), label, createdAt, expiresAt: expiresAt as number | null };
-    const stored = await engine.createToken(row);
-    if (stored === undefined) return failure(409, 'another token has this label; choose another one');
-    tokens.add(stored);
-    log.info(`an operator created the token ${JSON.stringify(label)} in the console`);
-    return json({ token }, 201);
-  }
-
-  async #download({ query, response }: Call): Promise<undefined> {
+  async #download({ query, response }: ApiRequest): Promise<undefined> {
     const lines = plantsCsv(this.#parts.search, filterOf(query), this.#labelOf);
     response.writeHead(200, [
       'Content-Type',

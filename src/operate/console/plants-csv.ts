@@ -5,8 +5,10 @@ import { REVISION_CSV_HEADER, revisionCsv } from '../revision-csv.ts';
 import type { LabelOf } from './rejected-requests.ts';
 
 /**
- * Yields the intact revisions. If any is damaged, it fails at the end, so the download is
- * incomplete.
+ * The found plants as chunks of CSV, without damaged revisions.
+ *
+ * @throws {StoreDamaged} at the end, if a revision is damaged; so the browser reports the download
+ *   as incomplete
  */
 export async function* plantsCsv(
   search: PlantSearch,

@@ -6,7 +6,7 @@ import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName } from '../../core/response.ts';
 
-/** Maximum of groups. A further group replaces the one whose last request is the oldest. */
+/** Maximum of groups. A further group replaces the one whose newest request is the oldest. */
 const GROUPS_MAX = 300;
 /** Examples of each group: its last requests. */
 const EXAMPLES_MAX = 5;
@@ -17,11 +17,54 @@ const BODY_BYTES_MAX = 2_000;
 /** Stored characters of a field. */
 const TEXT_LENGTH_MAX = 200;
 
-type Example = ReturnType<typeof exampleOf>;
+/** A rejected request. Absent members are unknown, because no whole request arrived. */
+interface Example {
+  /** Ms since 1970. */
+  at: number;
+  message: string;
+  /** Null if no body was read. A body that was read may have no bytes. */
+  bodyBytes: number | null;
+  contentType: string | undefined;
+  requestLine: string | undefined;
+  /** The beginning of the body; undefined: it was not recorded. */
+  body: Uint8Array | undefined;
+}
 
-/** Rejections with the same error, token and address. The newest example is first. */
-type Group = ReturnType<typeof newGroup>;
+/** An example for the page. */
+interface ShownExample extends Omit<Example, 'body'> {
+  /** Null if it was not recorded. */
+  body: string | null;
+  isCut: boolean;
+  /** The index of what is not JSON; null: the body is not the fault, or was not recorded. */
+  faultAt: number | null;
+}
 
+/** Rejections with the same error, token and address. Times are in ms since 1970. */
+interface Group {
+  /** The number of the error. */
+  error: number;
+  status: number;
+  name: ErrorName;
+  tokenId: number | undefined;
+  /** Undefined: this group counts the requests of all replaced groups with this error. */
+  address: string | undefined;
+  count: number;
+  firstAt: number;
+  lastAt: number;
+  /** The newest is first. */
+  examples: Example[];
+}
+
+/** The groups for the page. The group with the newest request is first. */
+interface RejectionList {
+  /** All rejections since the start. */
+  count: number;
+  /** Bodies are recorded until this time, ms since 1970; null: no bodies are recorded. */
+  bodiesUntil: number | null;
+  groups: (Omit<Group, 'tokenId' | 'examples'> & { key: string; label: string | null })[];
+}
+
+/** Finds the label of a token for operators. */
 export type LabelOf = (tokenId: number) => string;
 
 /** All rejected requests since the start, in groups, only in memory. */
@@ -29,12 +72,12 @@ export class RejectedRequests implements ResponseObserver {
   /** The group with the newest request is last. */
   readonly #groups = new Map<string, Group>();
   #count = 0;
-  /** Bodies are recorded until this time, ms since 1970; undefined: no bodies are recorded. */
-  #recordsBodiesUntil: number | undefined;
+  /** Bodies are recorded until this time, ms since 1970; null: they were never, or were stopped. */
+  #recordsBodiesUntil: number | null = null;
 
   /** Starts to record bodies, or stops and forgets the recorded ones. */
   recordBodies(isOn: boolean): void {
-    this.#recordsBodiesUntil = isOn ? Date.now() + RECORDING_MS : undefined;
+    this.#recordsBodiesUntil = isOn ? Date.now() + RECORDING_MS : null;
     if (isOn) return;
     for (const { examples } of this.#groups.values())
       for (const example of examples) example.body = undefined;
@@ -53,7 +96,7 @@ export class RejectedRequests implements ResponseObserver {
     group.count++;
     group.lastAt = Date.now();
     const { message } = JSON.parse(String(body)) as ErrorBody;
-    group.examples.unshift(exampleOf(message, received, this.#bodiesUntil() !== undefined));
+    group.examples.unshift(exampleOf(message, received, this.#bodiesUntil() !== null));
     group.examples.splice(EXAMPLES_MAX);
   }
 
@@ -76,29 +119,28 @@ export class RejectedRequests implements ResponseObserver {
     others.lastAt = Math.max(others.lastAt, oldest.lastAt);
   }
 
-  /** The groups for the page. The group with the newest request is first. */
-  list(labelOf: LabelOf) {
+  list(labelOf: LabelOf): RejectionList {
     const groups = [...this.#groups].reverse().map(([key, { tokenId, examples, ...group }]) => {
       return { key, ...group, label: tokenId === undefined ? null : labelOf(tokenId) };
     });
-    return { count: this.#count, bodiesUntil: this.#bodiesUntil() ?? null, groups };
+    return { count: this.#count, bodiesUntil: this.#bodiesUntil(), groups };
   }
 
-  /** @returns undefined: no bodies are recorded now */
-  #bodiesUntil(): number | undefined {
+  /** @returns null: no bodies are recorded now */
+  #bodiesUntil(): number | null {
     const until = this.#recordsBodiesUntil;
-    return until !== undefined && Date.now() < until ? until : undefined;
+    return until !== null && Date.now() < until ? until : null;
   }
 
   /** The last requests of a group, the newest first. A group that was replaced has none. */
-  examples(key: string) {
+  examples(key: string): ShownExample[] {
     const { error = 0, examples = [] } = this.#groups.get(key) ?? {};
     return examples.map(each => ({ ...each, ...shownBody(each, error) }));
   }
 }
 
-/** @param address undefined: the group counts the requests of replaced groups with this error */
-function newGroup(name: ErrorName, tokenId?: number, address?: string) {
+/** Makes a group without requests. Without an address, it is for those of replaced groups. */
+function newGroup(name: ErrorName, tokenId?: number, address?: string): Group {
   const { number: error, status } = ERRORS[name];
   return {
     error,
@@ -109,48 +151,48 @@ function newGroup(name: ErrorName, tokenId?: number, address?: string) {
     count: 0,
     firstAt: Date.now(),
     lastAt: 0,
-    examples: [] as Example[],
+    examples: [],
   };
 }
 
 /** Copies texts and bytes, so that the rest of the request can be freed. */
-function exampleOf(message: string, received: ReceivedRequest | undefined, withBody: boolean) {
+function exampleOf(message: string, received: ReceivedRequest | undefined, withBody: boolean): Example {
   const { headers, body } = received ?? {};
   const bytes = typeof body === 'string' ? Buffer.from(body, 'latin1') : body;
   return {
     at: Date.now(),
     message,
-    // Null if no body was read. A body that was read may have no bytes.
     bodyBytes: body === undefined ? null : body.length,
     contentType: headers?.contentType && storedText(headers.contentType),
-    // Undefined if no whole request arrived.
     requestLine: headers && storedText(`${headers.method} ${headers.target}`),
     body: withBody && bytes ? Uint8Array.from(bytes.subarray(0, BODY_BYTES_MAX)) : undefined,
   };
 }
 
+/** Masks tokens, and makes a copy that is cut. */
 function storedText(text: string): string {
   return Buffer.from(withoutTokens(text).slice(0, TEXT_LENGTH_MAX)).toString();
 }
 
-/**
- * The text of a body, or null if it was not recorded; whether it was cut; the index of its fault.
- */
-function shownBody({ body, bodyBytes }: Example, error: number) {
+/** @param error the number of the error that the response had */
+function shownBody(
+  { body, bodyBytes }: Example,
+  error: number,
+): Pick<ShownExample, 'body' | 'isCut' | 'faultAt'> {
   if (body === undefined) return { body: null, isCut: false, faultAt: null };
   const text = withoutTokens(textOf(body));
   const isCut = bodyBytes !== null && body.length < bodyBytes;
   return { body: text, isCut, faultAt: error === ERRORS.notJson.number ? jsonFault(text, isCut) : null };
 }
 
-/** The longest part that is wrong only because the rest is missing, such as `\\u00e`. */
+/** Length of the longest text that is wrong only because its rest is missing, such as `\\u00e`. */
 const INCOMPLETE_LENGTH_MAX = 5;
 
-/** The index from which a text is not JSON in UTF-8. */
+/** The index from which a text is not JSON in UTF-8; null: only its missing rest makes it wrong. */
 function jsonFault(text: string, isCut: boolean): number | null {
   const [utf8 = ''] = text.split(/\p{Cs}/u, 1);
   const fault = readToEnd(readJson(utf8, () => {})) ?? utf8.length;
-  // The cut itself makes valid JSON end too early, possibly inside a character.
+  // The cut makes valid JSON end too early, possibly inside a character.
   return isCut && fault >= text.length - INCOMPLETE_LENGTH_MAX ? null : fault;
 }
 

@@ -1,18 +1,33 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken } from '../../core/tokens/token.ts';
 import type { OperatorTables } from '../../engines/operator-tables.ts';
-import { makeConsoleSecret } from './console-code.ts';
+import { randomSecret } from './console-code.ts';
 
 /** A session ends after this time without a request. */
 const SESSION_IDLE_MS = 8 * 3_600_000;
-/** The store extends a session at most this often, so a session may end this much earlier. */
+/** The store extends a session at most once in this time, so it may end this much earlier. */
 const EXTENSION_INTERVAL_MS = 10 * 60_000;
-/** A use of a session reads its state from the store again after this time. */
+/** After this time, a use of a session reads its state from the store again. */
 const REFRESH_INTERVAL_MS = 3_000;
 /** Shortest interval between two lookups of the same kind in the store. */
 const LOOKUP_INTERVAL_MS = 200;
 
-const SECRET = /^[A-Za-z0-9_-]{43} [A-Za-z0-9_-]{43}$/;
+/**
+ * The secret of a session. A cookie has one half, which browsers send to all ports of the host. The
+ * page stores the other half for its own origin, and sends it in a header field.
+ */
+export interface SessionSecret {
+  cookieHalf: string;
+  headerHalf: string;
+}
+
+/** The form of {@link randomSecret}. */
+const HALF = /^[\w-]{43}$/;
+
+/** The key of a session in the store. */
+function keyOf({ cookieHalf, headerHalf }: SessionSecret): string {
+  return hashToken(`${cookieHalf} ${headerHalf}`);
+}
 
 /**
  * The sessions of signed-in operators. The store has the hash of each secret, so a session survives
@@ -27,9 +42,9 @@ export class Sessions {
   readonly #active = new Map<string, { expiresAt: number; refreshedAt: number }>();
   /** Keys of sessions that ended here. A lookup that began earlier must not restore them. */
   readonly #signedOut = new Set<string>();
-  /** @returns the hashes of the valid codes of the batch, which are invalid from then on */
+  /** Makes codes invalid. @returns the hashes of those codes of the batch that were valid */
   readonly #takeCodes: (hash: string) => Promise<Set<string>>;
-  /** @returns the end of each valid session of the batch, ms since 1970 */
+  /** Reads the end of each valid session of the batch, by key; ms since 1970. */
   readonly #readSessions: (key: string) => Promise<Map<string, number>>;
 
   constructor(store: OperatorTables) {
@@ -38,22 +53,23 @@ export class Sessions {
     this.#readSessions = inBatches(keys => store.consoleSessions(keys, Date.now()));
   }
 
-  /** @returns both halves of a secret, with a blank between them; undefined for a wrong code */
-  async signIn(code: string): Promise<string | undefined> {
+  /** Starts a session. @returns undefined if the code was used, has expired or is wrong */
+  async signIn(code: string): Promise<SessionSecret | undefined> {
     const hash = hashToken(code);
     // Of several requests with the same code, the first one gets the session.
     if (!(await this.#takeCodes(hash)).delete(hash)) return undefined;
-    const secret = `${makeConsoleSecret()} ${makeConsoleSecret()}`;
+    const secret = { cookieHalf: randomSecret(), headerHalf: randomSecret() };
+    const key = keyOf(secret);
     const expiresAt = Date.now() + SESSION_IDLE_MS;
-    await this.#store.createConsoleSession(hashToken(secret), expiresAt);
-    this.#active.set(hashToken(secret), { expiresAt, refreshedAt: performance.now() });
+    await this.#store.createConsoleSession(key, expiresAt);
+    this.#active.set(key, { expiresAt, refreshedAt: performance.now() });
     return secret;
   }
 
   /** Whether a session is active. The call extends the session. */
-  async isActive(secret: string): Promise<boolean> {
-    if (!SECRET.test(secret)) return false;
-    const key = hashToken(secret);
+  async isActive(secret: SessionSecret): Promise<boolean> {
+    if (!HALF.test(secret.cookieHalf) || !HALF.test(secret.headerHalf)) return false;
+    const key = keyOf(secret);
     const session = this.#active.get(key);
     if (session === undefined || session.expiresAt <= Date.now()) {
       await this.#refresh(key);
@@ -66,9 +82,13 @@ export class Sessions {
     return current !== undefined && current.expiresAt > Date.now();
   }
 
-  /** @throws {StoreUnavailable} if the session ended only in memory, so a restart may restore it */
-  async signOut(secret: string): Promise<void> {
-    const key = hashToken(secret);
+  /**
+   * Ends a session.
+   *
+   * @throws {StoreUnavailable} if it ended only in memory, so a restart may restore it
+   */
+  async signOut(secret: SessionSecret): Promise<void> {
+    const key = keyOf(secret);
     // Requests without a session do not load the store.
     if (!this.#signedOut.has(key) && !(await this.isActive(secret))) return;
     this.#signedOut.add(key);
@@ -83,18 +103,28 @@ export class Sessions {
       this.#active.delete(key);
       return;
     }
-    const later = Date.now() + SESSION_IDLE_MS;
-    let expiresAt = end;
-    // This is an UPDATE, so it cannot restore a session that is deleted at the same time.
-    const extend = () => this.#store.extendConsoleSession(key, later).then(() => later);
-    // A full disk must not end the session.
-    if (later - end > EXTENSION_INTERVAL_MS) expiresAt = await extend().catch(() => end);
+    const expiresAt = await this.#extend(key, end);
     if (!this.#signedOut.has(key)) this.#active.set(key, { expiresAt, refreshedAt: performance.now() });
+  }
+
+  /** Extends a session in the store, if it is due. @returns the new end, ms since 1970 */
+  async #extend(key: string, end: number): Promise<number> {
+    const later = Date.now() + SESSION_IDLE_MS;
+    if (later - end <= EXTENSION_INTERVAL_MS) return end;
+    try {
+      // This is an UPDATE, so it cannot restore a session that is deleted at the same time.
+      await this.#store.extendConsoleSession(key, later);
+      return later;
+    } catch {
+      // A full disk must not end the session.
+      return end;
+    }
   }
 }
 
 /**
- * Makes one lookup for all keys of an interval, so a flood of invalid keys does not load the store.
+ * Collects the keys of an interval for one lookup, so a flood of invalid keys does not load the
+ * store. Each caller gets the result for all keys.
  */
 function inBatches<Found>(run: (keys: string[]) => Promise<Found>): (key: string) => Promise<Found> {
   const keys: string[] = [];

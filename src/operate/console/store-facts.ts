@@ -4,22 +4,28 @@ import { bytesText } from '../bytes-text.ts';
 import type { KnownDamage } from '../known-damage.ts';
 import { runText } from '../run-text.ts';
 
-/** Shortest time over which the rate at which the disk fills is measured. */
+/** The rate at which the disk fills is measured over at least this time. */
 const DISK_RATE_MS_MIN = 6 * 3_600_000;
 const DAY_MS = 86_400_000;
 
-/** A label, a text, and a time that the page shows before the text. */
+/** A row of the page: a label, its text, and a time before the text. It is hidden without text. */
 export type FactRow = [label: string, text: string | undefined, at?: number];
 
-/** What the console says of the service and its store in a few rows. */
+interface ShownStart {
+  version: string;
+  /** Whether the store did not exist before this start. */
+  isFirstStart: boolean;
+}
+
+/** The few facts of the service and its store that the console shows first. */
 export class StoreFacts {
   readonly #engine: StorageEngine;
   readonly #damage: KnownDamage;
-  readonly #shown: { version: string; isFirstStart: boolean };
+  readonly #shown: ShownStart;
   /** Free bytes of the disk at the start, for the rate at which it fills. */
   readonly #start = { at: Date.now(), diskFreeBytes: undefined as number | undefined };
 
-  constructor(engine: StorageEngine, damage: KnownDamage, shown: { version: string; isFirstStart: boolean }) {
+  constructor(engine: StorageEngine, damage: KnownDamage, shown: ShownStart) {
     this.#engine = engine;
     this.#damage = damage;
     this.#shown = shown;
@@ -33,10 +39,6 @@ export class StoreFacts {
     const { version, isFirstStart } = this.#shown;
     const statistics = await this.#engine.statistics();
     const start = isFirstStart ? 'the first start on this store, ' : '';
-    const run = (label: string, command: CommandRun['command'], otherwise?: string): FactRow => {
-      const last = this.#damage.lastRuns.find(each => each.command === command);
-      return last === undefined ? [label, otherwise] : eventRow(label, last.endedAt, runText(last));
-    };
     const isOnSqlite = statistics.kind === 'sqlite';
     // PostgreSQL has backup programs of its own.
     const noBackup = isOnSqlite ? 'none yet; npx plant-store backup FILE makes one' : undefined;
@@ -44,15 +46,21 @@ export class StoreFacts {
     return [
       ['Up since', `${start}version ${version}`, this.#start.at],
       ['Free on the disk', isOnSqlite ? this.#freeText(statistics.disk) : undefined],
-      run('Last backup', 'backup', noBackup),
-      run('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
+      this.#runRow('Last backup', 'backup', noBackup),
+      this.#runRow('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
       recorded === undefined
         ? ['Last damage', undefined]
         : eventRow('Last damage', recorded.foundAt, `found by ${recorded.foundBy}`),
     ];
   }
 
-  /** Adds the days until the disk is full, if the disk fills and enough time has passed. */
+  /** @param textWithoutRun undefined: without a run, the row is hidden */
+  #runRow(label: string, command: CommandRun['command'], textWithoutRun: string | undefined): FactRow {
+    const last = this.#damage.lastRuns.find(each => each.command === command);
+    return last === undefined ? [label, textWithoutRun] : eventRow(label, last.endedAt, runText(last));
+  }
+
+  /** The free space and, after some hours, the days until the disk is full, if it fills. */
   #freeText(disk: Disk | undefined): string {
     if (disk === undefined) return 'unknown';
     const { freeBytes, bytes } = disk;

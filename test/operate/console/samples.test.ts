@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, mock, suite, test } from 'node:test';
 import type { PlantQueue } from '../../../src/core/commit/plant-commits.ts';
 import type { Result } from '../../../src/core/response.ts';
-import { type Samples, startSamples } from '../../../src/operate/console/samples.ts';
+import { Samples } from '../../../src/operate/console/samples.ts';
 import { Metrics } from '../../../src/operate/metrics.ts';
 
 const START = 1_800_000_003;
@@ -39,7 +39,7 @@ suite('samples of the console', () => {
     mock.method(Date, 'now', () => now * 1_000);
     metrics = new Metrics('1.0.0', 'sqlite');
     const queue = { statistics: { plantsInFlight: 7 } } as PlantQueue;
-    samples = startSamples(metrics, queue);
+    samples = new Samples(metrics, queue);
   });
 
   afterEach(() => {

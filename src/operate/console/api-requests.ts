@@ -4,12 +4,13 @@ import { ID_RULE } from '../../core/contract/errors.ts';
 import { int64FromNumberText } from '../../core/contract/int64.ts';
 import { type HttpResponse, jsonResponse } from '../../core/response.ts';
 import type { PlantFilter } from '../../engines/plant-search.ts';
+import type { SessionSecret } from './sessions.ts';
 
-/** Bytes of the body of a request of the page. */
+/** Maximum bytes of the body of a request. */
 const REQUEST_BYTES_MAX = 10_000;
 
 /** A request of the page, to a path below `api/`. */
-export interface Call {
+export interface ApiRequest {
   query: URLSearchParams;
   /** Empty for a GET request. */
   body: Record<string, unknown>;
@@ -18,12 +19,12 @@ export interface Call {
 }
 
 /** @returns undefined if the handler has responded itself */
-export type Handler = (call: Call) => HttpResponse | Promise<HttpResponse | undefined>;
+export type Handler = (request: ApiRequest) => HttpResponse | Promise<HttpResponse | undefined>;
 
 /** The request is invalid. The message tells the operator what to change. */
-export class InvalidCall extends Error {}
+export class InvalidApiRequest extends Error {}
 
-/** Whether a page of the host in the request sent it (RFC 6454 section 7). */
+/** Whether the page that sent a request is of the host in its Host field (RFC 6454 section 7). */
 export function isOwnOrigin({ headers: { origin, host } }: IncomingMessage): boolean {
   return origin === `http://${host}` || origin === `https://${host}`;
 }
@@ -36,53 +37,68 @@ function cookieName({ headers: { host = '' } }: IncomingMessage): string {
   return `plant_store_console${/:([0-9]+)$/.exec(host)?.[1] ?? ''}`;
 }
 
-/** The cookie has no Path, so browsers send it only to `api/`, even if a proxy changes the path. */
-export function sessionCookie(request: IncomingMessage, half: string, end = ''): string[] {
-  return ['Set-Cookie', `${cookieName(request)}=${half}; HttpOnly; SameSite=Strict${end}`];
+/**
+ * The header field that stores a half of the secret of a session in the browser. The cookie has no
+ * Path, so browsers send it only to `api/`, even if a proxy changes the path.
+ */
+export function sessionCookie(request: IncomingMessage, cookieHalf: string): string[] {
+  return ['Set-Cookie', `${cookieName(request)}=${cookieHalf}; HttpOnly; SameSite=Strict`];
+}
+
+/** The header field that deletes the cookie of {@link sessionCookie}. */
+export function expiredCookie(request: IncomingMessage): string[] {
+  return ['Set-Cookie', `${cookieName(request)}=; HttpOnly; SameSite=Strict; Max-Age=0`];
+}
+
+/** Reads the secret of the session. @returns undefined if a half is missing */
+export function secretOf(request: IncomingMessage): SessionSecret | undefined {
+  const prefix = `${cookieName(request)}=`;
+  const cookies = request.headers.cookie?.split('; ') ?? [];
+  const cookieHalf = cookies.find(each => each.startsWith(prefix))?.slice(prefix.length);
+  const headerHalf = request.headers['plant-store-console'];
+  if (cookieHalf === undefined || typeof headerHalf !== 'string') return undefined;
+  return { cookieHalf, headerHalf };
 }
 
 /**
- * Reads both halves of the secret of the session, which `Sessions` made. The cookie has one half,
- * and browsers send it to all ports of the host. The page stores the other half for its own origin.
+ * Reads the body of a request.
  *
- * @returns undefined if a half is missing
+ * @returns an empty object without a body
+ * @throws {InvalidApiRequest} if the body is too long, or no JSON object
  */
-export function secretOf(request: IncomingMessage): string | undefined {
-  const prefix = `${cookieName(request)}=`;
-  const cookies = request.headers.cookie?.split('; ') ?? [];
-  const cookie = cookies.find(each => each.startsWith(prefix))?.slice(prefix.length);
-  const header = request.headers['plant-store-console'];
-  return cookie === undefined || header === undefined ? undefined : `${cookie} ${header}`;
-}
-
-/** @returns {} without a body @throws {InvalidCall} if the body is too long, or no JSON object */
 export async function readJsonBody(request: IncomingMessage): Promise<Record<string, unknown>> {
   const length = Number(request.headers['content-length'] ?? 0);
   if (length === 0) return {};
-  const isLong = length > REQUEST_BYTES_MAX;
-  const body: unknown = isLong ? undefined : await jsonOf(request).catch(() => undefined);
+  const isTooLong = length > REQUEST_BYTES_MAX;
+  const body: unknown = isTooLong ? undefined : await jsonOf(request).catch(() => undefined);
   if (typeof body !== 'object' || body === null)
-    throw new InvalidCall('the body is not a JSON object, or too long');
+    throw new InvalidApiRequest('the body is not a JSON object, or too long');
   return body as Record<string, unknown>;
 }
 
-/** Empty parameters do not limit the search. @throws {InvalidCall} if an id is invalid */
+/**
+ * Reads what to search. Empty parameters do not limit the search.
+ *
+ * @throws {InvalidApiRequest} if an id is invalid
+ */
 export function filterOf(query: URLSearchParams): PlantFilter {
   const textOf = (name: string): string | undefined => query.get(name) || undefined;
   const idOf = (name: string): bigint | undefined => {
     const text = textOf(name);
     if (text === undefined) return undefined;
     const id = int64FromNumberText(text);
-    if (id === undefined) throw new InvalidCall(`${name} must be ${ID_RULE}`);
+    if (id === undefined) throw new InvalidApiRequest(`${name} must be ${ID_RULE}`);
     return id;
   };
   return { id: idOf('id'), from: idOf('from'), name: textOf('name'), tag: textOf('tag') };
 }
 
+/** A response with JSON. Its other header fields are `fields`: names and values in turn. */
 export function json(content: object, status = 200, fields: readonly string[] = []): HttpResponse {
   return jsonResponse(status, JSON.stringify(content), fields);
 }
 
+/** A response with a message for the operator. */
 export function failure(status: number, message: string): HttpResponse {
   return json({ message }, status);
 }
