@@ -13,6 +13,7 @@ import {
   copyMissing,
   countLeftOut,
   type SourcePass,
+  type StoreComparison,
   type StoreSummary,
 } from '../operate/proof/store-copy.ts';
 import { readTypedId } from './import/id-text.ts';
@@ -193,11 +194,7 @@ function rejectDamagedTarget({ [TARGET]: count }: DamagedCounts): void {
   );
 }
 
-function report(
-  compared: Awaited<ReturnType<typeof compareStores>>,
-  damaged: DamagedCounts,
-  sourceName: string,
-): void {
+function report(compared: StoreComparison, damaged: DamagedCounts, sourceName: string): void {
   const { source, target, missing } = compared;
   console.log(`${sourceName}: ${summary(source)}\ntarget: ${summary(target)}`);
   const isMissing = missing.revisions + missing.tokens > 0;

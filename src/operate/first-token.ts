@@ -5,7 +5,11 @@ import type { StorageEngine } from '../engines/storage-engine.ts';
 import { isLoopback, type ListenAddress } from '../server/listen.ts';
 import type { ServiceLog } from './rate-limited-log.ts';
 
-export type FirstToken = { kind: 'made'; token: string } | { kind: 'exists' | 'none' };
+export type FirstToken =
+  | { kind: 'made'; token: string }
+  /** The store already has a token. */
+  | { kind: 'exists' }
+  | { kind: 'none' };
 
 interface FirstTokenSettings {
   listen: ListenAddress;
@@ -18,7 +22,8 @@ interface FirstTokenSettings {
  * Makes the first token of a store that has neither tokens nor plants, if only this machine can
  * reach the service.
  *
- * @returns `none` also if the database user of the service may not create tokens
+ * @returns `none` also if `handOverFirstToken` returned false, or the database user of the service
+ *   may not create tokens
  */
 export async function makeFirstToken(
   tokens: TokenCache,
@@ -36,7 +41,7 @@ export async function makeFirstToken(
       createdAt: Date.now(),
       expiresAt: null,
     });
-    // Another instance has just made it.
+    // Another instance has just made the first token.
     if (stored === undefined) return { kind: 'exists' };
     tokens.add(stored);
     return { kind: 'made', token };

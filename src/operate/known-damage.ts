@@ -3,8 +3,8 @@ import type { CommandRun } from '../engines/command-runs.ts';
 import type { DamageRecord } from '../engines/damage-record.ts';
 import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
 
-/** The part of a store that has known damage and the last runs of commands, for all instances. */
-interface StoreMemory {
+/** The tables of a store with its known damage and the last runs of commands. */
+interface DamageStore {
   recordDamage(damage: DamageRecord): Promise<void>;
   knownDamage(): Promise<DamageRecord | undefined>;
   lastRuns(): Promise<CommandRun[]>;
@@ -19,21 +19,21 @@ export const DAMAGE = {
 export const DAMAGE_WARNING = `${DAMAGE.fault}; ${DAMAGE.advice}`;
 
 /**
- * Damage of the store since the last `verify` that passed.
+ * Damage of the store since the last `verify` that passed, and the last runs of commands.
  *
  * The store has the damage as a row. So each instance knows it after its next `refresh`, and after
  * a restart. Only `verify` deletes this row, unless another row has replaced it since that `verify`
  * began. `verify` compares rows and not times, so no clock has to be right.
  */
 export class KnownDamage {
-  readonly #store: StoreMemory;
+  readonly #store: DamageStore;
   readonly #onFailure: (cause: unknown) => void;
-  /** Damage that the store does not have as a row yet, by the operation that found it. */
-  #unrecorded: { what: string } | undefined;
+  /** Damage that the store does not have as a row yet. Each report is an object of its own. */
+  #unrecorded: Pick<DamageRecord, 'foundBy'> | undefined;
   #recorded: DamageRecord | undefined;
   #lastRuns: readonly CommandRun[] = [];
 
-  constructor(store: StoreMemory, log: ServiceLog) {
+  constructor(store: DamageStore, log: ServiceLog) {
     this.#store = store;
     const message =
       'what is known of damage, verify and backup cannot be read from the store or written to it';
@@ -54,18 +54,18 @@ export class KnownDamage {
     return this.#lastRuns;
   }
 
-  /** @param what found damage, such as `a create` */
-  report(what: string): void {
+  /** @param foundBy the operation that found damage, such as `a create` */
+  report(foundBy: string): void {
     const isNew = !this.isKnown;
-    this.#unrecorded = { what };
+    this.#unrecorded = { foundBy };
     // The first damage is stored at once, since the process may be killed. Later damage can wait.
     if (isNew) void this.refresh();
   }
 
-  /** @returns a listener for failures, which notes damage and then calls `onFailure` */
-  listener<Cause>(what: string, onFailure: (cause: Cause) => void): (cause: Cause) => void {
+  /** @returns a listener for failures, which reports damage and then calls `onFailure` */
+  listener<Cause>(foundBy: string, onFailure: (cause: Cause) => void): (cause: Cause) => void {
     return cause => {
-      if (cause instanceof StoreDamaged) this.report(what);
+      if (cause instanceof StoreDamaged) this.report(foundBy);
       onFailure(cause);
     };
   }
@@ -74,14 +74,13 @@ export class KnownDamage {
   async refresh(): Promise<void> {
     try {
       const unrecorded = this.#unrecorded;
-      if (unrecorded !== undefined)
-        await this.#store.recordDamage({ foundAt: Date.now(), foundBy: unrecorded.what });
+      if (unrecorded !== undefined) await this.#store.recordDamage({ foundAt: Date.now(), ...unrecorded });
       this.#recorded = await this.#store.knownDamage();
       this.#lastRuns = await this.#store.lastRuns();
-      // Damage that was found meanwhile needs its own row: a `verify` may have begun in between.
+      // Damage that was reported meanwhile needs its own row: a `verify` may have begun in between.
       if (this.#unrecorded === unrecorded) this.#unrecorded = undefined;
     } catch (cause) {
-      if (cause instanceof StoreDamaged) this.#unrecorded ??= { what: 'reading what is known' };
+      if (cause instanceof StoreDamaged) this.#unrecorded ??= { foundBy: 'reading what is known' };
       this.#onFailure(cause);
     }
   }

@@ -2,18 +2,35 @@ import { withoutTokens } from '../core/contract/bearer-token.ts';
 import { ERRORS } from '../core/contract/errors.ts';
 import type { ResponseObserver } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
-import { type HttpResponse, isErrorName } from '../core/response.ts';
+import { type HttpResponse, isErrorName, type Result } from '../core/response.ts';
 
-/** A longer text of a client is cut. All paths of the service are shorter. */
+/** Longer texts of clients are cut. All paths of the service are shorter. */
 const CLIENT_TEXT_LENGTH_MAX = 200;
-/** Encoded letters, digits and `_`, which mean the same (RFC 3986 section 2.3). */
+/** Letters, digits and `_` in percent-encoding, which mean the same (RFC 3986 section 2.3). */
 const ENCODED = /%(?:3\d|[46][1-9A-F]|[57][\dA]|5F)/gi;
 /** Control and invisible characters: a terminal that shows the log could obey them. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
+/** The log fields of a request and its response. A field that does not apply is absent. */
+interface LoggedRequest {
+  method?: string;
+  path?: string;
+  status: number;
+  result: Result;
+  /** The number of the error. */
+  error?: number;
+  /** The id of the plant. */
+  id?: string;
+  durationMs?: number;
+  bodyBytes: number;
+  remoteAddress?: string;
+  trace_id?: string;
+}
+
 /**
- * The log fields of a request and its response. They contain no token, and only the id of a plant.
+ * Makes the log fields of a request. They contain no token, and only the id of a plant.
  *
+ * @param request undefined if the received bytes were no request
  * @param durationMs since the whole request arrived, or its headers if no body was read
  */
 export function loggedRequest(
@@ -21,7 +38,7 @@ export function loggedRequest(
   request: ReceivedRequest | undefined,
   durationMs: number,
   remoteAddress: string | undefined,
-) {
+): LoggedRequest {
   const idIndex = headers.indexOf('Plant-Id');
   return {
     ...(request && { method: withoutTokens(request.headers.method), path: clientText(request.headers.path) }),

@@ -18,7 +18,7 @@ const DURATION_BOUNDS_SECONDS = [
 ];
 const BATCH_BOUNDS_PLANTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 
-/** Values that a histogram takes at once. */
+/** Values of a group in {@link groupedHistogram}. */
 const GROUP_VALUES = 256;
 
 /** What was counted since the start. */
@@ -35,7 +35,7 @@ export interface Counts {
  * of a plant, no id, no token.
  */
 export class Metrics implements ResponseObserver {
-  /** Metrics of the service and of Node. Each other part can register metrics of its own here. */
+  /** Metrics of the service and of Node. Other parts may add metrics of their own. */
   readonly registry = new Registry();
   readonly #responses = new Map<Result, number>();
   /** Sums of the histograms below, which prom-client returns only by a promise. */
@@ -80,6 +80,7 @@ export class Metrics implements ResponseObserver {
       this.registry.removeSingleMetric(`nodejs_active_${counted}_total`);
   }
 
+  /** Counts a response. For a stored plant, it also measures the duration. */
   responded({ result }: Pick<HttpResponse, 'result'>, _request: unknown, durationMs: number): void {
     this.#responses.set(result, this.#responses.get(result)! + 1);
     if (isOutcome(result)) this.#createDuration.observe(durationMs / 1000);
@@ -111,7 +112,7 @@ export class Metrics implements ResponseObserver {
   }
 }
 
-/** Registers a counter that each scrape sets, because counting with labels is slower than a map. */
+/** Each scrape sets this counter from a map, because counting with labels is slower. */
 function registerRequests(registry: Registry, responses: ReadonlyMap<Result, number>): void {
   new Counter({
     name: 'plant_store_requests_total',
@@ -133,8 +134,8 @@ function labelsOf(result: Result): { status?: number; error?: number; result: Re
 }
 
 /**
- * A histogram that takes its values in groups. In a service that is not busy, one value alone costs
- * several times as much, because the code of prom-client has left the caches of the processor.
+ * A histogram that passes its values to prom-client in groups. In a service that is not busy, one
+ * value alone costs several times as much, because that code has left the caches of the processor.
  */
 function groupedHistogram(configuration: HistogramConfiguration<string>) {
   const values = new Float64Array(GROUP_VALUES);

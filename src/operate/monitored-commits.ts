@@ -25,7 +25,7 @@ export class MonitoredCommits {
   /** Plants since the last assessment. */
   #confirmed = 0;
   #failed = 0;
-  /** When the first bad second ended, on the monotonic clock; undefined: the last one was not bad. */
+  /** When the first bad second ended (monotonic clock); undefined: the last one was not bad. */
   #failingSince: number | undefined;
   #lastFailure: { cause: unknown; at: number } | undefined;
   /** Batches and test commits that have not ended. */

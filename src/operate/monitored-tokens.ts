@@ -3,9 +3,7 @@ import type { StorageEngine } from '../engines/storage-engine.ts';
 import type { KnownDamage } from './known-damage.ts';
 import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
 
-/**
- * Opens the tokens of a store. The log gets failures to read or write them, and damage is recorded.
- */
+/** Opens the tokens of a store. Failures to read or write them are logged, damage is recorded. */
 export function openMonitoredTokens(
   engine: StorageEngine,
   damage: KnownDamage,

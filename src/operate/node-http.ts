@@ -1,5 +1,5 @@
 /**
- * Node's HTTP module. An `import` of its values would read all of them. Reading `WebSocket` loads
- * Node's HTTP client, which delays the start.
+ * `createServer` of Node's HTTP module. An `import` would read all values of that module, also
+ * `WebSocket`, which loads Node's HTTP client and delays the start.
  */
 export const { createServer } = process.getBuiltinModule('node:http');

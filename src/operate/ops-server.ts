@@ -15,7 +15,6 @@ import type { ServiceStatus } from './service-status.ts';
 const OPS_KEEP_ALIVE_MS = 72_000;
 
 const NO_SUCH_PATH = 'there is nothing at this path; try GET /livez, GET /readyz or GET /metrics';
-/** A client that sends plants here learns the right address. */
 const PLANTS_ELSEWHERE =
   'this listener is for operators and takes no plants; send POST /plants to the address of --listen';
 const CONSOLE_PATH = '/console/';
@@ -27,19 +26,32 @@ const PARSER_ERRORS: Record<string, ErrorName> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'tooSlow',
 };
 
-/** @param error of Node's `clientError` event; with an unknown code, the request is not HTTP */
+/** The response to an error of Node's event `clientError`. */
 function parserError({ code }: NodeJS.ErrnoException): HttpResponse {
   return errorResponse(PARSER_ERRORS[code ?? ''] ?? 'badHttp');
 }
 
+/** The page below `/console/`. */
 export interface OpsPage {
-  /** @param path what follows `/console/` @returns undefined if it has responded itself */
+  /**
+   * Responds to a request.
+   *
+   * @param path what follows `/console/`
+   * @param query what follows the question mark
+   * @returns undefined if it has responded itself
+   */
   respond(
     path: string,
     query: string,
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<HttpResponse<string | Uint8Array> | undefined>;
+}
+
+interface OpsServer {
+  listen(reserved: ReservedAddress): Promise<AddressInfo>;
+  /** Closes all connections, also those in use. */
+  close(): Promise<void>;
 }
 
 interface OpsParts {
@@ -52,7 +64,7 @@ interface OpsParts {
   log: ServiceLog;
 }
 
-/** An error for operators. The error catalogue contains only errors for clients. */
+/** This is not in the error catalogue, which contains only errors for clients. */
 const MISDIRECTED: ErrorBody = {
   error: 42101,
   message:
@@ -69,10 +81,11 @@ const MISDIRECTED: ErrorBody = {
  *
  * A Host field that {@link isAllowedHost} does not allow gets 421 (RFC 9110 section 15.5.20).
  */
-export function opsServer(parts: OpsParts) {
-  // The response of Node to a missing Host lacks our header fields, so `responseTo` validates Host.
+export function opsServer(parts: OpsParts): OpsServer {
+  // Node's response to a missing Host lacks our header fields. So `responseTo` checks Host itself.
   const server = createServer({ requireHostHeader: false, keepAliveTimeout: OPS_KEEP_ALIVE_MS });
   const onInternalError = errorLog(parts.log, 'a request for operators failed: unexpected internal error');
+  // Node emits `checkExpectation` instead of `request` for an unknown value of the field Expect.
   for (const event of ['request', 'checkExpectation'])
     server.on(event, (request, response) => respond(parts, onInternalError, request, response));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -81,8 +94,8 @@ export function opsServer(parts: OpsParts) {
     else socket.destroy();
   });
   return {
-    listen: (reserved: ReservedAddress): Promise<AddressInfo> => reserved.handOver(server),
-    async close(): Promise<void> {
+    listen: reserved => reserved.handOver(server),
+    async close() {
       const closed = new Promise(resolve => server.close(resolve));
       server.closeAllConnections();
       await closed;

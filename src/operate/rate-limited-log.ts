@@ -11,7 +11,7 @@ export interface ServiceLog {
   error(details: object, message: string): void;
 }
 
-/** A token bucket for log lines. @returns a function that takes a line, if one may be written now */
+/** A token bucket for log lines. @returns a function that takes one line, if there is any */
 function lineBucket({ burstLines, intervalMs }: typeof LOG_RATE): () => boolean {
   let left = burstLines;
   let countedAt = performance.now();
@@ -57,8 +57,8 @@ export function failureLog(
 }
 
 /**
- * Logs an event that may repeat often. `suppressed` counts the events without a line since the last
- * line.
+ * Logs an event that may repeat often. `suppressed` is the number of events since the last line
+ * that were not logged.
  */
 export function rateLimitedLog(
   log: (details: { err: unknown; suppressed: number; trace_id: string | undefined }) => void,

@@ -8,7 +8,7 @@ import { shownFailure } from './store-state.ts';
 const DISK_FREE_BYTES_MIN = 1e9;
 /** Below this, a lack of space explains why commits fail: a test commit needs 8 MiB. */
 const DISK_FULL_BYTES = 64e6;
-/** Above this rate of rejected requests, a client is at fault, as in the alert PlantStoreRejects. */
+/** Above this rate of rejections, a client is at fault, as in the alert PlantStoreRejects. */
 const REJECTED_PER_SECOND_MAX = 10;
 /** Above this rate, a client is at fault if more requests are rejected than plants confirmed. */
 const MOSTLY_REJECTED_PER_SECOND = 1;

@@ -7,12 +7,10 @@ import type { ResponseRates } from './service-state.ts';
 
 const REJECTIONS = ERROR_NAMES.filter(name => ERRORS[name].status < 500);
 const ASSESSED_INTERVAL_MS = 1_000;
-/** The weight of the last second in a mean, so that a burst of one second causes no warning. */
+/** The weight of the last second in a mean. It is low, so that a burst causes no warning. */
 const SMOOTHING = 0.25;
 
-/**
- * Computes the rates of responses and the mean commit time of the last seconds from the metrics.
- */
+/** Rates of responses and the mean commit time of the last seconds, computed from the metrics. */
 export class RecentRates implements Disposable {
   readonly #metrics: Metrics;
   /** The counts at the end of the last second. */
@@ -45,7 +43,7 @@ export class RecentRates implements Disposable {
     this.#before = counts;
   }
 
-  /** The mean of the last second, smoothed; 0 for a second without a commit. */
+  /** The mean duration of commits, smoothed. A second without a commit counts as 0. */
   get commitSeconds(): number {
     return this.#commitSeconds;
   }

@@ -39,6 +39,9 @@ export interface ServiceState extends CommitStatistics {
    * is why the last read failed; undefined: it did not fail, or has not ended.
    */
   tokens: { size: number; isCurrent: boolean; failure: unknown };
-  /** Ms since 1970, if the last service or `copy` was killed; null: it was not, or this is unknown. */
+  /**
+   * The time of this start, if the last service or `copy` was killed; ms since 1970. Null: it was
+   * not killed, or this is unknown.
+   */
   restartedAt: number | null;
 }

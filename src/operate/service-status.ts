@@ -7,7 +7,7 @@ import type { ServiceState } from './service-state.ts';
 import type { StoreMonitor } from './store-monitor.ts';
 
 /** The parts of a service whose state operators see. */
-export interface StatusSources {
+interface StatusSources {
   engine: ServedStore;
   monitor: StoreMonitor;
   tokens: TokenCache;
@@ -21,6 +21,7 @@ export interface StatusSources {
 export class ServiceStatus {
   readonly #parts: StatusSources;
   readonly #restartedAt: number | null;
+  /** The service sets it when it begins to close. */
   isShuttingDown = false;
 
   constructor(parts: StatusSources) {

@@ -36,13 +36,18 @@ export async function* checkedRevisions(
   }
 }
 
-/** @param last the intact revision that was read before `next` */
+/**
+ * Checks the order of two intact revisions.
+ *
+ * @param last the one that was read before `next`; undefined: `next` is the first
+ * @returns the fault
+ */
 export function orderFault(last: PlantRevision | undefined, next: PlantRevision): string | undefined {
   if (last === undefined || keyOrder(last, next) < 0) return undefined;
   return `${revisionName(next)} comes after ${revisionName(last)}`;
 }
 
-/** Reads the revisions of one plant, and those damaged ones that may be of this plant. */
+/** Yields the revisions of one plant, and damaged ones that may be of this plant. */
 export async function* revisionsOfPlant(
   revisions: AsyncIterable<CheckedRevision>,
   id: bigint,
@@ -66,8 +71,8 @@ export interface PlantAt {
 }
 
 /**
- * Reads each plant, and each damaged revision. A plant is left out if a damaged revision may be its
- * content now or at the time, because older content must not pass for it.
+ * Yields each plant, and each damaged revision. A plant is left out if a damaged revision may be
+ * its content now or at the time, since older content must not be taken for it.
  *
  * @param time in milliseconds since 1970 UTC; Infinity: the plants as they are now
  */
@@ -97,8 +102,9 @@ export async function* plantsAt(
 }
 
 /**
- * Whether a revision may be of the same plant as the row before it. The id of a damaged one may be
- * wrong, but its place is right. So it begins another plant only if its number is 1.
+ * Whether a revision may be of the same plant as the row before it. The id of a damaged revision
+ * may be wrong, but its place among the rows is right. So it begins another plant only if its
+ * number is 1.
  */
 function mayBeOfSamePlant(last: PlantRevision | undefined, checked: CheckedRevision): boolean {
   const isDamaged = checked instanceof Damaged;

@@ -8,9 +8,9 @@ import { type CheckedRevision, Damaged } from './checked-revisions.ts';
 /**
  * Yields the revisions that the target of a copy lacks. Reads both stores to their ends.
  *
- * A damaged revision of the source is not copied, and its key may be wrong. An earlier copy may
- * have this revision intact. So the target may have one more revision for each damaged one in its
- * place.
+ * A damaged revision of the source is not copied, and its key may be wrong. The target may have it
+ * intact from an earlier copy. So for each damaged revision, the target may have one revision more
+ * in its place.
  *
  * @throws {StoreRejected} at the first revision that the source lacks, or has with other content
  */
@@ -21,6 +21,7 @@ export async function* missingRevisions(
   const existing = intact(target);
   /** Damaged revisions of the source since the last intact one. */
   let damaged = 0;
+  /** Accepts a revision that only the target has, if a damaged one of the source explains it. */
   const skip = (extra: PlantRevision) => {
     if (damaged === 0) throw notInSource(revisionName(extra));
     damaged--;
@@ -66,7 +67,8 @@ function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
 
 /**
  * The tokens that the target of a copy lacks or has in another state, in the order in which the
- * source changed them. Change numbers are not compared: every store has its own.
+ * source changed them. Change numbers are not compared, since every store has its own.
+ *
  * @throws {StoreRejected} also for a token that only the target has revoked
  */
 export function missingTokens(source: readonly StoredToken[], target: readonly StoredToken[]): StoredToken[] {
@@ -81,6 +83,7 @@ export function missingTokens(source: readonly StoredToken[], target: readonly S
   return missing;
 }
 
+/** @throws {StoreRejected} if they are different tokens, or only the target has it revoked */
 function isChanged(token: StoredToken, stored: StoredToken): boolean {
   if (token.hash !== stored.hash || token.label !== stored.label || token.createdAt !== stored.createdAt) {
     throw new StoreRejected(

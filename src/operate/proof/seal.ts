@@ -29,7 +29,7 @@ type LaterRevisions =
 
 /** Characters that one call hashes. A call for each line would take more time. */
 const CHUNK_LENGTH = 64 * 1024;
-/** Maximum of listed revisions. With more, the seal lists none, and fits its own backup only. */
+/** Maximum of listed revisions. With more, the seal lists none, and fits only its own backup. */
 const LISTED_MAX = 100_000;
 
 /**
@@ -65,8 +65,8 @@ export class SealDigest {
   }
 
   /**
-   * Covers every revision. The seal lists the revisions after this time. So it still fits the store
-   * when the store gets further revisions of the same times.
+   * Covers every revision, and lists the revisions after this time in the seal. So the seal still
+   * fits the store when the store gets further revisions of the same times.
    */
   static ofAllListingAfter(time: number): SealDigest {
     return new SealDigest(time, { kind: 'listed', keys: new Set() });
@@ -95,10 +95,11 @@ export class SealDigest {
     this.#lines = '';
   }
 
-  /** Ends the digest. */
+  /** Ends the digest. The object must not be used afterwards. */
   seal(): Seal {
     this.#hash.update(this.#lines);
-    // The given time is not used: it may come from a damaged row that only some reads find.
+    // `until` is that of the newest revision read. The time of the constructor may come from a
+    // damaged row, which only some reads find.
     return { ...this.#summary, digest: this.#hash.digest('hex'), newest: this.#newest() };
   }
 
@@ -140,7 +141,7 @@ export function sealText(seal: Seal): string {
   return `${sealLine(seal)}\n${listed}`;
 }
 
-/** @param text of {@link sealLine} or {@link sealText} @throws {StoreRejected} */
+/** Parses a text of {@link sealLine} or {@link sealText}. @throws {StoreRejected} */
 export function parseSeal(text: string): Seal {
   const [first = '', ...rest] = text.trim().split('\n');
   const [, time = '', plants, revisions, digest] = LINE.exec(first.trim().replaceAll(/\s+/g, ' ')) ?? [];
@@ -157,7 +158,7 @@ export function parseSeal(text: string): Seal {
   return { ...seal, newest: { after: Number(after), keys: new Set(keys.split(' ')) } };
 }
 
-/** How the content that an earlier seal covers has changed. @returns undefined if it has not */
+/** Says how the content of an earlier seal has changed. @returns undefined if it has not */
 export function differenceOf(earlier: Seal, now: Seal): string | undefined {
   const isEqual = (['digest', 'plants', 'revisions'] as const).every(each => now[each] === earlier[each]);
   if (isEqual) return undefined;

@@ -38,6 +38,13 @@ export interface CopyPass extends SourcePass {
 export type StoreSummary = Seal & { tokens: number };
 export type CopyCount = Pick<StoreSummary, 'revisions' | 'tokens'>;
 
+export interface StoreComparison {
+  source: StoreSummary;
+  target: StoreSummary;
+  /** Rows that the target lacks. */
+  missing: CopyCount;
+}
+
 /** Reads the whole source, to count the revisions of the plants that are left out. */
 export async function countLeftOut(pass: SourcePass): Promise<void> {
   for await (const _ of rows(pass, pass.source));
@@ -82,7 +89,7 @@ export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<C
 }
 
 /** Reads and digests every row. @throws {StoreRejected} for a row that only the target has */
-export async function compareStores(pass: CopyPass) {
+export async function compareStores(pass: CopyPass): Promise<StoreComparison> {
   const { source, target } = pass;
   const [sourceDigest, targetDigest] = [SealDigest.ofAll(), SealDigest.ofAll()];
   let revisions = 0;
@@ -94,17 +101,20 @@ export async function compareStores(pass: CopyPass) {
   return {
     source: { ...sourceDigest.seal(), tokens: sourceTokens.length },
     target: { ...targetDigest.seal(), tokens: targetTokens.length },
-    /** Rows that the target lacks. */
     missing: { revisions, tokens },
   };
 }
 
-/** @returns a function for each revision: it reports a damaged one, and digests any other */
+/** Makes a function that reports a damaged revision, and adds any other to the digest. */
 function reporter(pass: SourcePass, side: CopySide, digest?: SealDigest): (each: CheckedRevision) => void {
   return each => (each instanceof Damaged ? pass.onDamaged(side, each) : digest?.add(each));
 }
 
-/** @throws {StoreRejected} for a plant of the target that the copy leaves out */
+/**
+ * Reads the revisions of one store, without the plants that the copy leaves out.
+ *
+ * @throws {StoreRejected} if the target has such a plant
+ */
 async function* rows(
   pass: SourcePass,
   side: CopySide,
@@ -147,6 +157,7 @@ function tokensOf(side: CopySide): Promise<StoredToken[]> {
   return runOn(side, () => side.reader.tokens());
 }
 
+/** Adds the name of the store to an error of the work. */
 async function runOn<T>(side: CopySide, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -161,7 +172,7 @@ function withName({ name }: CopySide, error: unknown): unknown {
   return new ErrorClass(`${name}: ${error.message}`, { cause: error });
 }
 
-/** Makes batches, each for one commit. */
+/** Collects revisions in batches, each for one commit. */
 async function* batchesOf(revisions: AsyncIterable<PlantRevision>): AsyncIterable<PlantRevision[]> {
   let batch: PlantRevision[] = [];
   let addIfFits = batchSize();

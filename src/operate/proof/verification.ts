@@ -6,24 +6,28 @@ import { damageOf, orderFault } from './checked-revisions.ts';
 import { differenceOf, type Seal, SealDigest } from './seal.ts';
 
 export interface Verification {
-  /** Undefined if a revision is damaged, missing or in the wrong place. */
+  /** Undefined if there is a fault: a revision is damaged, missing or in the wrong place. */
   seal: Seal | undefined;
   /** One text for each fault, the first {@link FAULTS_SHOWN_MAX}, then their number. */
   faults: string[];
+  /** How the store differs from the earlier seal; undefined: it does not, or there is none. */
   difference: string | undefined;
   /** The number of revisions whose time was ahead of the clock when they were read. */
   aheadOfClock: number;
 }
 
-/** Time of one commit with all its attempts, on each engine. */
+/** A commit with all its attempts takes no longer, on each engine. */
 export const COMMIT_TIME_MAX_MS = 3_000;
 const FAULTS_SHOWN_MAX = 100;
 /** Rows after which timers and signals can run. SQLite reads synchronously and would block them. */
 export const ITERATION_ROWS = 512;
 
 /**
- * The time for a seal: that of the newest revision which is not ahead of the clock. Waits until
- * every commit that began before that time has ended. So no revision of that time appears later.
+ * Finds the time for a seal: that of the newest revision which is not ahead of the clock. Waits
+ * until every commit that began before that time has ended, so no revision of that time appears
+ * later.
+ *
+ * @returns ms since 1970 UTC
  */
 export async function settledTime(reader: Pick<PlantReader, 'newestTime'>): Promise<number> {
   const newest = await reader.newestTime(Date.now());
@@ -32,9 +36,10 @@ export async function settledTime(reader: Pick<PlantReader, 'newestTime'>): Prom
 }
 
 /**
- * Reads every revision. Checks its checksum, and that each plant has the revisions 1 to n.
+ * Reads every revision. Checks its checksum, and that each plant has the revisions from 1 on
+ * without a gap.
  *
- * @param newDigest covers what the new seal covers
+ * @param newDigest gets the intact revisions, for the new seal
  * @param earlier a seal to compare the store with
  */
 export async function verifyRevisions(
@@ -80,7 +85,7 @@ export async function verifyRevisions(
   return { seal, faults, difference, aheadOfClock };
 }
 
-/** @returns what is wrong: ids are in order, and each plant has the revisions from 1 on */
+/** Checks the order of ids, and that each plant has the revisions from 1 on. @returns the fault */
 function placeFault(last: PlantRevision | undefined, next: PlantRevision): string | undefined {
   const { plant, revision } = next;
   const expected = plant.id === last?.plant.id ? last.revision + 1 : 1;
