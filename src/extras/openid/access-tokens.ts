@@ -6,25 +6,22 @@ import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { TracedRequest } from '../../core/trace-context.ts';
 import type { OpenIdSettings } from './open-id-settings.ts';
 import { KeysUnavailable, openProviderKeys } from './provider-keys.ts';
-import { failureText, shownMessage, verifiedSubject } from './verified-subject.ts';
+import { failureText, shownMessage, type VerifiedSubject, verifiedSubject } from './verified-subject.ts';
 
 /** A verified token is verified again after this time, because the provider may withdraw a key. */
 const VERIFIED_MS_MAX = 60_000;
 const VERIFIED_TOKENS_MAX = 10_000;
-/** A rejected token is not verified again for this time, in which its handler also asks. */
-const REJECTED_MS_MAX = 1_000;
-/**
- * With this many valid tokens, new subjects are rejected, since each service has all tokens in
- * memory.
- */
+/** A token that was not accepted is not verified again for this time: repetitions are cheap. */
+const NOT_ACCEPTED_MS_MAX = 1_000;
+/** With this many valid tokens, new subjects are rejected: all tokens are in memory. */
 const STORED_TOKENS_MAX = 10_000;
 const FULL = `the store has ${STORED_TOKENS_MAX} valid tokens`;
 
-/** Operators see for this long that a row could not be stored. */
+/** For this time, operators see that a row could not be stored. */
 const UNSTORED_SHOWN_MS = 10_000;
 const UNSTORED =
   'access tokens of new subjects get 503 responses, because the service cannot store a row for each';
-/** Operators see for this long that a subject can have no row, since its client may send rarely. */
+/** For this time, operators see that a subject can have no row. Its client may send rarely. */
 const CONFLICT_SHOWN_MS = 3_600_000;
 const CONFLICT =
   'an access token gets 401 responses, because a token made with `token create` has the label of its subject';
@@ -73,9 +70,10 @@ export function openAccessTokens(
   const option = settings.jwks === undefined ? 'issuer' : 'jwks';
   const onUnread = onFailure(`the keys of the OpenID provider cannot be read; check --oidc-${option}`);
   const keys = openProviderKeys(settings, clock, onUnread);
-  const rows = subjectRows(tokens, store, clock);
-  /** Results by the SHA-256 of the token. In one map, guesses would push out verified tokens. */
-  const [verified, others] = [new Map<string, CachedResult>(), new Map<string, CachedResult>()];
+  const rows = new SubjectRows(tokens, store, clock);
+  /** Results by the SHA-256 of the token. In one map, guesses would displace verified tokens. */
+  const verified = new Map<string, CachedResult>();
+  const notAccepted = new Map<string, CachedResult>();
   const pending = new Map<string, Promise<VerificationResult>>();
   const verifyNow = async (token: string): Promise<CachedResult> => {
     const cachedFor = (ageMaxMs: number, result: VerificationResult): CachedResult => ({
@@ -83,13 +81,13 @@ export function openAccessTokens(
       endedAt: { monotonicMs: clock.now(), wallMs: clock.wallNow() },
       ageMaxMs,
     });
-    const other = (result: VerificationResult) => cachedFor(REJECTED_MS_MAX, result);
-    let subject: { label: string; expiresAt: number };
+    let subject: VerifiedSubject;
     try {
       subject = await verifiedSubject(token, keys, settings, clock);
     } catch (failure) {
       const cause = new Error(shownMessage(failureText(failure as Error, token, settings)));
-      return other({ kind: failure instanceof KeysUnavailable ? 'unchecked' : 'rejected', cause });
+      const kind = failure instanceof KeysUnavailable ? 'unchecked' : 'rejected';
+      return cachedFor(NOT_ACCEPTED_MS_MAX, { kind, cause });
     }
     try {
       const hash = hashToken(subject.label);
@@ -97,11 +95,12 @@ export function openAccessTokens(
       const ageMaxMs = Math.min(subject.expiresAt - clock.wallNow(), VERIFIED_MS_MAX);
       return cachedFor(ageMaxMs, { kind: 'subject', hash });
     } catch (cause) {
-      return other({ kind: cause instanceof SubjectUnstorable ? 'unstorable' : 'unchecked', cause });
+      const kind = cause instanceof SubjectUnstorable ? 'unstorable' : 'unchecked';
+      return cachedFor(NOT_ACCEPTED_MS_MAX, { kind, cause });
     }
   };
   const cached = (tokenHash: string): VerificationResult | undefined => {
-    const found = verified.get(tokenHash) ?? others.get(tokenHash);
+    const found = verified.get(tokenHash) ?? notAccepted.get(tokenHash);
     return found && isRecent(found, clock) ? found.result : undefined;
   };
   /** Verifies an access token and makes the row of its subject. It never throws. */
@@ -111,9 +110,9 @@ export function openAccessTokens(
     if (known && (known.kind !== 'subject' || tokens.get(known.hash))) return known;
     return pending.getOrInsertComputed(tokenHash, async () => {
       const found = await verifyNow(token);
-      const cache = found.result.kind === 'subject' ? verified : others;
+      const cache = found.result.kind === 'subject' ? verified : notAccepted;
       if (cache.size >= VERIFIED_TOKENS_MAX) cache.clear();
-      for (const each of [verified, others]) each.delete(tokenHash);
+      for (const each of [verified, notAccepted]) each.delete(tokenHash);
       cache.set(tokenHash, found);
       pending.delete(tokenHash);
       return found.result;
@@ -171,51 +170,78 @@ function isRecent({ endedAt, ageMaxMs }: CachedResult, clock: Clock): boolean {
 /**
  * Stores the rows of subjects one at a time. On SQLite, each is a commit between those of plants.
  */
-function subjectRows(tokens: TokenCache, store: Store, clock: Clock) {
-  let latest: Promise<unknown> = Promise.resolve();
+class SubjectRows {
+  readonly #tokens: TokenCache;
+  readonly #store: Store;
+  readonly #clock: Clock;
+  /** Settles when the store has tried the row that was requested last. */
+  #latest: Promise<void> = Promise.resolve();
   /** The latest failure. `at` is in ms on the monotonic clock. */
-  let failed = { cause: undefined as unknown, at: Number.NEGATIVE_INFINITY };
+  #lastFailure: { cause: unknown; at: number } | undefined;
   /** When another token last had the label of a subject; ms, on the monotonic clock. */
-  let conflictedAt = Number.NEGATIVE_INFINITY;
-  const isFull = (): boolean => tokens.validCount >= STORED_TOKENS_MAX;
-  const storeNow = async (hash: string, label: string, since: number): Promise<void> => {
-    if (tokens.get(hash) || isFull()) return;
+  #conflictedAt: number | undefined;
+
+  constructor(tokens: TokenCache, store: Store, clock: Clock) {
+    this.#tokens = tokens;
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** Stores the row of a subject, if it has none. @throws {SubjectUnstorable} */
+  async store(hash: string, label: string): Promise<void> {
+    if (this.#tokens.get(hash)) return;
+    const since = this.#clock.now();
+    const stored = this.#latest.then(() => this.#storeNow(hash, label, since));
+    this.#latest = stored.catch(() => {});
+    await stored;
+    if (this.#tokens.get(hash)) return;
+    // The store is full. Another instance may have made the row a moment ago.
+    const found = await this.#tokens.lookUp(hash);
+    if (found.kind === 'storeUnavailable') throw new Error('the token table cannot be read');
+    if (!this.#tokens.get(hash)) throw new SubjectUnstorable(`${label} is new, and ${FULL}`);
+  }
+
+  /** @param since when the row was requested; ms, on the monotonic clock */
+  async #storeNow(hash: string, label: string, since: number): Promise<void> {
+    if (this.#tokens.get(hash) || this.#isFull()) return;
     // A call that waited during a failure gets the same failure, instead of its own wait for the
     // store.
-    if (since < failed.at) throw failed.cause;
+    if (this.#lastFailure !== undefined && since < this.#lastFailure.at) throw this.#lastFailure.cause;
+    const row = await this.#createRow(hash, label);
+    if (row === undefined) {
+      this.#conflictedAt = this.#clock.now();
+      throw new SubjectUnstorable(`a token made with \`token create\` has the label ${label}`);
+    }
+    this.#tokens.add(row);
+  }
+
+  /**
+   * If another instance has made the row, the store returns that row, which may be revoked.
+   *
+   * @returns undefined if another token has the label
+   */
+  async #createRow(hash: string, label: string): Promise<StoredToken | undefined> {
     try {
-      // If another instance has made the row, the store returns that row, which may be revoked.
-      const row = await store.createToken({ hash, label, createdAt: clock.wallNow(), expiresAt: null });
-      if (row !== undefined) {
-        tokens.add(row);
-        return;
-      }
+      const createdAt = this.#clock.wallNow();
+      return await this.#store.createToken({ hash, label, createdAt, expiresAt: null });
     } catch (cause) {
-      failed = { cause, at: clock.now() };
+      this.#lastFailure = { cause, at: this.#clock.now() };
       throw cause;
     }
-    conflictedAt = clock.now();
-    throw new SubjectUnstorable(`a token made with \`token create\` has the label ${label}`);
-  };
-  return {
-    /** @throws {SubjectUnstorable} if a retry does not help */
-    async store(hash: string, label: string): Promise<void> {
-      if (tokens.get(hash)) return;
-      const since = clock.now();
-      const stored = latest.then(() => storeNow(hash, label, since));
-      latest = stored.catch(() => {});
-      await stored;
-      if (tokens.get(hash)) return;
-      // The store is full. Another instance may have made the row a moment ago.
-      const found = await tokens.lookUp(hash);
-      if (found.kind === 'storeUnavailable') throw new Error('the token table cannot be read');
-      if (!tokens.get(hash)) throw new SubjectUnstorable(`${label} is new, and ${FULL}`);
-    },
-    /** Why new subjects get errors; undefined: they get none. */
-    fault(): string | undefined {
-      if (clock.now() - failed.at < UNSTORED_SHOWN_MS) return UNSTORED;
-      if (isFull()) return `access tokens of new subjects get 401 responses, because ${FULL}`;
-      return clock.now() - conflictedAt < CONFLICT_SHOWN_MS ? CONFLICT : undefined;
-    },
-  };
+  }
+
+  #isFull(): boolean {
+    return this.#tokens.validCount >= STORED_TOKENS_MAX;
+  }
+
+  /** Why new subjects get errors; undefined: they get none. */
+  fault(): string | undefined {
+    if (this.#isWithin(UNSTORED_SHOWN_MS, this.#lastFailure?.at)) return UNSTORED;
+    if (this.#isFull()) return `access tokens of new subjects get 401 responses, because ${FULL}`;
+    return this.#isWithin(CONFLICT_SHOWN_MS, this.#conflictedAt) ? CONFLICT : undefined;
+  }
+
+  #isWithin(timeMs: number, at: number | undefined): boolean {
+    return at !== undefined && this.#clock.now() - at < timeMs;
+  }
 }

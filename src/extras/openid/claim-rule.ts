@@ -11,12 +11,17 @@ const NOT_ABOUT_THE_SENDER = ['iss', 'aud', 'exp', 'nbf', 'iat', 'jti'];
 /** Claims that distinguish kinds of tokens, and not senders. */
 const KINDS_OF_TOKENS = ['token_use', 'typ', 'auth_time', 'ver', 'version'];
 
-/** @param text `NAME=VALUE`; a final `*` makes the value a prefix. @throws {Error} what to write */
+/**
+ * Parses a rule.
+ *
+ * @param text `NAME=VALUE`; a final `*` makes the value a prefix
+ * @throws {Error} whose message says what to write
+ */
 export function claimRuleOf(text: string): ClaimRule {
-  const [, name = '', all = ''] = /^([^=]*)=(.*)$/s.exec(text) ?? [];
-  const isPrefix = all.endsWith('*');
-  const value = isPrefix ? all.slice(0, -1) : all;
-  if (/\p{Cc}/u.test(text) || [name, all].some(each => each === '' || each !== each.trim()))
+  const [, name = '', pattern = ''] = /^([^=]*)=(.*)$/s.exec(text) ?? [];
+  const isPrefix = pattern.endsWith('*');
+  const value = isPrefix ? pattern.slice(0, -1) : pattern;
+  if (/\p{Cc}/u.test(text) || [name, pattern].some(each => each === '' || each !== each.trim()))
     throw new Error('Write NAME=VALUE, without blanks around NAME and VALUE.');
   if (value === '') throw new Error('Write a VALUE before the *, because every token would match.');
   if (value.includes('*')) throw new Error('Write * only at the end of VALUE; there it makes a prefix.');

@@ -47,7 +47,7 @@ export const openId: Extra = {
   },
 };
 
-/** Opens the extra with these settings. Its library is loaded only then. */
+/** Makes the extra with these settings. Opening it loads its library. */
 export function openIdExtra(settings: OpenIdSettings, clock: Clock = SYSTEM_CLOCK): OpenExtra {
   return async ({ tokens, engine, log }, opened) => {
     const { openAccessTokens } = await import('./access-tokens.ts');
@@ -57,22 +57,25 @@ export function openIdExtra(settings: OpenIdSettings, clock: Clock = SYSTEM_CLOC
 }
 
 /**
+ * Reads the options.
+ *
+ * @returns undefined without any of them
  * @throws {Failure} with exit code 2 if options are missing, or would accept tokens of strangers
  */
 function readOpenId(options: OpenIdOptions): OpenIdSettings | undefined {
   const { oidcIssuer: issuer, oidcAudience, oidcScope: scope, oidcJwks: jwks, oidcType: type } = options;
-  const texts = options.oidcClaim;
-  if ([issuer, oidcAudience, scope, texts, jwks].every(each => each === undefined)) return undefined;
+  const rules = options.oidcClaim;
+  if ([issuer, oidcAudience, scope, rules, jwks].every(each => each === undefined)) return undefined;
   if (!issuer || !oidcAudience)
     throw new Failure('access tokens need both --oidc-issuer and --oidc-audience', 2);
-  if (texts?.includes(ANY_CLAIM) && (texts.length > 1 || scope !== undefined))
+  if (rules?.includes(ANY_CLAIM) && (rules.length > 1 || scope !== undefined))
     throw new Failure(
       '--oidc-claim any stands alone; leave out --oidc-scope and every other --oidc-claim',
       2,
     );
-  const claims = (texts ?? []).filter(text => text !== ANY_CLAIM).map(claimRuleOf);
+  const claims = (rules ?? []).filter(each => each !== ANY_CLAIM).map(claimRuleOf);
   const isRestricted = scope !== undefined || claims.some(restrictsSenders);
-  if (!isRestricted && !texts?.includes(ANY_CLAIM))
+  if (!isRestricted && !rules?.includes(ANY_CLAIM))
     throw new Failure(
       'some providers make tokens for any audience for anybody, so add --oidc-scope, or --oidc-claim NAME=VALUE; --oidc-claim any lets every user of the provider store plants',
       2,

@@ -9,27 +9,35 @@ import type { OpenIdSettings } from './open-id-settings.ts';
 import type { ProviderKeys } from './provider-keys.ts';
 
 /**
- * RFC 8725 section 3.1. A symmetric algorithm or `none` is never accepted. EdDSA is Ed25519 here; it
- * has its own name since RFC 9864.
+ * RFC 8725 section 3.1: a symmetric algorithm or `none` is never accepted. EdDSA is Ed25519 here,
+ * which has its own name since RFC 9864.
  */
 const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'];
 /** How far the clocks of the provider and the service may differ. */
 const CLOCK_SKEW_SECONDS = 30;
 const ACCESS_TOKEN_LENGTH_MAX = 8 * 1024;
 
+export interface VerifiedSubject {
+  /** The issuer and the subject, as the label of the row of the subject. */
+  label: string;
+  /** Ms since 1970. */
+  expiresAt: number;
+}
+
 /**
  * Verifies an access token, and finds its subject.
  *
- * @throws an error that names the condition which the token does not fulfil
+ * @throws {KeysUnavailable} if the key of the token may exist at the provider
+ * @throws {Error} that names the condition which the token does not fulfil
  */
 export async function verifiedSubject(
   token: string,
   keys: ProviderKeys,
   { issuer, audience, scope, claims: rules, type: typ }: OpenIdSettings,
   clock: Clock,
-) {
+): Promise<VerifiedSubject> {
   if (token.length > ACCESS_TOKEN_LENGTH_MAX) throw new Error('it is too long');
-  // Without this, the log would only say that the key of another provider is unknown.
+  // Without this check, the log would only say that the key of another provider is unknown.
   const { iss: named } = decodeJwt(token);
   if (named !== issuer) throw new Error(unexpected('iss', issuer, named));
   const verify = () =>
@@ -54,8 +62,8 @@ export async function verifiedSubject(
   if (crit !== undefined) throw new Error('"crit" is not supported');
   for (const part of token.split('.', 2)) rejectRepeatedMembers(Buffer.from(part, 'base64url').toString());
   const { exp, iss, sub, aud, scope: scopes, scp, roles, permissions } = payload;
-  // Without these settings, access tokens have no audience and no type. ID tokens have an audience,
-  // and logout tokens a type.
+  // These settings are undefined if access tokens have no audience and no type. Then an audience
+  // shows an ID token, and a type shows a logout token.
   if (typ === undefined && sentType !== undefined) throw new Error(unexpected('typ', typ, sentType));
   // RFC 7519 section 4.1.3: a token for somebody else must be rejected.
   if (audience === undefined && aud !== undefined) throw new Error(unexpected('aud', audience, aud));
@@ -78,7 +86,7 @@ export async function verifiedSubject(
   return { label, expiresAt: exp! * 1000 };
 }
 
-/** Why the verification failed. The messages of jose do not say what it expected. */
+/** Says why the verification failed. The messages of jose lack the expected value. */
 export function failureText(failure: Error, token: string, settings: OpenIdSettings): string {
   if (!(failure instanceof errors.JWTClaimValidationFailed)) return failure.message;
   const { claim, payload } = failure;
@@ -87,16 +95,16 @@ export function failureText(failure: Error, token: string, settings: OpenIdSetti
   return failure.message;
 }
 
-/** @param expected undefined: the member should be absent */
+/** @param expected undefined: the member should be absent @param found all values of the member */
 function unexpected(name: string, expected: string | undefined, ...found: unknown[]): string {
   const came = found.map(each => JSON.stringify(each) ?? 'absent').join(' and ') || 'absent';
   return `"${name}" is ${came.slice(0, 200)}, but should be ${expected ?? 'absent'}`;
 }
 
 /**
- * `JSON.parse` would take the last of repeated members.
+ * Rejects a part in which a member is repeated: jose reads the last one, another reader the first.
  *
- * @throws if a name is repeated, or no JSON
+ * @throws {Error} also if the part is not JSON
  */
 function rejectRepeatedMembers(text: string): void {
   const names = new Set<string>();
@@ -108,8 +116,8 @@ function rejectRepeatedMembers(text: string): void {
 }
 
 /**
- * Makes a message of jose safe for the log: such a message quotes the token of the client. The
- * result is a copy, because a slice would hold the whole token in memory.
+ * Makes a message of jose safe for the log, since it may quote the token of the client. The result
+ * is a copy, because a slice would hold the whole token in memory.
  */
 export function shownMessage(message: string): string {
   const text = Buffer.from(message.slice(0, 500))
