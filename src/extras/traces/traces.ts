@@ -1,7 +1,6 @@
 import type { Extra } from '../../cli/extra.ts';
 import type { OpenExtra } from '../../service.ts';
-import { readTraceSettings } from './trace-settings.ts';
-import type { TraceSettings } from './tracing.ts';
+import { readTraceSettings, type TraceSettings } from './trace-settings.ts';
 
 /** Spans of requests and commits go to a collector of OpenTelemetry. */
 export const traces: Extra = {
@@ -11,7 +10,7 @@ export const traces: Extra = {
   },
 };
 
-/** Opens the extra with these settings. */
+/** Makes the extra with these settings. Opening it loads its code. */
 export function tracesExtra(settings: TraceSettings): OpenExtra {
   return async ({ metrics, log }, opened) => {
     const { Tracing } = await import('./tracing.ts');

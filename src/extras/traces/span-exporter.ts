@@ -1,0 +1,126 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { type FailureLog, failureLog, type ServiceLog } from '../../operate/rate-limited-log.ts';
+import { type Attributes, attributesOf } from './otlp-attributes.ts';
+import type { TraceSettings } from './trace-settings.ts';
+
+/** Spans that wait for the next request to the collector. Further spans are dropped. */
+const SPANS_MAX = 2_048;
+/** Shortest interval between two requests to the collector. A slow request delays the next one. */
+const EXPORT_INTERVAL_MS = 1_000;
+/** At the stop, timeout of a request in flight, and then of the last request. */
+const STOP_TIMEOUT_MS = 1_000;
+const FAILURE_LOG_RATE = { burstLines: 1, intervalMs: 60_000 };
+
+/** The ids of a span, in hexadecimal digits. */
+export interface SpanIds {
+  traceId: string;
+  spanId: string;
+}
+
+/** A span in the JSON form of OTLP, without its times. */
+export interface Span extends SpanIds {
+  name: string;
+  /** 1: internal, 2: server. */
+  kind: 1 | 2;
+  attributes: Attributes;
+  parentSpanId?: string | undefined;
+  links?: SpanIds[] | undefined;
+  /** 2: error. */
+  status?: { code?: 2 };
+}
+
+/** Sends spans by OTLP over HTTP, in JSON. A failed request is not repeated. */
+export class SpanExporter implements AsyncDisposable {
+  readonly #settings: TraceSettings;
+  readonly #failures: FailureLog;
+  readonly #waiting: object[] = [];
+  #dropped = 0;
+  /** Aborted when the service stops, so that the interval ends. */
+  readonly #stopping = new AbortController();
+  /** Aborted some time after the service stops, so that the request in flight ends. */
+  readonly #stopTimeout = new AbortController();
+  /** Settles when the service stops, after the request in flight. */
+  readonly #stopped: Promise<void>;
+
+  constructor(settings: TraceSettings, log: ServiceLog) {
+    this.#settings = settings;
+    const { origin, pathname } = new URL(settings.url);
+    // The query of a URL may contain a secret.
+    const collector = `the trace collector at ${origin}${pathname}`;
+    this.#failures = failureLog(
+      details => log.warn(details, `${collector} takes no spans; they are dropped until it does`),
+      () => log.info(`${collector} takes spans again`),
+      FAILURE_LOG_RATE,
+    );
+    this.#stopped = this.#sendUntilStop();
+  }
+
+  /** How many spans did not reach the collector. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  /** Adds a span that ends now. @param beganAt ms on the monotonic clock */
+  add(beganAt: number, span: Span): void {
+    if (this.#waiting.length >= SPANS_MAX) {
+      this.#dropped++;
+      return;
+    }
+    const end = Date.now();
+    const start = end - (performance.now() - beganAt);
+    this.#waiting.push({
+      ...span,
+      startTimeUnixNano: nanosecondsText(start),
+      endTimeUnixNano: nanosecondsText(end),
+    });
+  }
+
+  /** Sends the last spans. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort();
+    const timer = setTimeout(() => this.#stopTimeout.abort(new Error('the service stops')), STOP_TIMEOUT_MS);
+    await this.#stopped;
+    clearTimeout(timer);
+    await this.#send(Math.min(this.#settings.timeoutMs, STOP_TIMEOUT_MS));
+  }
+
+  async #sendUntilStop(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const interval = wait(EXPORT_INTERVAL_MS, undefined, { signal }).catch(() => {});
+      await Promise.all([this.#send(this.#settings.timeoutMs, this.#stopTimeout.signal), interval]);
+    }
+  }
+
+  /** Sends all spans that wait. It never throws. */
+  async #send(timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    const spans = this.#waiting.splice(0);
+    if (spans.length === 0) return;
+    const { url, headers, resource } = this.#settings;
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const scopeSpans = [{ scope: { name: 'plant-store' }, spans }];
+    const resourceSpans = [{ resource: { attributes: attributesOf(resource) }, scopeSpans }];
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { ...headers, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ resourceSpans }),
+        // A redirect would send the secret header fields to another server.
+        redirect: 'error',
+        signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
+      });
+      await response.body?.cancel();
+      if (!response.ok) throw new Error(`the collector responded with status ${response.status}`);
+      this.#failures.recovered();
+    } catch (cause) {
+      this.#dropped += spans.length;
+      // The DOMException of a timeout would put all its constants into the log.
+      this.#failures.failed(timeout.aborted ? new Error(`no response within ${timeoutMs} ms`) : cause);
+    }
+  }
+}
+
+/** A double holds microseconds since 1970 exactly, but not nanoseconds. */
+function nanosecondsText(ms: number): string {
+  return `${Math.round(ms * 1000)}000`;
+}
