@@ -13,6 +13,7 @@ const HOST_FIELD = /^(?:\[(.*)\]|([^:]*))(?::[0-9]*)?$/;
  */
 export function isAllowedHost(field: string, names: readonly string[]): boolean {
   const [, bracketed, host] = HOST_FIELD.exec(field) ?? [];
+  // The host is in brackets, or the field is malformed.
   if (host === undefined) return isIPv6(bracketed ?? '');
   const name = comparable(host);
   return isIPv4(name) || /(?:^|\.)localhost$/.test(name) || names.some(each => comparable(each) === name);

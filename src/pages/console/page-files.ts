@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { contentResponse, type HttpResponse } from '../../core/response.ts';
 
-/** The policy allows only files of the page itself, and no frame around the page. */
+/** Allows only files of the page itself, and no frame around the page. */
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -16,8 +16,8 @@ const FIELDS = Object.entries({
 }).flat();
 
 /**
- * Reads each file of the page, by the path after `/console/`. The start of the service reads none.
- * Packaging includes files that are named in these two forms (`packaging/named-files.ts`).
+ * Functions that read the files of the page, by the path after `/console/`. So the start of the
+ * service reads none. Packaging includes files named in these forms (`packaging/named-files.ts`).
  */
 const TEXTS: Record<string, () => string> = {
   '': () => readFileSync(new URL('./browser/index.html', import.meta.url), 'utf8'),
@@ -35,17 +35,18 @@ const TEXTS: Record<string, () => string> = {
   'style.css': () => readFileSync(new URL('../style.css', import.meta.url), 'utf8'),
   'tokens.js': () => readFileSync(new URL('./browser/tokens.js', import.meta.url), 'utf8'),
   'uplot.css': () => readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.min.css')), 'utf8'),
-  // This part reads the language, and fails without a language tag, as in the locale C.UTF-8.
+  // uPlot reads the language of the browser, and fails if it is no language tag, as with the locale
+  // C.UTF-8.
   'uplot.js': () => `const navigator = { language: 'en' };
 ${readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.iife.min.js')), 'utf8')}
 export { uPlot as default };`,
 };
 const TYPES: Record<string, string> = { '': 'text/html', css: 'text/css', js: 'text/javascript' };
 
-/** Responses that are ready to be sent again. */
+/** Compressed responses by path. */
 const cache = new Map<string, HttpResponse<Uint8Array>>();
 
-/** @returns undefined if the page has no such file */
+/** @param path what follows `/console/` @returns undefined if the page has no such file */
 export function pageFile(path: string): HttpResponse<Uint8Array> | undefined {
   if (!cache.has(path) && Object.hasOwn(TEXTS, path)) {
     const type = TYPES[path.split('.')[1] ?? ''];

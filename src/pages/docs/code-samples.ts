@@ -1,6 +1,6 @@
 import { type Html, html } from './html.ts';
 
-/** A part that the script of the page replaces, to follow the form or the address of the page. */
+/** A part whose text the script of the page replaces by the plant of the form or by an address. */
 function part(name: string, byDefault: string): Html {
   return html`<span data-part="${name}">${byDefault}</span>`;
 }
@@ -8,8 +8,15 @@ function part(name: string, byDefault: string): Html {
 const BODY = '{"id": 9007199254740993, "name": "Monstera deliciosa", "tag": "houseplant"}';
 const LITERAL = '{ id: 9007199254740993n, name: "Monstera deliciosa", tag: "houseplant" }';
 
+interface CodeSamples {
+  /** The address of `POST /plants`. */
+  plantsAddress: Html;
+  /** By the title of each. */
+  samples: Record<string, Html>;
+}
+
 /** @param publicUrl the address in the samples; undefined: that of the page in the browser */
-export function codeSamples(publicUrl?: string) {
+export function codeSamples(publicUrl?: string): CodeSamples {
   const base = publicUrl ?? 'https://plants.example';
   const { host, pathname } = new URL(`${base}/plants`);
   const shown = (name: string, text: string) => (publicUrl === undefined ? part(name, text) : html`${text}`);

@@ -52,12 +52,12 @@ export function documentationOf(version: string, publicUrl?: string): Documentat
   ]);
 }
 
-/** @param path a relative one, so that a proxy may put a path in front of the service */
+/** @param path is relative, so that a proxy may put a path in front of the service */
 function seeOther(path: string): HttpResponse {
   return contentResponse('text/plain', 'the documentation is at /docs\n', ['Location', path], 303);
 }
 
-/** A hash-source of Content Security Policy Level 3, of the whole text between the tags. */
+/** The hash-source of Content Security Policy Level 3 for the text between two tags. */
 function hashSource(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }

@@ -3,7 +3,7 @@ import type { ListenAddress } from '../../server/listen.ts';
 /**
  * The address of `/docs` on a listener.
  *
- * @returns a function of a host name of this machine, which replaces a wildcard host
+ * @returns a function of a host name of this machine, which a listener on all addresses needs
  */
 export function docsUrlOf({ host, port }: ListenAddress): (ownHost: string) => string {
   const isWildcard = ['0.0.0.0', '::'].includes(host);

@@ -1,3 +1,4 @@
+/** HTML in which all text is escaped. */
 export class Html {
   readonly text: string;
 

@@ -8,8 +8,8 @@ const TOKEN = BEARER_TOKEN.source.replace('/', String.raw`\/`);
 const DIGITS = '-?(?:0|[1-9][0-9]*)';
 
 /**
- * The browser rejects only values that it could not send as typed. The service checks all others, so
- * that its message is shown.
+ * A form that sends a plant, and the samples with the same plant. The browser rejects only values
+ * that it could not send as typed. The service checks all others, so that its message is shown.
  */
 export function plantForm(samples: Record<string, Html>): Html {
   return html`<section id="send">

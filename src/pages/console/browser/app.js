@@ -1,4 +1,4 @@
-// The console of the operator. It has no build step: the service sends these files as they are.
+// The operator's console. It has no build step: the service sends these files as they are.
 import { Banner } from './banner.js';
 import { readForm } from './display.js';
 import { Now } from './now.js';
@@ -9,11 +9,9 @@ import { request, session, signIn, signOut, useAction, useLoad } from './request
 import { Store } from './store.js';
 import { Tokens } from './tokens.js';
 
-/** By title. In the address, the name of a screen is in lower case. @type {Record<string, unknown>} */
+/** By title, which is in lower case in the address. @type {Record<string, unknown>} */
 const SCREENS = { Now, Plants, Rejected: RejectedRequests, Tokens, Store };
 const CODE_IN_FRAGMENT = /^#([A-Za-z0-9_-]{43})$/;
-
-/** @typedef {import('./requests.js').RequestError} RequestError */
 
 /** The screen that the fragment of the address names, such as `#plants/7` or `#plants?tag=tree`. */
 function readRoute() {
@@ -23,7 +21,7 @@ function readRoute() {
   return { title, id, query };
 }
 
-/** @param {{ problem: RequestError | undefined }} props why the code of the address was rejected */
+/** @param {{ problem: Error | undefined }} props why the code of the address was rejected */
 function App({ problem }) {
   const [isSignedIn, setIsSignedIn] = useState(true);
   const [route, setRoute] = useState(readRoute());
@@ -43,7 +41,7 @@ function App({ problem }) {
   const isFirst = useRef(true);
   useEffect(() => {
     document.title = `${title} - Plant store console`;
-    // The followed link or the form may have disappeared with the focus. The keyboard continues here.
+    // If the link or the form that had the focus has disappeared, the heading gets the focus.
     if (!isFirst.current && document.activeElement === document.body) heading.current?.focus();
     isFirst.current = false;
   }, [route, isSignedIn]);
@@ -65,7 +63,7 @@ function Header({ current }) {
   </header>`;
 }
 
-/** @param {{ problem: RequestError | undefined }} props */
+/** @param {{ problem: Error | undefined }} props */
 function SignIn({ problem: initial }) {
   const { problem, run } = useAction(initial);
   const { content } = useLoad(() => request('session'));

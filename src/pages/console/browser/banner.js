@@ -1,12 +1,12 @@
-// The verdict of the service, as the first line of the page. It needs no session: with a full disk,
-// nobody can sign in.
+// The verdict of the service, as the first line of the page. It needs no session, because nobody
+// can sign in while the disk is full.
 import { time } from './display.js';
 import { html, useEffect, useState } from './preact.js';
 
 const INTERVAL_MS = 1_000;
-/** Timeout of a request. The service takes 2.5 s to notice that its store does not respond. */
+/** The service takes 2.5 s to notice that its store does not respond. */
 const RESPONSE_TIMEOUT_MS = 3_500;
-/** The page shows for this long that the service was restarted after an unclean end. */
+/** For this time, the page shows that the service was restarted after an unclean end. */
 const RESTART_SHOWN_MS = 10 * 60_000;
 
 const NO_RESPONSE = {
@@ -16,7 +16,7 @@ const NO_RESPONSE = {
     'start it if it does not run, and read the end of its log; if a proxy is before it, let it pass on /readyz, too; what you see below may be old',
 };
 
-/** @returns {Promise<any>} the readiness; without a verdict, a proxy has responded */
+/** @returns {Promise<any>} the body of `/readyz`; without a verdict, it is from a proxy */
 async function readReadiness() {
   const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
   return await (await fetch('../readyz', { cache: 'no-store', signal })).json();

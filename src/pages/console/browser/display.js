@@ -48,10 +48,11 @@ export function clientText(text) {
 }
 
 /**
- * On a narrow screen, a row becomes a list, in which each cell shows the name of its column. That
- * style removes the implicit roles of a table, so the roles are explicit.
+ * A table. On a narrow screen, a row becomes a list, in which each cell shows the name of its
+ * column. That style removes the implicit roles of a table, so the roles are explicit.
  *
- * @param {{ name: string, rows: readonly any[], columns: Record<string, (row: any) => unknown> }} props
+ * @typedef {Record<string, (row: any) => unknown>} Columns by title
+ * @param {{ name: string, rows: readonly any[], columns: Columns }} props
  */
 export function Table({ name, rows, columns }) {
   const titles = Object.keys(columns);
@@ -64,12 +65,16 @@ export function Table({ name, rows, columns }) {
   </table>`;
 }
 
-/** @param {{ rows: [label: string, text?: string, at?: number][] }} props with a time before the text */
+/**
+ * A list of facts. A row without text is hidden. A time is shown before the text.
+ *
+ * @param {{ rows: [label: string, text?: string, at?: number][] }} props
+ */
 export function Facts({ rows }) {
   return html`<dl>${rows.map(([label, text, at]) => text && html`<dt>${label}</dt><dd>${at === undefined ? null : html`${time(at)}, `}${clientText(text)}</dd>`)}</dl>`;
 }
 
-/** @param {SubmitEvent} event of a form, which the browser then does not send */
+/** Reads a form instead of sending it. @param {SubmitEvent} event */
 export function readForm(event) {
   event.preventDefault();
   const form = /** @type {HTMLFormElement} */ (event.currentTarget);

@@ -6,15 +6,16 @@ import { request, useLoad } from './requests.js';
 
 const INTERVAL_MS = 1_000;
 const RANGES = { '5 min': 300, '15 min': 900, '1 h': 3_600, '6 h': 21_600, '24 h': 86_400 };
-/** The page has samples of one second for this time. */
+/** For this time, the page stores samples of one second. */
 const SECONDS_MAX = 920;
+/** A zoom to fewer samples has no effect. */
 const ZOOM_SAMPLES_MIN = 10;
 /** Plots move every second, but rarely for users who prefer reduced motion. */
 const MOVE_SECONDS = matchMedia('(prefers-reduced-motion: reduce)').matches ? 15 : 1;
-/** The first look for errors. Earlier looks are for lines with fixed names. */
-const FIRST_ERROR_LOOK = 3;
+/** The first line style for errors. Earlier styles are for lines with fixed names. */
+const FIRST_ERROR_STYLE = 3;
 
-/** Each name is that of a column in the response. Without names, a plot shows all errors. */
+/** The plots. A name is that of a column in the response. Without names, all errors are shown. */
 const PANELS = [
   { title: 'Plants per second', unit: 'per second', height: 280, names: ['created', 'revised', 'unchanged'] },
   { title: 'Errors per second', unit: 'per second', height: 150 },
@@ -24,7 +25,10 @@ const PANELS = [
   { title: 'Commit time', unit: 'ms', height: 150, names: ['mean commit'] },
 ];
 
-/** @type {Record<string, (sender: { label: string, plants: number, errors: number }) => unknown>} */
+/**
+ * @typedef {{ label: string, plants: number, errors: number }} Sender with rates per second
+ * @type {Record<string, (sender: Sender) => unknown>}
+ */
 const SENDER_COLUMNS = {
   Token: ({ label }) => clientText(label),
   'Plants per second': ({ plants }) => numberText(plants),
@@ -33,7 +37,11 @@ const SENDER_COLUMNS = {
 
 // Samples stay in the page when the user changes the screen, and when the service restarts.
 
-/** By interval and second. @type {Record<number, Map<number, import('./plot.js').Sample>>} */
+/**
+ * Samples by interval and second.
+ *
+ * @type {Record<number, Map<number, import('./plot.js').Sample>>}
+ */
 const rings = { 1: new Map(), 10: new Map() };
 const marks = /** @type {Map<number, string>} by second */ (new Map());
 /** Errors by number and name. Each has the same color while the page is open. */
@@ -83,7 +91,7 @@ export function Now() {
     if (!hidden.delete(name)) hidden.add(name);
     change({});
   };
-  // When the time of the cursor leaves the axis, the cursor stays at the first second.
+  // A cursor whose time has left the axis stays at the first second.
   const index = Math.max(0, Math.min(Math.round((cursor ?? end) / interval), last) - first);
   const time = timeText(axis.seconds[index] ?? end);
   return html`
@@ -94,15 +102,15 @@ export function Now() {
       return html`<button type="button" class=${isOn ? 'main' : ''} aria-pressed=${isOn} onClick=${() => change({ span, zoom: undefined })}>${label}</button>`;
     })}</div>
     <p class="note">Values of the ${interval === 1 ? 'second' : '10 seconds'} until ${time}. ${axis.marks.map(([at, text]) => `Mark: ${text} at ${timeText(at)}. `)}To see a part, drag over a plot; to go back, double-click it.</p>
-    <div class="panels">${PANELS.map(({ names, ...panel }) => html`<${Panel} key=${panel.title} ...${{ ...panel, ...axis, lines: names?.map((name, look) => ({ name, look })) ?? axis.errorLines, time, index, isHeld: cursor !== undefined, onCursor: setCursor, onZoom, onToggle }} />`)}</div>
+    <div class="panels">${PANELS.map(({ names, ...panel }) => html`<${Panel} key=${panel.title} ...${{ ...panel, ...axis, lines: names?.map((name, lineStyle) => ({ name, lineStyle })) ?? axis.errorLines, time, index, isHeld: cursor !== undefined, onCursor: setCursor, onZoom, onToggle }} />`)}</div>
     <h2>Busiest tokens of the last minute</h2>
     ${content.busiest.length === 0 ? html`<p class="note">No token was used.</p>` : html`<${Table} name="Busiest tokens" columns=${SENDER_COLUMNS} rows=${content.busiest} />`}`;
 }
 
 /**
- * The axis also has seconds without a sample, in which the service did not run.
+ * Reads the samples of a time. Those of seconds in which the service did not run are undefined.
  *
- * @param {number} first in intervals since 1970, as `last`
+ * @param {number} first in intervals since 1970, as is `last`
  * @param {number} last
  * @param {number} interval
  */
@@ -110,7 +118,7 @@ function readAxis(first, last, interval) {
   const seconds = Array.from({ length: last - first + 1 }, (_, index) => (first + index) * interval);
   const samples = seconds.map(second => rings[interval]?.get(second));
   const errorLines = [...errors]
-    .map((name, index) => ({ name, look: index + FIRST_ERROR_LOOK }))
+    .map((name, index) => ({ name, lineStyle: index + FIRST_ERROR_STYLE }))
     .filter(({ name }) => samples.some(sample => sample?.(name)));
   const isShown = (/** @type {number} */ at) => at >= first * interval && at <= last * interval;
   return { seconds, samples, errorLines, marks: [...marks].filter(([at]) => isShown(at)) };
@@ -124,8 +132,8 @@ function Panel({ lines, time, onToggle, ...props }) {
   return html`<section class="panel">
     <h2>${props.title}</h2>
     <div class="values">${lines.length === 0 && html`<p class="note">none in this time</p>`}${lines.map(
-      ({ name, look }) =>
-        html`<div key=${name}><button type="button" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}><${Swatch} look=${look} /> ${name}</button> <strong>${valueText(name)}</strong> <span class="note">${props.unit}</span></div>`,
+      ({ name, lineStyle }) =>
+        html`<div key=${name}><button type="button" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}><${Swatch} lineStyle=${lineStyle} /> ${name}</button> <strong>${valueText(name)}</strong> <span class="note">${props.unit}</span></div>`,
     )}</div>
     <${Plot} key=${visible.map(({ name }) => name).join()} ...${{ ...props, lines: visible, text }} />
   </section>`;

@@ -1,13 +1,13 @@
-// The screen Plants. The address contains the search, so that pages are links and Back works. Ids
-// are strings, because a JavaScript number would round them.
+// The screen Plants. The address contains the search, so that pages are links and the back button
+// works. Ids are strings, because a JavaScript number would round them.
 import { clientText, readForm, Table, time } from './display.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
 
 /** Plants of a page, as in operator-console.ts of the service. */
 const PAGE_PLANTS = 50;
-/** Shown characters of a name, which may have a million. */
-const PAGE_TEXT_LENGTH = 1_000_000;
+/** A page ends early at this many characters of names and tags: a name may have a million. */
+const PAGE_TEXT_LENGTH_MAX = 1_000_000;
 const DOWNLOAD_TIMEOUT_MS = 24 * 3_600_000;
 /** Maximum of characters in a link, since browsers limit the length of an address. */
 const CORRECTED_LENGTH_MAX = 50_000;
@@ -16,24 +16,35 @@ const COUNT = new Intl.NumberFormat();
 const DAMAGED = html`<strong>damaged</strong>`;
 
 /**
+ * A plant. If it is damaged, only its id and its revision are known.
+ *
  * @typedef {{ id: string, revision: number, name: string, tag?: string, recordedAt: number,
- *   recordedBy: string, isDamaged?: true }} Plant a damaged one has only a number
+ *   recordedBy: string, isDamaged?: true }} Plant
+ */
+
+/**
+ * What a search has found so far. `searched` of `total` revisions were read. `next` is the id at
+ * which the search goes on. The service also ends a page after some time, so there may be no more
+ * plants.
+ *
  * @typedef {{ plants: Plant[], next: string | null, isSearching: boolean, searched: number,
- *   total: number | null }} Found so far: the service ends a page when it is full or has taken too
- *   long, so `next` does not mean that there are more plants. `searched` revisions of `total`
+ *   total: number | null }} Found
  */
 
 /** @type {Record<string, (plant: Plant) => unknown>} */
 const PLANT_COLUMNS = {
   Id: ({ id }) => idLink(id),
   Name: ({ name, isDamaged }) => (isDamaged ? DAMAGED : clientText(name)),
-  Tag: ({ tag, isDamaged }) => isDamaged || clientText(tag),
+  Tag: ({ tag, isDamaged }) => (isDamaged ? null : clientText(tag)),
   Revision: ({ revision }) => revision,
-  Recorded: ({ recordedAt, isDamaged }) => isDamaged || time(recordedAt),
-  'By token': ({ recordedBy, isDamaged }) => isDamaged || clientText(recordedBy),
+  Recorded: ({ recordedAt, isDamaged }) => (isDamaged ? null : time(recordedAt)),
+  'By token': ({ recordedBy, isDamaged }) => (isDamaged ? null : clientText(recordedBy)),
 };
 
-/** @type {Record<string, (plant: { at: number, id: string, outcome: string, label: string }) => unknown>} */
+/**
+ * @typedef {{ at: number, id: string, outcome: string, label: string }} NewestPlant
+ * @type {Record<string, (plant: NewestPlant) => unknown>}
+ */
 const NEWEST_COLUMNS = {
   Id: ({ id }) => idLink(id),
   Outcome: ({ outcome }) => outcome,
@@ -93,22 +104,23 @@ function Newest() {
 }
 
 /** @type {Found} */
-const NOTHING = { plants: [], next: null, isSearching: true, searched: 0, total: null };
+const NOTHING_FOUND = { plants: [], next: null, isSearching: true, searched: 0, total: null };
 
 /**
  * Requests pages of the service until this page is full.
  *
  * @param {Record<string, string>} filter
- * @param {(found: Found) => boolean} onFound returns whether the search goes on
+ * @param {(found: Found) => boolean} onFound gets all that was found so far; returns whether the
+ *   search goes on
  */
 async function search(filter, onFound) {
   const { revisions: total } = filter.id ? { revisions: null } : await request('plants/count');
-  let found = { ...NOTHING, next: filter.from ?? null, searched: Number(filter.searched ?? 0), total };
+  let found = { ...NOTHING_FOUND, next: filter.from ?? null, searched: Number(filter.searched ?? 0), total };
   while (onFound(found) && found.isSearching) {
     const page = await request(`plants?${new URLSearchParams({ ...filter, from: found.next ?? '' })}`);
     const plants = [...found.plants, ...page.plants];
     const textLength = plants.reduce((sum, { name = '', tag = '' }) => sum + name.length + tag.length, 0);
-    const isFull = plants.length >= PAGE_PLANTS || textLength >= PAGE_TEXT_LENGTH;
+    const isFull = plants.length >= PAGE_PLANTS || textLength >= PAGE_TEXT_LENGTH_MAX;
     const isSearching = page.next !== null && !isFull;
     found = { plants, next: page.next, isSearching, searched: found.searched + page.searched, total };
   }
@@ -117,7 +129,7 @@ async function search(filter, onFound) {
 /** @param {{ query: string }} props */
 function Results({ query }) {
   const filter = Object.fromEntries(new URLSearchParams(query));
-  const [found, setFound] = useState(NOTHING);
+  const [found, setFound] = useState(NOTHING_FOUND);
   const isStopped = useRef(false);
   const { problem } = useLoad(() =>
     search(filter, next => {
@@ -194,7 +206,7 @@ function Timeline({ id }) {
     ${revisions.map(
       (each, index) => html`<section class="entry">
         <h3>Revision ${each.revision}${index === 0 ? ' (latest)' : ''}</h3>
-        ${each.isDamaged || html`<p class="note">${time(each.recordedAt)} by token ${clientText(each.recordedBy)}</p>`}
+        ${!each.isDamaged && html`<p class="note">${time(each.recordedAt)} by token ${clientText(each.recordedBy)}</p>`}
         ${changesOf(each, revisions[index + 1])}
       </section>`,
     )}

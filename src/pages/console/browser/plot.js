@@ -10,34 +10,39 @@ const FONT = `${FONT_PX}px system-ui, sans-serif`;
 /** Lines differ in color and in pattern, also on paper. */
 const COLORS = ['leaf', 'sky', 'muted', 'brick', 'ochre'];
 const DASHES = [[], [8, 4], [2, 3], [12, 3, 3, 3]];
-/** By how many samples a key moves the cursor. */
-const KEYS = /** @type {Record<string, number>} */ ({
-  ...{ ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity },
-});
+/** By how many samples a key moves the cursor. @type {Record<string, number>} */
+const KEYS = {
+  ArrowLeft: -1,
+  ArrowRight: 1,
+  PageUp: -10,
+  PageDown: 10,
+  Home: -Infinity,
+  End: Infinity,
+};
 
 /** @param {number} second since 1970 */
 export function timeText(second) {
   return SECOND.format(second * 1000);
 }
 
-/** A piece of a line, as in the plot. @param {{ look: number }} props */
-export function Swatch({ look }) {
-  const style = { color: `var(--${COLORS[look % COLORS.length]})` };
-  return html`<svg class=${`look${look}`} style=${style} width="32" height="8" aria-hidden="true"><path d="M0 3H32" stroke="currentColor" stroke-width="3" stroke-dasharray=${DASHES[look % DASHES.length]} /></svg>`;
+/** A sample of a line for the legend. @param {{ lineStyle: number }} props */
+export function Swatch({ lineStyle }) {
+  const style = { color: `var(--${COLORS[lineStyle % COLORS.length]})` };
+  return html`<svg class=${`line${lineStyle}`} style=${style} width="32" height="8" aria-hidden="true"><path d="M0 3H32" stroke="currentColor" stroke-width="3" stroke-dasharray=${DASHES[lineStyle % DASHES.length]} /></svg>`;
 }
 
 /**
  * @typedef {import('./uplot.js').default} UPlot
  * @typedef {(name: string) => number | null} Sample null: not measured
  * @typedef {{ title: string, unit: string, seconds: number[], samples: (Sample | undefined)[],
- *   lines: readonly { name: string, look: number }[], height: number, index: number,
+ *   lines: readonly { name: string, lineStyle: number }[], height: number, index: number,
  *   marks: [second: number, text: string][], isHeld: boolean, text: string,
  *   onCursor: (second: number | undefined) => void,
  *   onZoom: (zoom?: [from: number, to: number]) => void }} PlotProps `text` describes the values at
  *   the index, and `isHeld` tells whether the user chose it
  */
 
-/** @param {PlotProps} props for other lines, give the component another key */
+/** A plot. For other lines, give the component another key. @param {PlotProps} props */
 export function Plot(props) {
   const { title, seconds, samples, lines, height, index, isHeld, text, onCursor, onZoom } = props;
   const shown = useRef(props);
@@ -88,7 +93,8 @@ function moveCursor(plot, { seconds, index, isHeld }) {
 }
 
 /**
- * A color of the style sheet. uPlot gets it for each drawing: the user may change light and dark.
+ * A color of the style sheet. uPlot reads it for each drawing, since the user may change between
+ * light and dark.
  *
  * @param {Element | null | undefined} element
  */
@@ -111,35 +117,45 @@ function plotOptions(root, shown) {
     if (width > 0) shown.current.onZoom([plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x')]);
   };
   return {
-    ...{ width: root.clientWidth, height, legend: { show: false } },
+    width: root.clientWidth,
+    height,
+    legend: { show: false },
     // Half of the last time label is outside the plot.
     padding: [null, 36, null, null],
     cursor: { y: false, drag: { x: true, y: false, setScale: false } },
     hooks: {
       setSelect: [onSelect],
       draw: [plot => drawMarks(plot, shown.current.marks, axis.stroke())],
-      // The cursor stays at its time and not below the pointer, so its values stay.
+      // The cursor stays at its time when the plot moves, so the values that it shows stay.
       setScale: [plot => moveCursor(plot, shown.current)],
     },
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] } },
     axes: [
       {
-        ...{ ...axis, grid: { show: false }, size: 30, space: 70 },
+        ...axis,
+        grid: { show: false },
+        size: 30,
+        space: 70,
         values: (_plot, splits, _axis, _space, seconds) =>
           splits.map(second => (seconds < 60 ? SECOND : MINUTE).format(second * 1000)),
       },
       {
-        ...{ ...axis, grid: { stroke: axis.stroke, width: 0.25 }, size: 56, space: 26 },
-        ...{ label: unit, labelFont: FONT, labelSize: 18 },
+        ...axis,
+        grid: { stroke: axis.stroke, width: 0.25 },
+        size: 56,
+        space: 26,
+        label: unit,
+        labelFont: FONT,
+        labelSize: 18,
         values: (_plot, splits) => splits.map(numberText),
       },
     ],
     series: [
       {},
-      ...lines.map(({ look }) => {
-        const stroke = color(root.parentElement?.querySelector(`.look${look}`));
+      ...lines.map(({ lineStyle }) => {
+        const stroke = color(root.parentElement?.querySelector(`.line${lineStyle}`));
         const points = { show: false, size: 5, fill: stroke, filter: lonePoints };
-        return { stroke, width: 2, points, dash: DASHES[look % DASHES.length] ?? [] };
+        return { stroke, width: 2, points, dash: DASHES[lineStyle % DASHES.length] ?? [] };
       }),
     ],
   };

@@ -1,4 +1,5 @@
-// The screen Rejected. It shows texts of clients only as text: templates never insert markup.
+// The screen Rejected: groups of rejected requests, with examples. Texts of clients are shown only
+// as text, because templates never insert markup.
 import { clientText, escaped, numberText, time } from './display.js';
 import { html, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
@@ -9,7 +10,8 @@ const INTERVAL_MS = 2_000;
  * @typedef {{ key: string, error: number, status: number, name: string, label: string | null,
  *   address?: string, count: number, firstAt: number, lastAt: number }} Group
  * @typedef {{ at: number, message: string, requestLine?: string, contentType?: string,
- *   body: string | null, bodyBytes: number | null, isCut: boolean, faultAt: number | null }} Example
+ *   body: string | null, bodyBytes: number | null, isCut: boolean,
+ *   faultAt: number | null }} Example
  */
 
 export function RejectedRequests() {

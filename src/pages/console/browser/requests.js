@@ -4,16 +4,16 @@ import { html, useEffect, useState } from './preact.js';
 const RESPONSE_TIMEOUT_MS = 20_000;
 const RETRY_INTERVAL_MS = 2_000;
 
-/** The app sets this listener. */
+/** The app sets this listener, which is called when a session begins or ends. */
 export const session = { onChange: (/** @type {boolean} */ _isSignedIn) => {} };
 
 /**
- * The storage key of the half of the secret that is in no cookie. It contains the path, because a
- * proxy may serve several consoles.
+ * The key in `localStorage` of the half of the secret that is in no cookie. It contains the path,
+ * because a proxy may serve several consoles.
  */
 const SECRET_KEY = `plant_store_console ${location.pathname}`;
 
-/** @param {string} code */
+/** Exchanges a code for a session. @param {string} code */
 export async function signIn(code) {
   const { secret } = await request('session', 'POST', { code });
   localStorage.setItem(SECRET_KEY, secret);
@@ -26,13 +26,14 @@ export async function signOut() {
   session.onChange(false);
 }
 
-/**
- * @param {number} status 0: no response
- * @param {string} message for the user
- */
-function requestError(status, message) {
-  return Object.assign(new Error(message), { status });
-}
+/** A request failed. The message tells the user why. */
+export class RequestError extends Error {}
+
+/** No response arrived, so it is unknown whether the service did what was requested. */
+export class NoResponse extends RequestError {}
+
+/** The request needs a session. */
+class NotSignedIn extends RequestError {}
 
 /**
  * Sends a request. Its address is relative to the page, because a proxy may add a path before it.
@@ -42,7 +43,7 @@ function requestError(status, message) {
  * @param {unknown} [body] is sent as JSON
  * @param {number} [timeoutMs]
  * @returns {Promise<any>} the body of the response, if it has one: a Blob, or the value of JSON
- * @throws {RequestError}
+ * @throws {RequestError} also `NoResponse` and `NotSignedIn`
  */
 export async function request(path, method = 'GET', body = undefined, timeoutMs = RESPONSE_TIMEOUT_MS) {
   let response;
@@ -61,20 +62,23 @@ export async function request(path, method = 'GET', body = undefined, timeoutMs 
     else if (response.status !== 204) content = await response.json();
   } catch (error) {
     if (error instanceof DOMException && error.name === 'SecurityError')
-      throw requestError(403, 'this browser lets the page store nothing; allow its cookies and site data');
+      throw new RequestError('this browser lets the page store nothing; allow its cookies and site data');
     // A proxy without a running service may send a page of its own, which is not JSON.
     const advice = method === 'GET' ? 'try again' : 'it may or may not have done this';
-    throw requestError(0, `no response from the service; ${advice}`);
+    throw new NoResponse(`no response from the service; ${advice}`);
   }
-  if (response.status === 401) session.onChange(false);
-  if (!response.ok) throw requestError(response.status, content.message);
+  if (response.status === 401) {
+    session.onChange(false);
+    throw new NotSignedIn(content.message);
+  }
+  if (!response.ok) throw new RequestError(content.message);
   return content;
 }
 
-/** @typedef {ReturnType<typeof requestError>} RequestError */
-
 /**
- * @param {string} what
+ * A paragraph with an error.
+ *
+ * @param {string} what failed
  * @param {Error | undefined} error
  */
 function problemOf(what, error) {
@@ -87,12 +91,15 @@ function problemOf(what, error) {
  * Loads content, once or repeatedly while the page is visible. Tries again while there is no
  * response. For other content, give the component another key.
  *
+ * The result is the content of the last success, the problem of the last load as a paragraph, and a
+ * function that loads again.
+ *
  * @param {() => Promise<any>} load
  * @param {number} [intervalMs]
  */
 export function useLoad(load, intervalMs) {
   const [{ content, error }, setLoaded] = useState(
-    /** @type {{ content?: any, error?: RequestError | undefined }} */ ({}),
+    /** @type {{ content?: any, error?: Error | undefined }} */ ({}),
   );
   const [count, setCount] = useState(0);
   useEffect(() => {
@@ -104,13 +111,14 @@ export function useLoad(load, intervalMs) {
           error => ({ error }),
         );
         if (!isCurrent) return;
-        const status = result.error?.status;
+        const { error } = result;
         // The banner shows a lost connection, and the app shows the end of a session.
-        if (status === 0 || status === 401) result.error = undefined;
-        setLoaded(previous => ({ ...previous, ...result }));
-        const delay = status === 0 ? RETRY_INTERVAL_MS : intervalMs;
-        if (delay === undefined) return;
-        do await new Promise(resolve => setTimeout(resolve, delay));
+        const isShownElsewhere = error instanceof NoResponse || error instanceof NotSignedIn;
+        setLoaded(previous => ({ ...previous, ...result, error: isShownElsewhere ? undefined : error }));
+        const delayMs = error instanceof NoResponse ? RETRY_INTERVAL_MS : intervalMs;
+        if (delayMs === undefined) return;
+        // While the page is hidden, nothing is loaded.
+        do await new Promise(resolve => setTimeout(resolve, delayMs));
         while (document.hidden && isCurrent);
       }
     };
@@ -120,14 +128,13 @@ export function useLoad(load, intervalMs) {
     };
   }, [count]);
   const problem = problemOf(content === undefined ? 'Not loaded' : 'Not updated', error);
-  /** Content of the last success, and the problem of the last load. */
   return { content, problem, repeat: () => setCount(previous => previous + 1) };
 }
 
 /**
- * The state of an action that the user starts.
+ * An action that the user starts: its last error, also as a paragraph, and whether it runs.
  *
- * @param {RequestError} [initialError]
+ * @param {Error} [initialError]
  */
 export function useAction(initialError) {
   const [{ error, isRunning }, setState] = useState({ error: initialError, isRunning: false });

@@ -1,7 +1,7 @@
-// The screen Tokens.
+// The screen Tokens: creates, lists and revokes tokens.
 import { clientText, readForm, Table, time } from './display.js';
 import { html, useEffect, useRef, useState } from './preact.js';
-import { request, useAction, useLoad } from './requests.js';
+import { NoResponse, request, useAction, useLoad } from './requests.js';
 
 const INTERVAL_MS = 10_000;
 
@@ -77,7 +77,7 @@ function CreateToken({ tokens, onCreated }) {
       <button class="main" disabled=${isRunning}>Create</button>
     </form>
     ${problem}
-    ${error?.status === 0 ? html`<p>If the list below shows this token later, revoke it and create another one.</p>` : null}
+    ${error instanceof NoResponse ? html`<p>If the list below shows this token later, revoke it and create another one.</p>` : null}
     ${created.map(({ label, token }) => !isRevoked(label) && html`<${NewToken} key=${token} label=${label} token=${token} onDone=${() => hide(token)} />`)}`;
 }
 

@@ -1,6 +1,8 @@
 // The script of the documentation page. It has no build step, so it uses widely supported syntax.
 
 /**
+ * Finds an element of the page.
+ *
  * @template {Element} Kind
  * @param {string} id
  * @param {new () => Kind} kind
@@ -26,13 +28,13 @@ const wire = element('wire', HTMLElement);
 
 const RESPONSE_TIMEOUT_MS = 20_000;
 
-/** @param {Record<string, string>} parts the new text of each part, by its name */
+/** Replaces parts of the samples. @param {Record<string, string>} parts new texts by name */
 function showParts(parts) {
   for (const [part, text] of Object.entries(parts))
     for (const place of document.querySelectorAll(`[data-part=${part}]`)) place.textContent = text;
 }
 
-/** Shows the plant of the fields in the samples, unless its id is invalid. @returns its JSON */
+/** Shows the plant of the form in the samples, unless its id is invalid. @returns its JSON */
 function showPlant() {
   tag.disabled = !hasTag.checked;
   const nameText = JSON.stringify(name.value);
@@ -82,21 +84,29 @@ async function send() {
   clearVerdict();
   isSending = true;
   verdict.textContent = 'Sending …';
-  const exchange = await post(body, token.value).catch(() => undefined);
+  const response = await post(body, token.value).catch(() => undefined);
   isSending = false;
   // The user may have changed the form during the request.
   showParts({ body });
-  element('received', HTMLElement).textContent = exchange?.received ?? 'none';
+  element('received', HTMLElement).textContent = response?.received ?? 'none';
   wire.hidden = false;
-  verdict.replaceChildren(...verdictOf(exchange));
-  verdict.dataset.result = exchange?.status === 200 ? 'stored' : 'rejected';
+  verdict.replaceChildren(...verdictOf(response));
+  verdict.dataset.result = response?.status === 200 ? 'stored' : 'rejected';
   // On a small screen, the result may be outside the visible area.
   verdict.scrollIntoView({ block: 'nearest', behavior: 'instant' });
 }
 
 /**
+ * @typedef {{ status: number, headers: Headers, text: string, received: string }} ShownResponse
+ *   `text` is the body. `received` also has the status and the headers.
+ */
+
+/**
+ * Sends a plant.
+ *
  * @param {string} body
  * @param {string} bearer the token
+ * @returns {Promise<ShownResponse>}
  */
 async function post(body, bearer) {
   const response = await fetch(plantsUrl, {
@@ -112,18 +122,18 @@ async function post(body, bearer) {
   const text = await response.text();
   const fields = [...headers].map(([field, value]) => `${field}: ${value}`);
   const received = [`${status} ${statusText}`.trimEnd(), ...fields, '', text].join('\n');
-  /** @param {string} shown A gateway may repeat the token in its response. */
-  const masked = shown => shown.replaceAll(bearer, '<ACCESS_TOKEN>');
+  // A gateway may repeat the token in its response.
+  const masked = (/** @type {string} */ shown) => shown.replaceAll(bearer, '<ACCESS_TOKEN>');
   return { status, headers, text: masked(text), received: masked(received) };
 }
 
-/** @param {Awaited<ReturnType<typeof post>> | undefined} exchange undefined if none was complete */
-function verdictOf(exchange) {
-  if (exchange === undefined)
+/** @param {ShownResponse | undefined} response undefined if no whole response arrived */
+function verdictOf(response) {
+  if (response === undefined)
     return [
       'No response. Is the service running? The plant may or may not be stored. Sending it again is safe.',
     ];
-  const { status, headers, text } = exchange;
+  const { status, headers, text } = response;
   if (status === 200) return [storedText(headers)];
   const { error, message } = errorIn(text);
   if (typeof error !== 'number')
@@ -134,7 +144,7 @@ function verdictOf(exchange) {
   return [`Rejected with ${status}: ${message} (`, link, ')'];
 }
 
-/** @param {string} text body of an Error, or any text of a gateway */
+/** Reads the body of an error. @param {string} text may be any text of a gateway */
 function errorIn(text) {
   try {
     return JSON.parse(text) ?? {};
@@ -143,7 +153,7 @@ function errorIn(text) {
   }
 }
 
-/** @param {Headers} headers */
+/** What happened to a stored plant. @param {Headers} headers */
 function storedText(headers) {
   const plant = `plant ${headers.get('Plant-Id')}`;
   const revision = `revision ${headers.get('Plant-Revision')}`;
