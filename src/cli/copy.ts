@@ -15,14 +15,14 @@ import {
   type SourcePass,
   type StoreSummary,
 } from '../operate/proof/store-copy.ts';
-import { readTypedId } from './import/id-text.ts';
-import { quoted } from './import/plant-row.ts';
+import { readTypedId } from './id-text.ts';
 import { stoppable } from './interruption.ts';
 import { passwordFileOption, readDatabase } from './options/database-option.ts';
 import { readTextFile } from './options/setting.ts';
 import { reportDamage } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
 import { amount, CountedProgress, formatCount, perSecond } from './output/progress-display.ts';
+import { quoted } from './output/visible-text.ts';
 
 const HELP = `
 The command only reads the source. A service may use the source meanwhile.
@@ -84,10 +84,10 @@ function readIdFile(file: string): IdLines {
   for (const [index, line] of lines.entries()) {
     const digits = line.split('#', 1)[0]!.trim();
     if (digits === '') continue;
-    const id = readTypedId(digits);
-    if (typeof id === 'string')
-      throw new InvalidArgumentError(`Line ${index + 1}: id ${quoted(digits)} ${id}.`);
-    ids.set(id, index + 1);
+    const reading = readTypedId(digits);
+    if (reading.kind === 'fault')
+      throw new InvalidArgumentError(`Line ${index + 1}: id ${quoted(digits)} ${reading.fault}.`);
+    ids.set(reading.id, index + 1);
   }
   if (ids.size === 0) throw new InvalidArgumentError('The file has no id.');
   return ids;

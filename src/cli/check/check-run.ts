@@ -2,7 +2,7 @@ import { jsonObject } from '../../client/plant-store-error.ts';
 import { isProtocolError, untrustedCertificate } from '../../client/transport.ts';
 import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
-import { visible, withoutToken } from '../output/visible-text.ts';
+import { SHOWN_LENGTH_MAX, visible, withoutToken } from '../output/visible-text.ts';
 import { type Exchange, type Server, send } from './exchange.ts';
 import { faultsOf } from './expectations.ts';
 import type { RunIds } from './ids.ts';
@@ -14,7 +14,6 @@ import { PLANT, type Rule } from './rules.ts';
  * load.
  */
 const RULES_IN_FLIGHT = 8;
-const SHOWN_LENGTH_MAX = 200;
 
 const ADVICE: [statuses: RegExp, advice: string][] = [
   [/3../, 'it redirects; give the base address of the target'],

@@ -1,11 +1,11 @@
 import { type NewPlantReading, validateNamedPlant } from '../../core/contract/plant.ts';
 import { csvLine } from '../../operate/csv-line.ts';
+import { readCsvId } from '../id-text.ts';
 import { Failure } from '../output/failure.ts';
 import { amount } from '../output/progress-display.ts';
-import { visible } from '../output/visible-text.ts';
+import { quoted, SHOWN_LENGTH_MAX, visible } from '../output/visible-text.ts';
 import type { CsvRecord, Fields } from './csv-records.ts';
-import { readIdText } from './id-text.ts';
-import { LINE_BREAK, type PlantRow, quoted, REASON_NAMES, SHOWN_LENGTH_MAX } from './plant-row.ts';
+import { LINE_BREAK, type PlantRow, REASON_NAMES } from './plant-row.ts';
 
 const MEMBERS = ['id', 'name', 'tag'] as const;
 /** A column with this name is an error, since all plants of the file would have no tag. */
@@ -122,10 +122,11 @@ export class Columns {
       const message = `the row has ${amount(fields.length, 'field')}, but the first row names ${amount(count, 'column')}`;
       return { error: 'notNewPlant', message };
     }
-    const id = idText === undefined ? 'id is required' : readIdText(idText);
-    return typeof id === 'bigint'
-      ? validateNamedPlant(id, name, tag, [])
-      : validateNamedPlant(undefined, name, tag, [id]);
+    if (idText === undefined) return validateNamedPlant(undefined, name, tag, ['id is required']);
+    const reading = readCsvId(idText);
+    return reading.kind === 'id'
+      ? validateNamedPlant(reading.id, name, tag, [])
+      : validateNamedPlant(undefined, name, tag, [`id ${quoted(idText)} ${reading.fault}`]);
   }
 }
 

@@ -3,8 +3,9 @@ import { BODY_BYTES_MAX } from '../../core/contract/limits.ts';
 import { newPlantJson } from '../../core/contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { amount, CountedProgress, formatCount } from '../output/progress-display.ts';
+import { quoted } from '../output/visible-text.ts';
 import { fileName, fileRows, plantFileSize, type Reading } from './plant-file.ts';
-import { lineBreakText, quoted } from './plant-row.ts';
+import { lineBreakText } from './plant-row.ts';
 
 const IDS_MAX = 1_000_000;
 /** Maximum of lines about each kind of doubtful row. Rejected rows have no maximum. */

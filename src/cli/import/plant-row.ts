@@ -1,11 +1,9 @@
 import type { ErrorBody } from '../../core/contract/errors.ts';
 import type { NewPlantReading } from '../../core/contract/plant.ts';
-import { visible } from '../output/visible-text.ts';
+import { quoted } from '../output/visible-text.ts';
 
 /** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */
 export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
-/** Messages show this many characters of a file, such as its header. */
-export const SHOWN_LENGTH_MAX = 200;
 
 /** The message after the name of a file without text. */
 export const EMPTY = 'is empty: it contains no plant';
@@ -43,12 +41,6 @@ export type PlantRows = AsyncGenerator<PlantRow[], void, undefined>;
 export const REASON_NAMES = ['row', 'error', 'message'];
 
 export const SAFE_TO_REPEAT = 'you can safely run the import again';
-
-/** Text of a file in quotes. A long one is cut. */
-export function quoted(text: string): string {
-  const ellipsis = text.length > SHOWN_LENGTH_MAX ? '…' : '';
-  return `${visible(JSON.stringify(text.slice(0, SHOWN_LENGTH_MAX)))}${ellipsis}`;
-}
 
 export function lineBreakText({ column, text }: LineBreak): string {
   return `${quoted(column)} is ${quoted(text)}`;
