@@ -21,7 +21,8 @@ import { passwordFileOption, readDatabase } from './options/database-option.ts';
 import { readTextFile } from './options/setting.ts';
 import { reportDamage } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
-import { amount, CountedProgress, formatCount, perSecond } from './output/progress-display.ts';
+import { amount, formatCount, perSecond } from './output/number-text.ts';
+import { CountedProgress } from './output/progress-display.ts';
 import { quoted } from './output/visible-text.ts';
 
 const HELP = `

@@ -19,7 +19,7 @@ import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './option
 import { alignedColumns } from './output/aligned-columns.ts';
 import { reportDamage } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
-import { amount } from './output/progress-display.ts';
+import { amount } from './output/number-text.ts';
 import { revisionJson, revisionText, tokenLabels } from './output/revision-text.ts';
 import { visible } from './output/visible-text.ts';
 

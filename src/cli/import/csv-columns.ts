@@ -2,7 +2,7 @@ import { type NewPlantReading, validateNamedPlant } from '../../core/contract/pl
 import { csvLine } from '../../operate/csv-line.ts';
 import { readCsvId } from '../id-text.ts';
 import { Failure } from '../output/failure.ts';
-import { amount } from '../output/progress-display.ts';
+import { amount } from '../output/number-text.ts';
 import { quoted, SHOWN_LENGTH_MAX, visible } from '../output/visible-text.ts';
 import type { CsvRecord, Fields } from './csv-records.ts';
 import { LINE_BREAK, type PlantRow, REASON_NAMES } from './plant-row.ts';
@@ -86,7 +86,7 @@ export class Columns {
       place: () => `line ${record.line} (row ${number})`,
       lineBreak: broken < 0 ? undefined : { column: this.#names[broken] ?? '', text: fields[broken]! },
       reading: fault === undefined ? this.#read(fields) : { error: 'notNewPlant', message: fault.message },
-      rejectsHeader: () => csvLine([...this.#own, ...REASON_NAMES]),
+      rejectsFormat: () => ({ kind: 'csv', header: csvLine([...this.#own, ...REASON_NAMES]) }),
       // The order is: own columns, even if fields are missing; the reason; excess fields.
       rejectsLine: ({ error, message }) => {
         const own = this.#own.map((_, index) => fields[index]);

@@ -158,7 +158,7 @@ function jsonRow(number: number, place: string, text: string): PlantRow {
     place: () => place,
     lineBreak: lineBreakOf(ownReading.plant),
     reading: ownReading,
-    rejectsHeader: () => '',
+    rejectsFormat: () => ({ kind: 'jsonl' }),
     rejectsLine: ({ error, message }) => {
       const own = isObject && !hasText ? ownMembers(text).join() : `"text":${JSON.stringify(text)}`;
       return `{${own}${own && ','}"row":${number},"error":${error},"message":${JSON.stringify(message)}}\n`;

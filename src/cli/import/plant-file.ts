@@ -35,7 +35,7 @@ export function fileName(path: string): string {
   return path === STANDARD_INPUT ? 'standard input' : path;
 }
 
-/** @returns undefined for standard input and pipes @throws {Failure} if a file is missing */
+/** @returns bytes; undefined for standard input and pipes. @throws {Failure} if it is missing */
 export async function plantFileSize(path: string): Promise<number | undefined> {
   if (path === STANDARD_INPUT) return undefined;
   try {
@@ -45,6 +45,12 @@ export async function plantFileSize(path: string): Promise<number | undefined> {
   } catch (error) {
     throw unreadable(path, error);
   }
+}
+
+/** @returns the sum of the sizes; undefined if one is unknown */
+export function totalSize(sizes: readonly (number | undefined)[]): number | undefined {
+  const known = sizes.filter(size => size !== undefined);
+  return known.length < sizes.length ? undefined : known.reduce((sum, size) => sum + size, 0);
 }
 
 /** The start of a file that shows its format and, in CSV, its delimiter. */
@@ -155,9 +161,7 @@ async function* plainBytes(
   }
 }
 
-/**
- * Opens a FIFO for writing for a moment. This ends an `open` for reading that waits for a writer.
- */
+/** Opens a FIFO for writing for a moment, so that an `open` for reading waits no longer. */
 async function endWaitForWriter(path: string): Promise<void> {
   await using _ = await open(path, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => undefined);
 }

@@ -16,20 +16,20 @@ export interface LineBreak {
   text: string;
 }
 
+/** The format of a rejects file. JSON Lines have no header. */
+export type RejectsFormat = { kind: 'csv'; header: string } | { kind: 'jsonl' };
+
 export interface PlantRow {
   /** Number of the CSV data row, JSON line or array element, counted from 1. */
   readonly number: number;
   /** Where a person finds the row, such as `line 4 (row 3)`. */
   place(): string;
-  /**
-   * The first field with a line break. Its quote may be unclosed, and then it contains the next
-   * rows.
-   */
+  /** The first field with a line break. If its quote is unclosed, it contains the next rows. */
   readonly lineBreak: LineBreak | undefined;
   /** The plant of the row, or the reason why it has none. */
   readonly reading: NewPlantReading;
-  /** The header of a rejects file for this input; empty for JSON. */
-  rejectsHeader(): string;
+  /** The format of the input, which its rejects file has, too. */
+  rejectsFormat(): RejectsFormat;
   /** The row as a line of the rejects file: its exact text and the reason. */
   rejectsLine(fault: ErrorBody): string;
 }

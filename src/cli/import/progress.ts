@@ -1,5 +1,6 @@
 import type { Outcome } from '../../core/contract/plant.ts';
-import { amount, CountedProgress, formatCount, perSecond } from '../output/progress-display.ts';
+import { amount, formatCount, perSecond } from '../output/number-text.ts';
+import { CountedProgress, shareOf } from '../output/progress-display.ts';
 
 export class Progress extends CountedProgress {
   readonly #counts = { created: 0, unchanged: 0, revised: 0, rejected: 0 };
@@ -12,7 +13,7 @@ export class Progress extends CountedProgress {
   }
 
   protected override get share(): number | undefined {
-    return this.total && Math.min(1, this.#bytesSent / this.total);
+    return shareOf(this.#bytesSent, this.total);
   }
 
   read(bytes: number): void {

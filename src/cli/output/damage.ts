@@ -1,5 +1,5 @@
 import { type Damaged, damageOf } from '../../operate/proof/checked-revisions.ts';
-import { formatCount } from './progress-display.ts';
+import { formatCount } from './number-text.ts';
 
 /** Tells the user of a damaged revision, and sets the exit code. @param store names one of two */
 export function reportDamage({ revision }: Damaged, store = ''): void {
