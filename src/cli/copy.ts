@@ -13,6 +13,7 @@ import {
   copyMissing,
   countLeftOut,
   type SourcePass,
+  type StoreComparison,
   type StoreSummary,
 } from '../operate/proof/store-copy.ts';
 import { readTypedId } from './id-text.ts';
@@ -56,7 +57,7 @@ interface CopyOptions {
   except?: IdLines;
 }
 
-/** The ids of a file, each with the number of its last line. */
+/** The ids of a file, each with the number of the last line that has it. */
 type IdLines = Map<bigint, number>;
 
 const PASSWORD_FILE =
@@ -154,9 +155,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   console.log(sealLine(compared.target));
 }
 
-/**
- * Warns if a service uses the source: the target lacks the plants that are stored after the copy.
- */
+/** Warns if a service uses the source, since the target lacks plants that are stored later. */
 function warnOfService(source: DatabaseAddress, advice: string): void {
   const service = serviceOf(source);
   if (service === undefined) return;
@@ -165,9 +164,7 @@ function warnOfService(source: DatabaseAddress, advice: string): void {
   );
 }
 
-/**
- * @throws {Failure} for ids that the source lacks: after a typing error, the plant would be copied
- */
+/** @throws {Failure} if the source lacks an id, since a plant with a mistyped id would be copied */
 function rejectUnknownIds(except: IdLines, leftOut: SourcePass['leftOut']): void {
   const unknown = [...except].filter(([id]) => leftOut.get(id) === 0);
   if (unknown.length === 0) return;
@@ -195,11 +192,10 @@ function rejectDamagedTarget({ [TARGET]: count }: DamagedCounts): void {
 }
 
 function report(
-  compared: Awaited<ReturnType<typeof compareStores>>,
+  { source, target, missing }: StoreComparison,
   damaged: DamagedCounts,
   sourceName: string,
 ): void {
-  const { source, target, missing } = compared;
   console.log(`${sourceName}: ${summary(source)}\ntarget: ${summary(target)}`);
   const isMissing = missing.revisions + missing.tokens > 0;
   const isDamaged = damaged[SOURCE] + damaged[TARGET] > 0;

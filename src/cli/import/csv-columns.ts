@@ -8,7 +8,7 @@ import type { CsvRecord, Fields } from './csv-records.ts';
 import { LINE_BREAK, type PlantRow, REASON_NAMES } from './plant-row.ts';
 
 const MEMBERS = ['id', 'name', 'tag'] as const;
-/** A column with this name is an error, since all plants of the file would have no tag. */
+/** If only this column exists, it is an error, since all plants of the file would have no tag. */
 const PLURAL_TAG = 'tags';
 
 export interface CsvForm {
@@ -51,13 +51,16 @@ const ERROR_NUMBER = /^[1-5][0-9]{4}$/;
 /** Start of the message about a wrong number of fields, or about a quote. */
 const FORM_FAULT = /^the row has (?:([0-9]+) field|a )/;
 
+/** The columns of a CSV file. It makes a {@link PlantRow} of each record. */
 export class Columns {
   readonly isRejectsFile: boolean;
-  readonly #positions: number[];
+  /** The positions of id, name and tag; undefined if there is no tag. */
+  readonly #positions: (number | undefined)[];
   readonly #names: Fields;
   /** The columns of a rejects file without the reasons. Their names need no options. */
   readonly #own: Fields;
 
+  /** @throws {Failure} if the header lacks a column, or has it twice */
   constructor(fileName: string, header: Fields, form: CsvForm, onNote: (line: string) => void) {
     // A spreadsheet adds columns without names for excess fields after the reasons.
     const named = header.slice(0, header.findLastIndex(column => column !== undefined) + 1);
@@ -115,7 +118,9 @@ export class Columns {
   }
 
   #read(fields: Fields): NewPlantReading {
-    const [idText, name, tag] = this.#positions.map(position => fields[position]);
+    const [idText, name, tag] = this.#positions.map(position =>
+      position === undefined ? undefined : fields[position],
+    );
     const count = this.#own.length;
     // A spreadsheet adds empty fields to rows that are shorter than others.
     if (fields.length < count || fields.slice(count).some(field => field !== undefined)) {
@@ -130,13 +135,13 @@ export class Columns {
   }
 }
 
-/** @returns the positions of id, name and tag; -1 if there is no tag */
-function positionsIn(fileName: string, header: Fields, form: CsvForm): number[] {
+/** @returns the positions of id, name and tag; undefined if there is no tag */
+function positionsIn(fileName: string, header: Fields, form: CsvForm): (number | undefined)[] {
   const keys = header.map(keyOf);
   const wanted = wantedKeys(form);
   return wanted.map((key, index) => {
     const isTag = MEMBERS[index] === 'tag';
-    if (isTag && key === '') return -1;
+    if (isTag && key === '') return undefined;
     const position = keys.indexOf(key);
     if (position !== keys.lastIndexOf(key) || wanted.indexOf(key) < index)
       throw new Failure(`${fileName}: the column ${visible(key)} exists more than once; keep only one`);
@@ -144,7 +149,7 @@ function positionsIn(fileName: string, header: Fields, form: CsvForm): number[] 
     if (!isTag || form.columns?.tag !== undefined)
       throw missingColumn(fileName, header, form, MEMBERS[index]!);
     const plural = header[keys.indexOf(PLURAL_TAG)]?.trim();
-    if (plural === undefined) return -1;
+    if (plural === undefined) return undefined;
     throw new Failure(
       `${fileName}: the column ${quoted(plural)} is not known, and there is no column tag; ` +
         `use --columns tag=${visible(plural)} if it has the tags, or --columns tag= to leave it out`,

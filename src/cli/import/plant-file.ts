@@ -23,7 +23,7 @@ export interface Reading {
   onNote: (line: string) => void;
   /** Called with the number of bytes read, before decompression. */
   onBytes?: (bytes: number) => void;
-  /** Called in the same way while a gzip file is verified. Undefined: it is not verified first. */
+  /** If given, a gzip file is verified before its first row. Called meanwhile as `onBytes`. */
   onVerified?: (bytes: number) => void;
 }
 
@@ -131,7 +131,7 @@ async function* storedBytes(path: string, stop: AbortSignal, onBytes: Reading['o
 /** RFC 1952 section 2.3.1: ID1 = 31, ID2 = 139. */
 const GZIP = Buffer.from([31, 139]);
 
-// The callback is empty, because an error of either stream ends the loop that reads the result.
+/** The callback is empty, because an error of either stream ends the loop that reads the result. */
 function unpacked(bytes: Bytes): Gunzip {
   return pipeline(bytes, createGunzip({ chunkSize: CHUNK_BYTES }), () => {});
 }

@@ -38,6 +38,13 @@ export interface CopyPass extends SourcePass {
 export type StoreSummary = Seal & { tokens: number };
 export type CopyCount = Pick<StoreSummary, 'revisions' | 'tokens'>;
 
+export interface StoreComparison {
+  source: StoreSummary;
+  target: StoreSummary;
+  /** Rows that the target lacks. */
+  missing: CopyCount;
+}
+
 /** Reads the whole source, to count the revisions of the plants that are left out. */
 export async function countLeftOut(pass: SourcePass): Promise<void> {
   for await (const _ of rows(pass, pass.source));
@@ -82,7 +89,7 @@ export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<C
 }
 
 /** Reads and digests every row. @throws {StoreRejected} for a row that only the target has */
-export async function compareStores(pass: CopyPass) {
+export async function compareStores(pass: CopyPass): Promise<StoreComparison> {
   const { source, target } = pass;
   const [sourceDigest, targetDigest] = [SealDigest.ofAll(), SealDigest.ofAll()];
   let revisions = 0;
@@ -94,7 +101,6 @@ export async function compareStores(pass: CopyPass) {
   return {
     source: { ...sourceDigest.seal(), tokens: sourceTokens.length },
     target: { ...targetDigest.seal(), tokens: targetTokens.length },
-    /** Rows that the target lacks. */
     missing: { revisions, tokens },
   };
 }
