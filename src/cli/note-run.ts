@@ -10,7 +10,7 @@ import { wasServed } from '../engines/sqlite/files/serve-lock.ts';
 /** The name of the seal of a backup is the name of the backup with this suffix. */
 export const SEAL_SUFFIX = '.seal';
 
-/** A command that has ended. */
+/** What to store of a command that has ended. */
 interface EndedRun {
   command: CommandRun['command'];
   /** Absent if the command has no result, so that the result of the last run stays. */

@@ -35,6 +35,7 @@ Examples:
     .action((options, command) => serve(options, command, extras));
 }
 
+/** Runs a service until a signal stops it. @throws {Failure} if it cannot start */
 export async function serve(
   options: ServeOptions,
   command: Command,
@@ -170,9 +171,7 @@ function shownSettings(command: Command, database: DatabaseAddress): ShownSettin
   });
 }
 
-/**
- * Makes a path absolute, since an operator does not know the folder in which the service started.
- */
+/** Makes a path absolute, since an operator may not know the working directory of the service. */
 function absolute(database: DatabaseAddress): DatabaseAddress {
   return database.engine === 'sqlite' ? { ...database, path: resolve(database.path) } : database;
 }

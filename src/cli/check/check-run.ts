@@ -9,10 +9,7 @@ import type { RunIds } from './ids.ts';
 import type { RuleResult } from './report.ts';
 import { PLANT, type Rule } from './rules.ts';
 
-/**
- * Rules that are checked at the same time. This is fast for a distant server, and causes little
- * load.
- */
+/** Rules that are checked at the same time. It is fast for a distant server, with little load. */
 const RULES_IN_FLIGHT = 8;
 
 const ADVICE: [statuses: RegExp, advice: string][] = [

@@ -125,9 +125,7 @@ async function sendFiles(
   }
 }
 
-/**
- * Yields the same rows. It notes the first line break in a field, since rows may be missing there.
- */
+/** Yields the same rows. It notes the first field with a line break, which may contain rows. */
 async function* withLineBreakNote(
   batches: PlantRows,
   path: string,
@@ -148,9 +146,7 @@ async function* withLineBreakNote(
   }
 }
 
-/**
- * Yields the valid plants of a file. It rejects rows without a valid plant, so they are never sent.
- */
+/** Yields the valid plants of a file, and rejects its other rows, so that they are never sent. */
 async function* plantsOf(
   batches: PlantRows,
   progress: Progress,

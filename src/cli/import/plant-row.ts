@@ -19,6 +19,7 @@ export interface LineBreak {
 /** The format of a rejects file. JSON Lines have no header. */
 export type RejectsFormat = { kind: 'csv'; header: string } | { kind: 'jsonl' };
 
+/** A row of an input file, with its plant or the reason why it has none. */
 export interface PlantRow {
   /** Number of the CSV data row, JSON line or array element, counted from 1. */
   readonly number: number;
@@ -42,11 +43,12 @@ export const REASON_NAMES = ['row', 'error', 'message'];
 
 export const SAFE_TO_REPEAT = 'you can safely run the import again';
 
+/** Makes a text such as `"name" is "two\nlines"`. */
 export function lineBreakText({ column, text }: LineBreak): string {
   return `${quoted(column)} is ${quoted(text)}`;
 }
 
-/** @param delimiter may be unclosed in the row, such as a quote */
+/** The message about a row that is too long. @param delimiter may be unclosed in the row */
 export function tooLong(delimiter: string): string {
   return `is longer than ${ROW_LENGTH_MAX / 1024 / 1024} MiB; check it for an unclosed ${delimiter}`;
 }

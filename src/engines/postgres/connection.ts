@@ -17,6 +17,7 @@ import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './po
 import { SET_SESSION } from './session-settings.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls-attempts.ts';
 
+/** One SQL statement, with a value for each of its parameters. */
 export interface Statement {
   text: string;
   values?: unknown[];
@@ -79,7 +80,14 @@ export class Connection {
     });
   }
 
-  /** @throws {HostIsReadOnly} @throws {StoreRejected} when the database cannot store plants */
+  /**
+   * Opens and prepares a connection.
+   *
+   * @param timeoutMs for the connection and the authentication
+   * @throws {HostIsReadOnly}
+   * @throws {ConnectionLost} when the host does not respond in time
+   * @throws {StoreRejected} when the database cannot store plants
+   */
   static async open(
     address: PostgresAddress,
     host: HostAddress,
@@ -95,10 +103,18 @@ export class Connection {
     }
   }
 
+  /** Whether the connection can run no more statements. */
   get isBroken(): boolean {
     return this.#broken !== undefined;
   }
 
+  /**
+   * Runs one statement.
+   *
+   * @throws {NoResponse} when it times out; the server may have executed it
+   * @throws {ConnectionLost} when the connection fails; the server may have executed it
+   * @throws an error with a SQLSTATE when the server reports one
+   */
   async run(statement: Statement, timeoutMs = this.#statementTimeoutMs): Promise<TextRow[]> {
     if (this.#broken !== undefined) throw this.#broken;
     const limitMs = Math.ceil(Math.max(1, Math.min(timeoutMs, this.deadline - performance.now())));
@@ -132,6 +148,7 @@ export class Connection {
     return rows;
   }
 
+  /** Runs work in a transaction, and rolls it back if the work fails. */
   async transaction(work: () => Promise<void>): Promise<void> {
     try {
       await this.run({ text: 'BEGIN' });
