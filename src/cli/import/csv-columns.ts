@@ -20,8 +20,8 @@ export interface CsvForm {
   quotes?: 'on' | 'off' | undefined;
 }
 
-/** The fields of a record. With a fault, the only field is the text of the record. */
-type Faulty = Pick<CsvRecord, 'fields' | 'fault'>;
+/** The fields of a record, and why they are not one for each column. */
+type RecordFields = Pick<CsvRecord, 'fields' | 'fault'>;
 
 /** Makes names comparable. In NFC, a ç equals c with a combining cedilla. */
 function keyOf(column: string | undefined): string {
@@ -103,7 +103,7 @@ export class Columns {
    * Removes the reason of an earlier import. A row that had too few fields keeps its message until
    * the user fills a missing field.
    */
-  #withoutReason(record: Faulty): Faulty {
+  #withoutReason(record: RecordFields): RecordFields {
     const { fields, fault } = record;
     const own = fields.slice(0, this.#own.length);
     const [, error = '', message = '', ...excess] = fields.slice(own.length);
