@@ -1,5 +1,5 @@
 /**
- * The extras of the program. A line makes one available, and its modules are loaded when it is on.
+ * The extras of the program. Each line makes one available, whose modules are loaded if it is on.
  * Without its line and its folder, the program lacks the extra and its options.
  */
 export { openId } from './extras/openid/openid.ts';

@@ -14,7 +14,7 @@ import {
 import * as extras from './extras.ts';
 import { VERSION } from './version.ts';
 
-/** 128 plus SIGPIPE, as a shell reports other programs whose output is incomplete. */
+/** The exit code 128 plus SIGPIPE, which a shell shows for a program whose reader has ended. */
 const STDOUT_CLOSED_EXIT_CODE = 141;
 
 const EXTRAS: readonly Extra[] = Object.values(extras);
@@ -44,24 +44,28 @@ function commandsOf(extras: readonly Extra[]): Record<string, () => Promise<Comm
   return Object.fromEntries(commands.map(({ name, load }) => [name, () => load(extras)]));
 }
 
-/** Results go to stdout, messages to stderr. Exit codes: 0 success, 1 failure, 2 usage error. */
+/**
+ * Runs the command of a command line. Results go to stdout, messages to stderr. The exit code is 0
+ * after success, 1 after a failure, 2 after a usage error.
+ */
 export async function main(argv: string[]): Promise<void> {
   if (argv[2] === BACKUP_PROCESS && process.send !== undefined) {
     const { runBackupProcess } = await import('./cli/backup/backup-process.ts');
     return await runBackupProcess(argv[3]!, argv[4]!);
   }
-  process.stdout.on('error', endWithReader);
+  process.stdout.on('error', endOnOutputError);
   try {
     const args = argv[2] === 'version' ? ['--version'] : argv.slice(2);
-    const run = await program(args[0]);
-    await warnOfUnknownVariables(run.commands);
-    await run.parseAsync(args, { from: 'user' });
+    const program = await programFor(args[0]);
+    await warnOfUnknownVariables(program.commands);
+    await program.parseAsync(args, { from: 'user' });
   } catch (error) {
     process.exitCode = report(error);
   }
 }
 
-async function program(name: string | undefined): Promise<Command> {
+/** @param name the command to load; undefined or unknown loads all, for the help */
+async function programFor(name: string | undefined): Promise<Command> {
   const program = new Command('plant-store')
     .enablePositionalOptions()
     .description(
@@ -85,8 +89,7 @@ async function program(name: string | undefined): Promise<Command> {
 /** Warns of misspelt variables, which would otherwise be ignored without a message. */
 async function warnOfUnknownVariables(loaded: readonly Command[]): Promise<void> {
   if (unknownVariables(process.env, loaded).length === 0) return;
-  // The variable may be a setting of another command, since all commands may share one file of
-  // variables.
+  // All commands may share one file of variables, so other commands may know the variable.
   const commands = await Promise.all(Object.values(COMMANDS).map(load => load()));
   for (const name of unknownVariables(process.env, commands))
     console.error(
@@ -103,6 +106,7 @@ function usageError(text: string): string {
   return shown.replace(/^error: /, 'plant-store: ').replace(/(postgres(?:ql)?:).*/gi, '$1…');
 }
 
+/** Prints an error for the user. @returns the exit code */
 function report(error: unknown): number {
   // The later error explains the earlier one: the store changed while it was read.
   if (error instanceof SuppressedError) return report(error.error);
@@ -131,8 +135,8 @@ function report(error: unknown): number {
   return 1;
 }
 
-/** EPIPE gets no message, because the reader has ended, such as `less` in a pipe. */
-function endWithReader(error: NodeJS.ErrnoException): void {
+/** Ends the program. EPIPE gets no message: the reader has ended, such as `less` in a pipe. */
+function endOnOutputError(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') process.exit(STDOUT_CLOSED_EXIT_CODE);
   console.error(`plant-store: the output cannot be written (${error.code}) and is not complete`);
   process.exit(1);

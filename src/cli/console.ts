@@ -13,7 +13,7 @@ export function consoleCommand(): Command {
     .action(printLink);
 }
 
-/** @param code a one-time code, in the fragment: browsers do not send it with the request */
+/** @param code a one-time code. It is the fragment of the link, which browsers do not send. */
 export function consoleLink(ops: ListenAddress, code: string): string {
   return `${urlOf(ops)}/console/#${code}`;
 }

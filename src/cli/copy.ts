@@ -16,14 +16,15 @@ import {
   type StoreComparison,
   type StoreSummary,
 } from '../operate/proof/store-copy.ts';
-import { readTypedId } from './import/id-text.ts';
-import { quoted } from './import/plant-row.ts';
+import { readTypedId } from './id-text.ts';
 import { stoppable } from './interruption.ts';
 import { passwordFileOption, readDatabase } from './options/database-option.ts';
 import { readTextFile } from './options/setting.ts';
 import { reportDamage } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
-import { amount, CountedProgress, formatCount, perSecond } from './output/progress-display.ts';
+import { amount, formatCount, perSecond } from './output/number-text.ts';
+import { CountedProgress } from './output/progress-display.ts';
+import { quoted } from './output/visible-text.ts';
 
 const HELP = `
 The command only reads the source. A service may use the source meanwhile.
@@ -56,7 +57,7 @@ interface CopyOptions {
   except?: IdLines;
 }
 
-/** The ids of a file, each with the number of its last line. */
+/** The ids of a file, each with the number of the last line that has it. */
 type IdLines = Map<bigint, number>;
 
 const PASSWORD_FILE =
@@ -85,10 +86,10 @@ function readIdFile(file: string): IdLines {
   for (const [index, line] of lines.entries()) {
     const digits = line.split('#', 1)[0]!.trim();
     if (digits === '') continue;
-    const id = readTypedId(digits);
-    if (typeof id === 'string')
-      throw new InvalidArgumentError(`Line ${index + 1}: id ${quoted(digits)} ${id}.`);
-    ids.set(id, index + 1);
+    const reading = readTypedId(digits);
+    if (reading.kind === 'fault')
+      throw new InvalidArgumentError(`Line ${index + 1}: id ${quoted(digits)} ${reading.fault}.`);
+    ids.set(reading.id, index + 1);
   }
   if (ids.size === 0) throw new InvalidArgumentError('The file has no id.');
   return ids;
@@ -154,9 +155,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   console.log(sealLine(compared.target));
 }
 
-/**
- * Warns if a service uses the source: the target lacks the plants that are stored after the copy.
- */
+/** Warns if a service uses the source, since the target lacks plants that are stored later. */
 function warnOfService(source: DatabaseAddress, advice: string): void {
   const service = serviceOf(source);
   if (service === undefined) return;
@@ -165,9 +164,7 @@ function warnOfService(source: DatabaseAddress, advice: string): void {
   );
 }
 
-/**
- * @throws {Failure} for ids that the source lacks: after a typing error, the plant would be copied
- */
+/** @throws {Failure} if the source lacks an id, since a plant with a mistyped id would be copied */
 function rejectUnknownIds(except: IdLines, leftOut: SourcePass['leftOut']): void {
   const unknown = [...except].filter(([id]) => leftOut.get(id) === 0);
   if (unknown.length === 0) return;

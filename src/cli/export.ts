@@ -6,6 +6,7 @@ import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { isSameContent } from '../core/contract/plant.ts';
 import { folded } from '../engines/folded-text.ts';
 import { openReader } from '../engines/open-store.ts';
+import type { PlantReader } from '../engines/plant-reader.ts';
 import type { PlantFilter } from '../engines/plant-search.ts';
 import { csvLine } from '../operate/csv-line.ts';
 import {
@@ -19,7 +20,7 @@ import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './option
 import { alignedColumns } from './output/aligned-columns.ts';
 import { reportDamage } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
-import { amount } from './output/progress-display.ts';
+import { amount } from './output/number-text.ts';
 import { revisionJson, revisionText, tokenLabels } from './output/revision-text.ts';
 import { visible } from './output/visible-text.ts';
 
@@ -97,36 +98,23 @@ interface PrintOptions extends DatabaseOptions, PlantFilter {
   limit?: number;
 }
 
-/** @param what only the plants, or the latest or all revisions with number, time and token label */
-export async function printPlants(
-  options: PrintOptions,
-  what: 'plants' | 'latest' | 'revisions',
-): Promise<void> {
+/** Only the plants, or the latest or all revisions, each with its number, time and token label. */
+type Content = 'plants' | 'latest' | 'revisions';
+
+/** Prints plants to stdout, and their number to stderr. @throws {Failure} if stdout is closed */
+export async function printPlants(options: PrintOptions, content: Content): Promise<void> {
   if (isStdoutClosed()) throw new Failure('stdout is closed or discarded; print to a file or to a program');
   const { format } = options;
-  const isRecord = what !== 'plants';
+  const isRecord = content !== 'plants';
   await using reader = await openReader(readDatabase(options));
   let count = 0;
   let chunk = format === 'csv' ? (isRecord ? REVISION_CSV_HEADER : PLANT_CSV_HEADER) : '';
   const labelOf = tokenLabels(reader);
   const widths: number[] = [];
   const print = (lines: string) => write(format === 'text' ? alignedColumns(lines, widths) : lines);
-  // `export` promises one state of the store. `list` reads in parts, since a reader such as `less`
-  // may wait for days, and must not delay a service.
-  const isList = what === 'latest';
-  const all = checkedRevisions(
-    isList ? reader.revisionsInSlices(options.from) : reader.revisions(options.from),
-  );
   let newer = 0;
-  const revisions =
-    what === 'revisions' ? revisionsUntil(all, options.at) : plantsUntil(all, options, () => newer++);
   try {
-    for await (const revision of revisions) {
-      if (revision instanceof Damaged) {
-        reportDamage(revision);
-        continue;
-      }
-      if (!isSelected(revision, options)) continue;
+    for await (const revision of selectedRevisions(reader, options, content, () => newer++)) {
       chunk += LINES[format](revision, isRecord ? await labelOf(revision.recordedBy) : undefined);
       count++;
       if (count === options.limit) break;
@@ -139,9 +127,28 @@ export async function printPlants(
     // If a page is damaged, the rows before it are still printed.
     await print(chunk);
   }
-  const noun = what === 'revisions' ? 'revision' : options.changed ? 'changed plant' : 'plant';
+  const noun = content === 'revisions' ? 'revision' : options.changed ? 'changed plant' : 'plant';
   const omitted = isRecord || options.at === undefined ? '' : `; ${amount(newer, 'newer plant')} not printed`;
   console.error(`${amount(count, noun)} printed${omitted}`);
+}
+
+/** Yields what is to be printed, and reports damaged revisions. */
+async function* selectedRevisions(
+  reader: PlantReader,
+  options: PrintOptions,
+  content: Content,
+  onNewer: () => void,
+): AsyncIterable<PlantRevision> {
+  // `export` promises one state of the store. `list` reads in parts, since a reader such as `less`
+  // may wait for days, and must not delay a service.
+  const rows = content === 'latest' ? reader.revisionsInSlices(options.from) : reader.revisions(options.from);
+  const all = checkedRevisions(rows);
+  const wanted =
+    content === 'revisions' ? revisionsUntil(all, options.at) : plantsUntil(all, options, onNewer);
+  for await (const revision of wanted) {
+    if (revision instanceof Damaged) reportDamage(revision);
+    else if (isSelected(revision, options)) yield revision;
+  }
 }
 
 async function* revisionsUntil(
@@ -151,7 +158,7 @@ async function* revisionsUntil(
   for await (const each of revisions) if (each instanceof Damaged || each.recordedAt <= time) yield each;
 }
 
-/** Reads what each plant was at a time, by default now. */
+/** Yields the content of each plant at a time, by default now. @param onNewer called if it had none */
 async function* plantsUntil(
   revisions: AsyncIterable<CheckedRevision>,
   { at = Number.POSITIVE_INFINITY, changed }: PrintOptions,
@@ -186,7 +193,7 @@ function isSelected({ plant }: PlantRevision, options: PlantFilter): boolean {
 
 const PLANT_CSV_HEADER = csvLine(['id', 'name', 'tag']);
 
-/** Lines for files (csv, jsonl) and terminals (json, text). Without a label, only the plant. */
+/** Formats for files (csv, jsonl) and for terminals (json, text). Without a label, only the plant. */
 const LINES = {
   csv: (each, label) => {
     const { id, name, tag } = each.plant;

@@ -10,31 +10,36 @@ import { wasServed } from '../engines/sqlite/files/serve-lock.ts';
 /** The name of the seal of a backup is the name of the backup with this suffix. */
 export const SEAL_SUFFIX = '.seal';
 
+/** What to store of a command that has ended. */
+interface EndedRun {
+  command: CommandRun['command'];
+  /** Absent if the command has no result, so that the result of the last run stays. */
+  result?: string;
+  /** The first fault, if the command found one. */
+  fault?: string | undefined;
+  /** The damage that the store knew of when the command began. Without a fault, it is repaired. */
+  knownDamage?: DamageRecord | undefined;
+  /** Whether the command compared the store with a seal. */
+  isCompared?: boolean;
+}
+
 /**
  * Stores the end of a command for services and their operators. A backup stays unchanged, unless
  * its known damage is repaired.
- *
- * @param result undefined: the command has no result
- * @param fault the first fault; undefined: the command found no fault
- * @param about `repaired`: damage that the store knew of when the command began; it is gone if
- *   there is no fault. `isCompared`: the command compared the store with a seal
  */
 export async function noteRun(
   database: DatabaseAddress,
-  command: CommandRun['command'],
-  result: string | undefined,
-  fault: string | undefined,
-  { repaired, isCompared = false }: { repaired?: DamageRecord | undefined; isCompared?: boolean } = {},
+  { command, result, fault, knownDamage, isCompared = false }: EndedRun,
 ): Promise<void> {
   const isServed = database.engine === 'postgres' || wasServed(database.path);
   const endedAt = Date.now();
   try {
     const isUnchangeable = !isServed && isBackup(database.path, isCompared);
-    if (isUnchangeable && (repaired === undefined || fault !== undefined)) return;
+    if (isUnchangeable && (knownDamage === undefined || fault !== undefined)) return;
     await inExistingStore(database, async store => {
       if (fault !== undefined)
         await store.recordDamage({ foundAt: endedAt, foundBy: `${command}: ${fault}` });
-      else if (repaired !== undefined) await store.forgetDamage(repaired);
+      else if (knownDamage !== undefined) await store.forgetDamage(knownDamage);
       if (result === undefined) return;
       await store.recordRun({
         command,

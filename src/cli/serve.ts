@@ -1,18 +1,17 @@
-import * as fs from 'node:fs';
 import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Command } from 'commander';
 import { type Logger, pino } from 'pino';
 import { EXIT_MS } from '../core/contract/limits.ts';
 import { newPlantJson } from '../core/contract/plant.ts';
-import { hashToken } from '../core/tokens/token.ts';
 import { type DatabaseAddress, shownDatabase } from '../engines/database-url.ts';
-import { openReader, rejectServed } from '../engines/open-store.ts';
+import { rejectServed } from '../engines/open-store.ts';
 import type { ShownSetting } from '../operate/console/operator-console.ts';
 import { isLoopback, ListenFailed } from '../server/listen.ts';
 import { type Service, startService } from '../service.ts';
 import { consoleLink } from './console.ts';
 import type { Extra } from './extra.ts';
+import { firstTokenFile, handOverFirstToken, publishFirstToken } from './first-token-file.ts';
 import { onFirstSignal } from './interruption.ts';
 import { readDatabase } from './options/database-option.ts';
 import { addServeOptions, type ServeOptions, urlOf } from './options/serve-options.ts';
@@ -36,6 +35,7 @@ Examples:
     .action((options, command) => serve(options, command, extras));
 }
 
+/** Runs a service until a signal stops it. @throws {Failure} if it cannot start */
 export async function serve(
   options: ServeOptions,
   command: Command,
@@ -111,45 +111,6 @@ function listenAdvice({ address: { host, port }, code, message }: ListenFailed, 
   return `${message}; choose another address with ${flag}`;
 }
 
-/**
- * Hands the first token over before the store has it. Without a terminal, other people may read
- * stderr in a journal, so a new file gets the token. Its name ends in `.partial` until the store
- * has the token.
- */
-function handOverFirstToken(token: string, database: DatabaseAddress): boolean {
-  if (process.stderr.isTTY) return true;
-  const file = firstTokenFile(database);
-  // A link may lead nowhere, and its name is still in use.
-  if (file === undefined || fs.lstatSync(file, { throwIfNoEntry: false })) return false;
-  const partial = `${file}.partial`;
-  fs.rmSync(partial, { force: true });
-  // `as` is synchronous. Node's permission model forbids `fsync`.
-  fs.writeFileSync(partial, `${token}\n`, { flag: 'as', mode: 0o600 });
-  return true;
-}
-
-/**
- * Gives the file its final name, also if an earlier start was killed before it.
- *
- * @returns the token
- */
-async function publishFirstToken(database: DatabaseAddress): Promise<string | undefined> {
-  const file = firstTokenFile(database);
-  if (file === undefined) return undefined;
-  const partial = `${file}.partial`;
-  if (!fs.existsSync(partial)) return undefined;
-  const token = fs.readFileSync(partial, 'utf8').trimEnd();
-  await using reader = await openReader(database);
-  const isStored = (await reader.tokens()).some(({ hash }) => hash === hashToken(token));
-  if (isStored) fs.renameSync(partial, file);
-  else fs.rmSync(partial);
-  return isStored ? token : undefined;
-}
-
-function firstTokenFile(database: DatabaseAddress): string | undefined {
-  return database.engine === 'sqlite' ? `${resolve(database.path)}-first-token` : undefined;
-}
-
 /** Prints on stderr how to send a plant. The first token is shown only here, never logged. */
 async function greet(
   service: Service,
@@ -210,9 +171,7 @@ function shownSettings(command: Command, database: DatabaseAddress): ShownSettin
   });
 }
 
-/**
- * Makes a path absolute, since an operator does not know the folder in which the service started.
- */
+/** Makes a path absolute, since an operator may not know the working directory of the service. */
 function absolute(database: DatabaseAddress): DatabaseAddress {
   return database.engine === 'sqlite' ? { ...database, path: resolve(database.path) } : database;
 }

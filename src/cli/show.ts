@@ -8,7 +8,7 @@ import { parseId } from './options/id-argument.ts';
 import { alignedColumns } from './output/aligned-columns.ts';
 import { reportDamage } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
-import { amount } from './output/progress-display.ts';
+import { amount } from './output/number-text.ts';
 import { revisionJson, revisionText, tokenLabels } from './output/revision-text.ts';
 import { visible } from './output/visible-text.ts';
 

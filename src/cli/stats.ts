@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { openReader } from '../engines/open-store.ts';
 import { bytesText } from '../operate/bytes-text.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
-import { amount } from './output/progress-display.ts';
+import { amount } from './output/number-text.ts';
 
 export function statsCommand(): Command {
   return addDatabaseOptions(new Command('stats'))

@@ -5,6 +5,7 @@ import { StoreDamaged, StoreRejected } from '../core/commit/store-errors.ts';
 import type { DamageRecord } from '../engines/damage-record.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { openReader } from '../engines/open-store.ts';
+import type { PlantReader } from '../engines/plant-reader.ts';
 import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../operate/proof/seal.ts';
 import { settledTime, type Verification, verifyRevisions } from '../operate/proof/verification.ts';
 import { FAULTS_FOUND } from '../operate/run-text.ts';
@@ -13,7 +14,8 @@ import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './option
 import { reportFaults } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
 import { checkNewFile, makeNewFile } from './output/new-file.ts';
-import { amount, CountedProgress } from './output/progress-display.ts';
+import { amount } from './output/number-text.ts';
+import { CountedProgress } from './output/progress-display.ts';
 
 const HELP = `
 The command checks every revision and prints a line, the seal. Keep the line on
@@ -52,8 +54,9 @@ async function verify(options: VerifyOptions): Promise<void> {
   if (options.seal !== undefined) checkNewFile(options.seal);
   // A service on this machine has priority.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-  const { structure, seal, faults, difference, aheadOfClock, damage } = await verifyStore(database, earlier);
-  if (difference !== undefined) faults.push(difference);
+  const { knownDamage, structure, verification } = await verifyStore(database, earlier);
+  const { seal, difference, aheadOfClock } = verification;
+  const faults = difference === undefined ? verification.faults : [...verification.faults, difference];
   reportFaults([...faults, ...structure.map(each => `structure: ${each}`)], aheadOfClock);
   const isSound = faults.length === 0;
   if (isSound && seal !== undefined) {
@@ -66,8 +69,12 @@ async function verify(options: VerifyOptions): Promise<void> {
   const counts = seal && `${amount(seal.plants, 'plant')} and ${amount(seal.revisions, 'revision')}`;
   // A damaged store gets the row, too. This adds no risk, since services also write to the store.
   const result = isSound ? `no fault found in ${counts}` : (counts ?? 'not all revisions were counted');
-  await noteRun(database, 'verify', result, faults[0], {
-    repaired: damage,
+  const fault = faults[0];
+  await noteRun(database, {
+    command: 'verify',
+    result,
+    fault,
+    knownDamage,
     isCompared: earlier !== undefined,
   });
   if (earlier !== undefined && difference === undefined) {
@@ -81,39 +88,55 @@ async function verify(options: VerifyOptions): Promise<void> {
   console.error(`${FAULTS_FOUND}no seal was made; for what to do, see docs/operate/backup.md, "${section}"`);
 }
 
-async function verifyStore(
-  database: DatabaseAddress,
-  earlier: Seal | undefined,
-): Promise<Verification & { structure: string[]; damage: DamageRecord | undefined }> {
+interface VerifiedStore {
+  /** The damage that the store knew of before. */
+  knownDamage: DamageRecord | undefined;
+  /** The faults of pages, indexes and the schema. */
+  structure: string[];
+  verification: Verification;
+}
+
+async function verifyStore(database: DatabaseAddress, earlier: Seal | undefined): Promise<VerifiedStore> {
   await using reader = await openReader(database);
   // Known damage is read first, since this run may not cover damage that is found later. The page
   // with this row may be damaged, too.
-  const damage = await reader.knownDamage().catch(() => undefined);
+  const knownDamage = await reader.knownDamage().catch(() => undefined);
   const structureFaults = await reader.structureFaults();
   if (structureFaults === undefined) console.error(STRUCTURE_NOT_CHECKED);
   const structure = structureFaults ?? [];
   try {
-    const digest = SealDigest.until(await settledTime(reader));
-    const { revisions: total } = await reader.size();
-    using progress = new CountedProgress('verifying', 'revisions', total);
-    const verification = await verifyRevisions(reader, digest, earlier, progress.add);
-    if (structure.length > 0)
-      verification.faults.unshift('the pages, indexes or schema of the store have faults');
-    if (verification.difference !== undefined) {
-      const then = new Date(earlier!.until).toISOString();
-      verification.difference = `the store does not hold exactly what it held on ${then}: ${verification.difference}`;
-    }
-    return { ...verification, structure, damage };
+    const { faults, difference, ...rest } = await verifyReadable(reader, earlier);
+    const structureFault = 'the pages, indexes or schema of the store have faults';
+    const verification: Verification = {
+      ...rest,
+      faults: structure.length > 0 ? [structureFault, ...faults] : faults,
+      difference:
+        difference &&
+        `the store does not hold exactly what it held on ${new Date(earlier!.until).toISOString()}: ${difference}`,
+    };
+    return { knownDamage, structure, verification };
   } catch (error) {
     if (!(error instanceof StoreDamaged)) throw error;
-    if (!structure.includes(error.message)) structure.push(error.message);
-    const faults = ['the store is damaged: not all of its revisions can be read'];
-    const difference = earlier && 'the seal could not be compared: not all revisions can be read';
-    return { structure, faults, seal: undefined, difference, aheadOfClock: 0, damage };
+    const verification: Verification = {
+      faults: ['the store is damaged: not all of its revisions can be read'],
+      seal: undefined,
+      difference: earlier && 'the seal could not be compared: not all revisions can be read',
+      aheadOfClock: 0,
+    };
+    const isListed = structure.includes(error.message);
+    return { knownDamage, structure: isListed ? structure : [...structure, error.message], verification };
   }
 }
 
-/** @param text a line, or the name of a file */
+/** @throws {StoreDamaged} if SQLite or PostgreSQL cannot read all revisions */
+async function verifyReadable(reader: PlantReader, earlier: Seal | undefined): Promise<Verification> {
+  const digest = SealDigest.until(await settledTime(reader));
+  const { revisions } = await reader.size();
+  using progress = new CountedProgress('verifying', 'revisions', revisions);
+  return await verifyRevisions(reader, digest, earlier, progress.add);
+}
+
+/** @param text the line of a seal, or the name of its file. @throws {Failure} */
 function readSeal(text: string): Seal {
   try {
     return parseSeal(/^\s*plant-store\s+seal\s/.test(text) ? text : readFileSync(text, 'utf8'));

@@ -39,6 +39,9 @@ interface Entry<Input extends PlantInput> {
   result: PlantResult<Input> | undefined;
 }
 
+/** `failed`: the inputs threw the reason while the call was not stopped. */
+type Inputs = { kind: 'open' } | { kind: 'ended' } | { kind: 'failed'; reason: unknown };
+
 /**
  * One call of `createPlants`. Two loops run concurrently: one reads inputs while there is room, the
  * other yields results. Each loop waits for changes that the other makes.
@@ -61,8 +64,7 @@ export class BulkCreate<Input extends PlantInput> {
   #textLength = 0;
   /** For each id in flight, the promise `settled` of its last entry. */
   readonly #lastOfId = new Map<bigint, Promise<void>>();
-  #inputsEnded = false;
-  #inputFailure: { reason: unknown } | undefined;
+  #inputs: Inputs = { kind: 'open' };
   #drainTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #changeListeners: (() => void)[] = [];
 
@@ -72,6 +74,7 @@ export class BulkCreate<Input extends PlantInput> {
     this.#call.onRetry = onRetry;
   }
 
+  /** Yields the results in the order of the inputs. To be called once. */
   async *results(
     inputs: Iterable<Input> | AsyncIterable<Input>,
     signal: AbortSignal | undefined,
@@ -98,7 +101,7 @@ export class BulkCreate<Input extends PlantInput> {
           this.#notifyChange();
         } else await this.#nextChange();
       }
-      const failure = this.#inputFailure ?? call.stopped;
+      const failure = this.#inputs.kind === 'failed' ? this.#inputs : call.stopped;
       if (failure !== undefined) throw failure.reason;
     } finally {
       signal?.removeEventListener('abort', onAbort);
@@ -109,7 +112,7 @@ export class BulkCreate<Input extends PlantInput> {
   }
 
   get #isReading(): boolean {
-    return !this.#inputsEnded && this.#call.stopped === undefined;
+    return this.#inputs.kind === 'open' && this.#call.stopped === undefined;
   }
 
   get #isFull(): boolean {
@@ -117,6 +120,7 @@ export class BulkCreate<Input extends PlantInput> {
   }
 
   async #readInputs(inputs: Iterable<Input> | AsyncIterable<Input>): Promise<void> {
+    let end: Inputs = { kind: 'ended' };
     try {
       for await (const input of inputs) {
         if (!this.#isReading) break;
@@ -125,9 +129,9 @@ export class BulkCreate<Input extends PlantInput> {
         if (!this.#isReading) break;
       }
     } catch (reason) {
-      if (this.#call.stopped === undefined) this.#inputFailure = { reason };
+      if (this.#call.stopped === undefined) end = { kind: 'failed', reason };
     }
-    this.#inputsEnded = true;
+    this.#inputs = end;
     this.#notifyChange();
   }
 

@@ -19,7 +19,7 @@ export function fetchTransport(fetchWith: typeof fetch): Transport {
   };
 }
 
-/** Reads a body, and stops when it is longer than `bytesMax`: any program may be the server. */
+/** Reads at most one chunk more than `bytesMax`, since any program may be the server. */
 export async function readBody(body: Response['body'], bytesMax: number): Promise<Uint8Array[]> {
   const reader = body?.getReader();
   const chunks: Uint8Array[] = [];

@@ -13,7 +13,8 @@ export function openApiJson(serverUrl = '/'): string {
   return jsonText({ ...DESCRIPTION, servers });
 }
 
-export type SchemaName = keyof typeof SCHEMAS;
+/** The record shapes of the interface. */
+export type SchemaName = 'Plant' | 'NewPlant' | 'Error';
 
 /** One record shape as a self-contained JSON Schema 2020-12, as JSON text. */
 export function schemaJson(name: SchemaName): string {
@@ -29,11 +30,15 @@ function jsonText(value: unknown): string {
   return `${JSON.stringify(value, undefined, 2)}\n`;
 }
 
-function header(description: string, schema: object, required = true) {
-  return { description, required, schema };
+interface Header {
+  description: string;
+  required: boolean;
+  schema: object;
 }
 
-type Header = ReturnType<typeof header>;
+function header(description: string, schema: object, required = true): Header {
+  return { description, required, schema };
+}
 
 function text(...examples: string[]): object {
   return { type: 'string', examples };
@@ -177,7 +182,7 @@ export const CREATE_PLANT = {
   },
 };
 
-/** JavaScript programs would round a `minimum` and a `maximum`. The format implies both. */
+/** It has no `minimum` and `maximum`, which JavaScript would round. The format implies both. */
 export const ID_SCHEMA = {
   type: 'integer',
   format: 'int64',
@@ -187,8 +192,8 @@ export const ID_SCHEMA = {
 };
 
 /**
- * The record shapes of the interface. Each allows further members, the default of JSON Schema.
- * If Plant did not allow them, NewPlant could not have an id.
+ * The JSON Schema of each record shape. Each allows further members, as by default. If Plant did
+ * not allow them, NewPlant could not have an id.
  */
 export const SCHEMAS = {
   Plant: {
@@ -221,7 +226,7 @@ export const SCHEMAS = {
       message: { type: 'string', description: 'Error message text, for people' },
     },
   },
-};
+} satisfies Record<SchemaName, object>;
 
 const DESCRIPTION = {
   openapi: '3.1.0',

@@ -15,26 +15,30 @@ export interface PlantInput {
 export function newPlantOf(input: PlantInput): NewPlant {
   // Plain JavaScript programs may pass undefined or null.
   const { id, name, tag } = Object(input) as PlantInput;
-  const exactId = exactIdOf(id);
+  const reading = readId(id);
   const { plant, message } =
-    typeof exactId === 'bigint'
-      ? validateNamedPlant(exactId, name, tag, [])
-      : validateNamedPlant(undefined, name, tag, [exactId]);
+    reading.kind === 'id'
+      ? validateNamedPlant(reading.id, name, tag, [])
+      : validateNamedPlant(undefined, name, tag, [reading.fault]);
   if (plant !== undefined) return plant;
   throw new PlantStoreError(message, { error: 40002, canRetry: false });
 }
 
-/** @returns the id, or a description of its fault */
-function exactIdOf(id: unknown): bigint | string {
-  if (id === undefined) return 'id is required';
-  if (typeof id === 'number') {
-    if (Number.isSafeInteger(id)) return BigInt(id);
-    if (Number.isInteger(id))
-      return 'id is a number that may have lost digits already (beyond 2^53 - 1); pass a bigint or text';
+type IdReading = { kind: 'id'; id: bigint } | { kind: 'fault'; fault: string };
+
+function readId(input: unknown): IdReading {
+  if (input === undefined) return { kind: 'fault', fault: 'id is required' };
+  if (Number.isInteger(input) && !Number.isSafeInteger(input)) {
+    const fault = 'id is a number that may have lost digits already (beyond 2^53 - 1); pass a bigint or text';
+    return { kind: 'fault', fault };
   }
-  if (typeof id === 'bigint' || (typeof id === 'string' && /^-?[0-9]{1,19}$/.test(id))) {
-    const exactId = BigInt(id);
-    if (isInt64(exactId)) return exactId;
-  }
-  return `id must be ${ID_RULE}`;
+  const id = integerOf(input);
+  if (id === undefined || !isInt64(id)) return { kind: 'fault', fault: `id must be ${ID_RULE}` };
+  return { kind: 'id', id };
+}
+
+function integerOf(input: unknown): bigint | undefined {
+  if (typeof input === 'bigint') return input;
+  if (typeof input === 'number') return Number.isSafeInteger(input) ? BigInt(input) : undefined;
+  return typeof input === 'string' && /^-?[0-9]{1,19}$/.test(input) ? BigInt(input) : undefined;
 }

@@ -49,8 +49,8 @@ export function errorAfterUnknown(failed: PlantStoreError): PlantStoreError {
 const TRANSIENT_STATUSES = [408, 429, 502, 503, 504];
 
 /**
- * Reads a response other than 200. Its body may come from a gateway. Error 40000 is transient: the
- * client sends valid HTTP, so the request was truncated in transit.
+ * Makes the error of a response other than 200. Its body may come from a gateway. Error 40000 is
+ * transient: the client sends valid HTTP, so the request was truncated in transit.
  */
 export function errorOfResponse(
   status: number,
@@ -76,7 +76,7 @@ export function errorOfResponse(
 
 /** Some servers send fractions, which RFC 9110 does not have. */
 const SECONDS = /^[0-9]+(?:\.[0-9]+)?$/;
-/** Each form of an HTTP date begins so (RFC 9110 section 5.6.7). All are GMT; one does not say it. */
+/** The start of an HTTP date (RFC 9110 section 5.6.7), which is in GMT even if it does not say so. */
 const DAY_NAME = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)/;
 
 /**
@@ -95,6 +95,7 @@ export function readRetryAfterMs(text = ''): number {
   return Number.isNaN(date) ? 0 : Math.max(date - Date.now(), 0);
 }
 
+/** @returns the members of a JSON object; none if the text is other JSON or no JSON */
 export function jsonObject(text: string): Record<string, unknown> {
   try {
     return Object(JSON.parse(text));

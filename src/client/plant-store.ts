@@ -42,6 +42,11 @@ export interface CreatePlantsOptions {
  * under that id. So the client retries transient failures: no response, 408, 429, 502, 503, 504,
  * and the plant store's own 500 and error 40000. The delay doubles with each attempt. A
  * `Retry-After` header can make it longer.
+ *
+ * @example
+ * const store = new PlantStore({ url: 'http://127.0.0.1:8080', token });
+ * const { revision, outcome } = await store.createPlant({ id: 7n, name: 'Ficus lyrata' });
+ * store.close();
  */
 export class PlantStore {
   readonly #service: Service;
@@ -71,6 +76,9 @@ export class PlantStore {
    *   was not confirmed may be stored: send it again to find out. After such an attempt, the
    *   message of a rejection mentions it.
    * @throws the reason of the signal when it aborts
+   * @example
+   * const stored = await store.createPlant({ id: '9007199254740993', name: 'Monstera deliciosa' });
+   * console.log(stored.id, stored.revision, stored.outcome); // 9007199254740993n 1 created
    */
   async createPlant(input: PlantInput, { signal }: { signal?: AbortSignal } = {}): Promise<StoredPlant> {
     const plant = newPlantOf(input);
@@ -101,6 +109,11 @@ export class PlantStore {
    *   service is unavailable, or the server is not a plant store
    * @throws the reason of the signal when it aborts, what the inputs throw, and what `onRetry`
    *   throws
+   * @example
+   * for await (const { plant, error, input } of store.createPlants(plants)) {
+   *   if (error !== undefined) console.error(`${input.id} is rejected: ${error.message}`);
+   *   else console.log(`${plant.id} is ${plant.outcome}`);
+   * }
    */
   createPlants<Input extends PlantInput>(
     inputs: Iterable<Input> | AsyncIterable<Input>,

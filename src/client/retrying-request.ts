@@ -22,6 +22,7 @@ const RESPONSE_BYTES_MAX = 64 * 1024;
 /** Bytes of one character of a plant in a response: JSON may write it as `\u0000`. */
 const RESPONSE_BYTES_PER_CHARACTER = 6;
 
+/** A service, and how the client sends to it. */
 export interface Service {
   transport: Transport;
   /** Address of `POST /plants`. */
@@ -103,7 +104,7 @@ export async function sendPlant(service: Service, call: Call, plant: NewPlant): 
   }
 }
 
-/** Sends one attempt. Rejects by itself, since the caller's `fetch` may ignore its signal. */
+/** Sends one attempt. An abort rejects it at once, even if the `fetch` ignores its signal. */
 async function post(service: Service, { inFlight }: Call, plant: NewPlant): Promise<StoredPlant> {
   const { transport, url, headers, responseTimeoutMs } = service;
   const body = newPlantJson(plant);
@@ -146,6 +147,7 @@ async function delay({ stopped, onStop }: Call, ms: number): Promise<void> {
   });
 }
 
+/** The error of each call of a closed client. */
 export function closedError(): PlantStoreError {
   return new PlantStoreError('the client was closed', { code: 'ECONNABORTED', canRetry: false });
 }
@@ -161,13 +163,13 @@ function noResponseError(url: string, cause: unknown): PlantStoreError {
   return new PlantStoreError(`no response from ${url}${why}`, { code, canRetry: true, cause });
 }
 
-/** Node's fetch throws a TypeError whose cause is the network error. Bun throws that one itself. */
+/** Node's fetch throws a TypeError caused by the network error. Bun throws the network error. */
 function codeOf(error: unknown): string | undefined {
   const { cause } = Object(error) as { cause?: unknown };
   const errors = [Object(cause), Object(error)] as { code?: unknown; name?: unknown }[];
   if (errors.some(({ name }) => name === 'HTTPParserError')) return 'EPROTO';
   const found = errors.map(({ code }) => code).find(code => typeof code === 'string');
-  // The name that undici, and so Node's fetch, has for a connection that the server closed.
+  // undici, which is Node's fetch, uses this code when the server has closed the connection.
   return found === 'UND_ERR_SOCKET' ? 'ECONNRESET' : found;
 }
 

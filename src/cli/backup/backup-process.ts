@@ -8,19 +8,46 @@ import {
 } from '../../engines/sqlite/commands/sqlite-backup.ts';
 import { openSqliteReader } from '../../engines/sqlite/commands/sqlite-reader.ts';
 import { SealDigest, sealText } from '../../operate/proof/seal.ts';
-import { type Verification, verifyRevisions } from '../../operate/proof/verification.ts';
+import { verifyRevisions } from '../../operate/proof/verification.ts';
 
-/** A message to the process that started this one. The last message is `made` or `failure`. */
-export interface BackupMessage {
-  progress?: { title: string; unit: string; done: number; total: number };
-  /** The seal of the copy, unless a revision is damaged; and its faults. */
-  made?: Omit<Verification, 'seal'> & Record<'source' | 'copy', StoreCounts> & { seal: string | undefined };
-  failure?: { message: string; errcode: number | undefined; damaged: 'store' | 'copy' | undefined };
+/** A message to the process that started this one. */
+export type BackupMessage = { kind: 'progress'; progress: BackupProgress } | BackupEnd;
+
+/** The last message. */
+export type BackupEnd = { kind: 'made'; backup: MadeBackup } | { kind: 'failed'; failure: BackupFailure };
+
+/** How much of the current step is done. */
+interface BackupProgress {
+  title: string;
+  unit: string;
+  done: number;
+  total: number;
+}
+
+export interface MadeBackup {
+  source: StoreCounts;
+  copy: StoreCounts;
+  /** The text of the seal; undefined if a revision is damaged. */
+  seal: string | undefined;
+  faults: string[];
+  /** Number of revisions whose time is ahead of the clock. */
+  aheadOfClock: number;
+}
+
+export interface BackupFailure {
+  message: string;
+  /** The result code of SQLite, if SQLite failed. */
+  errcode: number | undefined;
+  /** The file that is damaged, if one is. */
+  damaged: 'store' | 'copy' | undefined;
 }
 
 /**
  * Copies a store and verifies the copy. It is a process of its own, since SQLite calls cannot be
  * aborted.
+ *
+ * @param path the SQLite file of the store
+ * @param to an empty file, which becomes the copy
  */
 export async function runBackupProcess(path: string, to: string): Promise<void> {
   // The service has priority over the backup.
@@ -44,22 +71,23 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
     const until = (await reader.newestTime(begunAt)) - 1;
     const digest = SealDigest.ofAllListingAfter(until);
     let done = 0;
-    const { seal, ...verification } = await verifyRevisions(reader, digest, undefined, revisions => {
+    const { seal, faults, aheadOfClock } = await verifyRevisions(reader, digest, undefined, revisions => {
       done += revisions;
       checked(done);
     });
-    await send({ made: { source, copy, seal: seal && sealText(seal), ...verification } });
+    const backup = { source, copy, seal: seal && sealText(seal), faults, aheadOfClock };
+    await send({ kind: 'made', backup });
   } catch (error) {
     const { message, errcode } = error as Error & { errcode?: number };
     const damaged =
       error instanceof StoreDamaged ? 'store' : error instanceof CopyDamaged ? 'copy' : undefined;
-    await send({ failure: { message, errcode, damaged } });
+    await send({ kind: 'failed', failure: { message, errcode, damaged } });
   }
   if (process.connected) process.disconnect?.();
 }
 
 function sendProgress(title: string, unit: string, done: number, total: number): void {
-  void send({ progress: { title, unit, done, total } });
+  void send({ kind: 'progress', progress: { title, unit, done, total } });
 }
 
 /**

@@ -12,8 +12,9 @@ import { type DatabaseOptions, databaseOption, readDatabase } from '../options/d
 import { reportFaults } from '../output/damage.ts';
 import { Failure } from '../output/failure.ts';
 import { makeNewFile, rejectExisting } from '../output/new-file.ts';
-import { amount, CountedProgress } from '../output/progress-display.ts';
-import type { BackupMessage } from './backup-process.ts';
+import { amount } from '../output/number-text.ts';
+import { CountedProgress } from '../output/progress-display.ts';
+import type { BackupEnd, BackupFailure, BackupMessage, MadeBackup } from './backup-process.ts';
 import { BACKUP_PROCESS, ownProgram } from './own-program.ts';
 
 const HELP = `
@@ -29,7 +30,6 @@ Example:
   $ npx plant-store backup "backups/plants-$(date +%F).db"`;
 
 type Database = Extract<DatabaseAddress, { engine: 'sqlite' }>;
-type Made = NonNullable<BackupMessage['made']>;
 
 /** https://sqlite.org/rescode.html#full */
 const SQLITE_FULL = 13;
@@ -73,7 +73,7 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
     await makeNewFile(`${file}${SEAL_SUFFIX}`, partial => writeFileSync(partial, seal));
     console.log(`${file}${SEAL_SUFFIX}: the seal of this backup, for \`verify --against\``);
   }
-  await noteRun(database, 'backup', `${file}: ${counts}`, faults[0]);
+  await noteRun(database, { command: 'backup', result: `${file}: ${counts}`, fault: faults[0] });
   if (faults.length > 0)
     throw new Failure(
       'the backup contains everything that the store has, with the faults above, and gets no seal; keep your older backups',
@@ -88,7 +88,7 @@ function rejectExistingParts(file: string): void {
 }
 
 /** @throws {Failure} if the copy fails or does not have the counts of the store */
-async function copyAndCheck(database: Database, to: string, stop: AbortSignal): Promise<Made> {
+async function copyAndCheck(database: Database, to: string, stop: AbortSignal): Promise<MadeBackup> {
   const { file, args } = ownProgram();
   const child = spawn(file, [...args, BACKUP_PROCESS, database.path, to], {
     // Ctrl-C must reach only this process, which then ends the other one.
@@ -98,29 +98,31 @@ async function copyAndCheck(database: Database, to: string, stop: AbortSignal): 
   // The event `exit` may come before the last message.
   const ended = once(child, 'close');
   stop.addEventListener('abort', () => child.kill('SIGKILL'));
-  using progress = new CountedProgress('copying', 'pages', 0);
-  let last: BackupMessage = {};
+  using progress = new CountedProgress('copying', 'pages', undefined);
+  let end: BackupEnd | undefined;
   child.on('message', (message: BackupMessage) => {
-    last = message;
-    Object.assign(progress, message.progress);
+    if (message.kind === 'progress') Object.assign(progress, message.progress);
+    else end = message;
   });
   const [exitCode, signal] = await ended;
   stop.throwIfAborted();
-  const { made, failure } = last;
-  // Without a result, the note of the last successful backup stays.
-  if (failure?.damaged) await noteRun(database, 'backup', undefined, failure.message);
-  if (failure?.damaged === 'store') throw new StoreDamaged(failure.message);
-  if (failure !== undefined) throw new Failure(failedBecause(failure));
-  if (made === undefined)
+  if (end === undefined)
     throw new Failure(`the copying process ended early (${signal ?? exitCode}); run the command again`);
-  if (shown(made.source) !== shown(made.copy))
+  if (end.kind === 'failed') {
+    const { message, damaged } = end.failure;
+    // Without a result, the note of the last successful backup stays.
+    if (damaged !== undefined) await noteRun(database, { command: 'backup', fault: message });
+    throw damaged === 'store' ? new StoreDamaged(message) : new Failure(failedBecause(end.failure));
+  }
+  const { source, copy } = end.backup;
+  if (shown(source) !== shown(copy))
     throw new Failure(
-      `the store has ${shown(made.source)} but the copy has ${shown(made.copy)}, which is a bug; use an older backup, and report this`,
+      `the store has ${shown(source)} but the copy has ${shown(copy)}, which is a bug; use an older backup, and report this`,
     );
-  return made;
+  return end.backup;
 }
 
-function failedBecause({ message, errcode }: NonNullable<BackupMessage['failure']>): string {
+function failedBecause({ message, errcode }: BackupFailure): string {
   // The message of the store already says what to do.
   if (errcode === undefined) return message;
   // The low byte is the primary result code, https://sqlite.org/rescode.html

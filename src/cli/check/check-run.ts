@@ -2,19 +2,15 @@ import { jsonObject } from '../../client/plant-store-error.ts';
 import { isProtocolError, untrustedCertificate } from '../../client/transport.ts';
 import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
-import { visible, withoutToken } from '../output/visible-text.ts';
-import { type Exchange, type Server, send } from './exchange.ts';
+import { SHOWN_LENGTH_MAX, visible, withoutToken } from '../output/visible-text.ts';
+import { type CompleteResponse, type NoResponse, type Server, send } from './exchange.ts';
 import { faultsOf } from './expectations.ts';
 import type { RunIds } from './ids.ts';
 import type { RuleResult } from './report.ts';
 import { PLANT, type Rule } from './rules.ts';
 
-/**
- * Rules that are checked at the same time. This is fast for a distant server, and causes little
- * load.
- */
+/** Rules that are checked at the same time. It is fast for a distant server, with little load. */
 const RULES_IN_FLIGHT = 8;
-const SHOWN_LENGTH_MAX = 200;
 
 const ADVICE: [statuses: RegExp, advice: string][] = [
   [/3../, 'it redirects; give the base address of the target'],
@@ -26,7 +22,11 @@ const ADVICE: [statuses: RegExp, advice: string][] = [
 ];
 
 /**
- * @returns results in the order of the rules; `server.stop` leaves the remaining rules unchecked
+ * Checks all rules. When `server.stop` aborts, the remaining rules are not checked.
+ *
+ * @param ids the ids under which plants may be stored
+ * @returns the results in the order of the rules
+ * @throws {Failure} if the server does not accept a valid plant
  */
 export async function checkRules(rules: readonly Rule[], server: Server, ids: RunIds): Promise<RuleResult[]> {
   const fresh = ids.fresh.values();
@@ -52,9 +52,10 @@ export async function checkRules(rules: readonly Rule[], server: Server, ids: Ru
 /** Sends a valid plant. @throws {Failure} if the response shows that every rule would fail */
 async function makeContact(server: Server, plantId: bigint): Promise<void> {
   const { href } = server.plantsUrl;
-  const { status, headers, body, failure } = await send(server, { body: PLANT }, plantId);
+  const { received } = await send(server, { body: PLANT }, plantId);
   if (server.stop.aborted) return;
-  if (failure !== undefined) throw noResponse(href, failure);
+  if (received.kind === 'noResponse') throw noResponse(href, received);
+  const { status, headers, body } = received;
   const [, advice] = ADVICE.find(([statuses]) => statuses.test(String(status))) ?? [];
   if (advice === undefined) return;
   const text = withoutToken(headers.get('location') ?? body.toString(), server.token).trim();
@@ -62,7 +63,7 @@ async function makeContact(server: Server, plantId: bigint): Promise<void> {
   throw new Failure(`${href} responds with ${status} to a valid plant (${shown}); ${advice}`);
 }
 
-function noResponse(href: string, { message, code }: NonNullable<Exchange['failure']>): Failure {
+function noResponse(href: string, { message, code }: NoResponse): Failure {
   const isNotHttp = code === 'HTTPParserError' || isProtocolError(code);
   const advice = isNotHttp
     ? 'the server did not respond with HTTP; check the address'
@@ -74,24 +75,31 @@ function noResponse(href: string, { message, code }: NonNullable<Exchange['failu
 async function checkRule(rule: Rule, server: Server, plantId: bigint, storedId: bigint): Promise<RuleResult> {
   if (rule.earlierBody !== undefined) await send(server, { body: rule.earlierBody }, plantId);
   const exchange = await send(server, rule, plantId);
+  const { sent, received } = exchange;
   const faults = faultsOf(rule, exchange);
-  const mayBeStored = rule.plantId !== undefined && faults.length > 0;
-  const isStored = mayBeStored && (await isStoredId(exchange, server, storedId));
+  const mayBeStored = rule.plantId !== undefined && faults.length > 0 && received.kind === 'response';
+  const isStored = mayBeStored && (await isStoredId(received, server, storedId));
   if (server.stop.aborted) return notChecked(rule, 'the check was stopped');
   if (isStored) return notChecked(rule, `the server seems to have the id ${plantId}, and accepts an id once`);
-  if (faults.length === 0) return { rule, verdict: 'holds', messages: [] };
-  const messages = faults.map(fault => withoutToken(fault, server.token));
-  return { rule, verdict: 'does not hold', messages, sent: exchange.sent, received: exchange.received };
+  if (faults.length === 0) return { rule, verdict: 'holds' };
+  const shown = faults.map(fault => withoutToken(fault, server.token));
+  const response = received.kind === 'response' ? received.shown : undefined;
+  return { rule, verdict: 'does not hold', faults: shown, sent, received: response };
 }
 
 function notChecked(rule: Rule, reason: string): RuleResult {
-  return { rule, verdict: 'not checked', messages: [reason] };
+  return { rule, verdict: 'not checked', reason };
 }
 
 /** Whether this response is the one that the server gives to another plant with a stored id. */
-async function isStoredId({ status, body }: Exchange, server: Server, storedId: bigint): Promise<boolean> {
+async function isStoredId(
+  { status, body }: CompleteResponse,
+  server: Server,
+  storedId: bigint,
+): Promise<boolean> {
   if (status < 400 || status > 499) return false;
-  const again = await send(server, { body: '{"id":<ID>,"name":"B"}' }, storedId);
-  const [error, errorAgain] = [body, again.body].map(each => jsonObject(each.toString()).error);
-  return again.status === status && errorAgain === error;
+  const { received } = await send(server, { body: '{"id":<ID>,"name":"B"}' }, storedId);
+  if (received.kind === 'noResponse' || received.status !== status) return false;
+  const [error, storedError] = [body, received.body].map(each => jsonObject(each.toString()).error);
+  return error === storedError;
 }

@@ -18,36 +18,53 @@ export interface Server {
   stop: AbortSignal;
 }
 
+/** What the Authorization field of a request contains. */
+export type Credential = { kind: 'token' } | { kind: 'none' } | { kind: 'other'; text: string };
+
 export interface TestRequest {
   /** `<ID>` is replaced by the plant id. */
   body: string;
-  /** The Authorization field; undefined: Bearer with the token; null: no field. */
-  authorization?: string | null;
+  /** By default the token of the server. */
+  credential?: Credential;
+  /** By default application/json. */
   mediaType?: string;
 }
 
-/** A request and its response. The texts have `<ACCESS_TOKEN>` instead of the token. */
-export interface Exchange {
-  sent: string;
-  received?: string;
-  /** 0: no complete response arrived. */
+/** A complete response. */
+export interface CompleteResponse {
+  kind: 'response';
   status: number;
   headers: Headers;
   body: Buffer;
-  /** Why no complete response arrived, and the code of a network error. */
-  failure?: { message: string; code?: string | undefined };
+  /** The response as a report shows it. */
+  shown: string;
+}
+
+/** No complete response arrived. */
+export interface NoResponse {
+  kind: 'noResponse';
+  message: string;
+  /** The code of the network error, or else its name. */
+  code: string;
+}
+
+export interface Exchange {
+  /** The request as a report shows it, with `<ACCESS_TOKEN>` instead of the token. */
+  sent: string;
+  received: CompleteResponse | NoResponse;
 }
 
 /**
- * Sends a request, and again after 429 (RFC 6585 section 4) or 503 with Retry-After (RFC 9110
- * section 15.6.4): these responses say nothing about a rule.
+ * Sends a request. It repeats the request after a 429 (RFC 6585 section 4), and after a 503 with
+ * Retry-After (RFC 9110 section 15.6.4), because these responses say nothing about a rule.
  */
 export async function send(server: Server, request: TestRequest, plantId: bigint): Promise<Exchange> {
   for (let tries = 1; ; tries++) {
     const exchange = await sendOnce(server, request, plantId);
-    const retryAfter = exchange.headers.get('retry-after') ?? undefined;
-    const asksForRetry = exchange.status === 429 || (exchange.status === 503 && retryAfter);
-    if (!asksForRetry || tries === TRIES_MAX) return exchange;
+    const { received } = exchange;
+    if (received.kind === 'noResponse' || tries === TRIES_MAX) return exchange;
+    const retryAfter = received.headers.get('retry-after') ?? undefined;
+    if (received.status !== 429 && !(received.status === 503 && retryAfter)) return exchange;
     const delayMs = Math.min(readRetryAfterMs(retryAfter) || RETRY_DELAY_MS, RETRY_DELAY_MS_MAX);
     await wait(delayMs, undefined, { signal: server.stop }).catch(() => {});
   }
@@ -56,9 +73,10 @@ export async function send(server: Server, request: TestRequest, plantId: bigint
 async function sendOnce(server: Server, request: TestRequest, plantId: bigint): Promise<Exchange> {
   const { plantsUrl, token, stop } = server;
   const requestBody = Buffer.from(request.body.replaceAll('<ID>', String(plantId)));
-  const { authorization = `Bearer ${token}`, mediaType = 'application/json' } = request;
+  const { credential = { kind: 'token' }, mediaType = 'application/json' } = request;
   const requestHeaders = new Headers({ 'Content-Type': mediaType, Connection: 'close' });
-  if (authorization !== null) requestHeaders.set('Authorization', authorization);
+  if (credential.kind === 'token') requestHeaders.set('Authorization', `Bearer ${token}`);
+  if (credential.kind === 'other') requestHeaders.set('Authorization', credential.text);
   const sent = show(`POST ${plantsUrl.pathname}`, requestHeaders, requestBody, token);
   const timeout = AbortSignal.timeout(EXCHANGE_TIMEOUT_MS);
   try {
@@ -69,23 +87,21 @@ async function sendOnce(server: Server, request: TestRequest, plantId: bigint): 
       redirect: 'manual',
       signal: AbortSignal.any([timeout, stop]),
     });
-    const received = Buffer.concat(await readBody(body, RESPONSE_BYTES_MAX));
-    const shown = show(`${status} ${statusText}`.trimEnd(), headers, received, token);
-    return { sent, received: shown, status, headers, body: received };
+    const bytes = Buffer.concat(await readBody(body, RESPONSE_BYTES_MAX));
+    const shown = show(`${status} ${statusText}`.trimEnd(), headers, bytes, token);
+    return { sent, received: { kind: 'response', status, headers, body: bytes, shown } };
   } catch (error) {
     const { cause = error } = error as { cause?: unknown };
     const { name, message, code } = cause as NodeJS.ErrnoException;
     const why = timeout.aborted ? `within ${EXCHANGE_TIMEOUT_MS / 1000} s` : `(${code ?? message})`;
     return {
       sent,
-      status: 0,
-      headers: new Headers(),
-      body: Buffer.alloc(0),
-      failure: { message: `no complete response ${why}`, code: code ?? name },
+      received: { kind: 'noResponse', message: `no complete response ${why}`, code: code ?? name },
     };
   }
 }
 
+/** A message for a report: its headers, and the start of its body, without the token. */
 function show(firstLine: string, headers: Iterable<[string, string]>, body: Buffer, token: string): string {
   const header = [firstLine, ...Array.from(headers, field => field.join(': '))].join('\n');
   // The token is removed before the cut, since a cut could split it.

@@ -1,28 +1,28 @@
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
-import type { Exchange } from './exchange.ts';
+import type { CompleteResponse, Exchange } from './exchange.ts';
 import type { Rule } from './rules.ts';
 
 /** @returns the faults of a response, each in the same words for the same cause */
-export function faultsOf({ response, body }: Rule, exchange: Exchange): string[] {
-  const { status, failure } = exchange;
-  if (failure !== undefined) return [failure.message];
+export function faultsOf(rule: Rule, { received }: Exchange): string[] {
+  if (received.kind === 'noResponse') return [received.message];
+  const { status } = received;
   const isRejection = status >= 400 && status <= 499;
-  if (isRejection && response !== 'a Plant') return status === 400 ? errorFaults(exchange) : [];
-  if (response === 'a rejection') return [`status ${status} instead of one from 400 to 499`];
-  return status === 200 ? plantFaults(exchange, body) : [`status ${status} instead of 200`];
+  if (isRejection && rule.response !== 'a Plant') return status === 400 ? errorFaults(received) : [];
+  if (rule.response === 'a rejection') return [`status ${status} instead of one from 400 to 499`];
+  return status === 200 ? plantFaults(received, rule.body) : [`status ${status} instead of 200`];
 }
 
-function plantFaults(exchange: Exchange, sentText: string): string[] {
+function plantFaults(received: CompleteResponse, sentText: string): string[] {
   const sent = JSON.parse(sentText.replace('<ID>', '0'));
-  return jsonFaults(exchange, plant => {
+  return jsonFaults(received, plant => {
     const faults = Object.hasOwn(plant, 'id') ? ['the response has an id, which a Plant has not'] : [];
     const changed = ['name', 'tag'].filter(member => plant[member] !== sent[member]);
     return [...faults, ...changed.map(member => `${member} is not as sent`)];
   });
 }
 
-function errorFaults(exchange: Exchange): string[] {
-  return jsonFaults(exchange, ({ error, message }) => [
+function errorFaults(received: CompleteResponse): string[] {
+  return jsonFaults(received, ({ error, message }) => [
     ...(typeof error === 'number' && (error | 0) === error ? [] : ['an Error without an int32 as error']),
     ...(typeof message === 'string' ? [] : ['an Error without a string as message']),
   ]);
@@ -31,7 +31,10 @@ function errorFaults(exchange: Exchange): string[] {
 type Members = Record<string, unknown>;
 
 /** JSON is UTF-8 without a byte order mark (RFC 8259 section 8.1); names are unique (section 4). */
-function jsonFaults({ headers, body }: Exchange, shapeFaults: (members: Members) => string[]): string[] {
+function jsonFaults(
+  { headers, body }: CompleteResponse,
+  shapeFaults: (members: Members) => string[],
+): string[] {
   const type = headers.get('content-type') ?? 'absent';
   // RFC 9110 section 8.3.1: case does not matter; parameters may follow.
   const isJsonType = /^application\/json[ \t]*(?:;|$)/i.test(type);

@@ -10,9 +10,7 @@ export interface IdRange {
 export interface RunIds {
   /** Ascending ids for the first contact, and for each rule that is about no particular id. */
   fresh: bigint[];
-  /**
-   * The ids that rules are about, such as the largest int64, without those that are not permitted.
-   */
+  /** The permitted ids that rules are about, such as the largest int64. */
   ofRules: bigint[];
 }
 
@@ -43,6 +41,7 @@ export function drawIds(rules: readonly Rule[], permitted?: IdRange): RunIds {
   return { fresh, ofRules };
 }
 
+/** Makes the text for the user about the plants that a run stores. */
 export function shownIds({ fresh, ofRules }: RunIds): string {
   const others = ofRules.length > 0 ? `, and ${ofRules.join(', ')}, which rules are about` : '';
   const count = fresh.length + ofRules.length;

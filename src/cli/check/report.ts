@@ -1,30 +1,45 @@
-import { amount } from '../output/progress-display.ts';
+import { amount } from '../output/number-text.ts';
 import { visible } from '../output/visible-text.ts';
 import type { Rule } from './rules.ts';
 
 /** The result of one rule. No text in it contains the token. */
-export interface RuleResult {
-  rule: Rule;
-  verdict: 'holds' | 'does not hold' | 'not checked';
-  /** The faults, or why the rule was not checked; empty if the rule holds. */
-  messages: string[];
-  /** The request and the response of a fault, if any. */
-  sent?: string;
-  received?: string | undefined;
+export type RuleResult = { rule: Rule } & (
+  | { verdict: 'holds' }
+  | { verdict: 'not checked'; reason: string }
+  | Broken
+);
+
+interface Broken {
+  verdict: 'does not hold';
+  faults: string[];
+  /** The request as text. */
+  sent: string;
+  /** The response as text; undefined if no complete response arrived. */
+  received: string | undefined;
 }
 
 const NAMED_RULES_MAX = 5;
 
-function summaryOf(results: readonly RuleResult[]) {
+interface Summary {
+  holds: number;
+  doesNotHold: number;
+  notChecked: number;
+}
+
+function summaryOf(results: readonly RuleResult[]): Summary {
   const count = (verdict: RuleResult['verdict']) => results.filter(each => each.verdict === verdict).length;
   return { holds: count('holds'), doesNotHold: count('does not hold'), notChecked: count('not checked') };
 }
 
 /** Makes the report for programs; docs/check.md describes its members. */
 export function jsonReport(results: readonly RuleResult[], baseUrl: URL): string {
-  const rules = results.map(({ rule: { id, level, title, source }, verdict, messages, sent, received }) => {
-    const message = messages.length > 0 ? messages.join('; ') : undefined;
-    return { id, level, title, source, verdict, message, sent, received };
+  const rules = results.map(result => {
+    const { id, level, title, source } = result.rule;
+    const rule = { id, level, title, source, verdict: result.verdict };
+    if (result.verdict === 'holds') return rule;
+    if (result.verdict === 'not checked') return { ...rule, message: result.reason };
+    const { faults, sent, received } = result;
+    return { ...rule, message: faults.join('; '), sent, received };
   });
   const text = JSON.stringify({ baseUrl: baseUrl.href, summary: summaryOf(results), rules }, undefined, 2);
   return `${text.split('\n').map(visible).join('\n')}\n`;
@@ -33,13 +48,14 @@ export function jsonReport(results: readonly RuleResult[], baseUrl: URL): string
 /** Makes the report for people: rules without faults, then each fault once, then the counts. */
 export function textReport(results: readonly RuleResult[]): string {
   const lines: string[] = [];
-  const faults: { result: RuleResult; line: string }[] = [];
+  const faults: { result: RuleResult & Broken; line: string }[] = [];
   for (const result of results) {
-    const { verdict, messages, rule } = result;
+    const { verdict, rule } = result;
     const start = `${verdict.padEnd(13)}  ${rule.level.padEnd(6)}  `;
-    if (verdict === 'does not hold')
-      faults.push(...messages.map(message => ({ result, line: visible(start + message) })));
-    else lines.push([`${start}${rule.id}: ${rule.title}`, ...messages].join('; '));
+    const line = `${start}${rule.id}: ${rule.title}`;
+    if (verdict === 'holds') lines.push(line);
+    else if (verdict === 'not checked') lines.push(`${line}; ${result.reason}`);
+    else faults.push(...result.faults.map(fault => ({ result, line: visible(start + fault) })));
   }
   for (const [line, list] of Map.groupBy(faults, each => each.line)) {
     const ids = list.map(({ result }) => result.rule.id);
@@ -51,7 +67,7 @@ export function textReport(results: readonly RuleResult[]): string {
   return lines.join('\n');
 }
 
-function evidenceOf({ rule, sent = '', received = '' }: RuleResult): string[] {
+function evidenceOf({ rule, sent, received = '' }: RuleResult & Broken): string[] {
   const texts = [`${rule.title}; ${rule.source}`, `\nsent:\n${sent}`, `\nreceived:\n${received}`];
   return texts.flatMap(text => text.split('\n')).map(line => `    ${visible(line)}`.trimEnd());
 }

@@ -34,6 +34,10 @@ function withText(text: string): string {
   return `{"id":<ID>,"name":${text},"tag":${text}}`;
 }
 
+function withCredential(text: string): Partial<Rule> {
+  return { credential: { kind: 'other', text } };
+}
+
 export const RULES: readonly Rule[] = [
   ...rulesFrom('POST /plants, rule 1', 'a Plant', [
     ['create.status', 'a NewPlant with id, name and tag', TAGGED],
@@ -65,8 +69,7 @@ export const RULES: readonly Rule[] = [
     ['create.text.line-ends', 'text with CRLF and LF', withText(String.raw`"1\r\n2\n3"`)],
     ['create.text.digits', 'text of digits', withText('"42"')],
   ]),
-  // The interface has no limits of lengths. So a server may reject a long text, but must not cut
-  // it.
+  // The interface limits no lengths. So a server may reject a long text, but must not cut it.
   ...rulesFrom('Plant', 'a Plant or a rejection', [
     ['create.text.length-100', 'text of 100 characters', withText(`"${'1-'.repeat(50)}"`)],
     ['create.text.length-1000', 'text of 1000 characters', withText(`"${'1-'.repeat(500)}"`)],
@@ -78,9 +81,9 @@ export const RULES: readonly Rule[] = [
     ['create.stored-id.other', 'another plant with a stored id', PLANT, { earlierBody: TAGGED }],
   ]),
   ...rulesFrom('Authentication', 'a rejection', [
-    ['credential.missing', 'no credential', PLANT, { authorization: null }],
-    ['credential.unknown', 'an unknown token', PLANT, { authorization: 'Bearer no-such-token' }],
-    ['credential.other-scheme', 'another scheme', PLANT, { authorization: 'Basic cGxhbnQ6cw==' }],
+    ['credential.missing', 'no credential', PLANT, { credential: { kind: 'none' } }],
+    ['credential.unknown', 'an unknown token', PLANT, withCredential('Bearer no-such-token')],
+    ['credential.other-scheme', 'another scheme', PLANT, withCredential('Basic cGxhbnQ6cw==')],
   ]),
   // Each body is no NewPlant for exactly one reason.
   ...rulesFrom('POST /plants, request', 'a rejection', [

@@ -1,14 +1,14 @@
 import { type NewPlantReading, validateNamedPlant } from '../../core/contract/plant.ts';
 import { csvLine } from '../../operate/csv-line.ts';
+import { readCsvId } from '../id-text.ts';
 import { Failure } from '../output/failure.ts';
-import { amount } from '../output/progress-display.ts';
-import { visible } from '../output/visible-text.ts';
+import { amount } from '../output/number-text.ts';
+import { quoted, SHOWN_LENGTH_MAX, visible } from '../output/visible-text.ts';
 import type { CsvRecord, Fields } from './csv-records.ts';
-import { readIdText } from './id-text.ts';
-import { LINE_BREAK, type PlantRow, quoted, REASON_NAMES, SHOWN_LENGTH_MAX } from './plant-row.ts';
+import { LINE_BREAK, type PlantRow, REASON_NAMES } from './plant-row.ts';
 
 const MEMBERS = ['id', 'name', 'tag'] as const;
-/** A column with this name is an error, since all plants of the file would have no tag. */
+/** If only this column exists, it is an error, since all plants of the file would have no tag. */
 const PLURAL_TAG = 'tags';
 
 export interface CsvForm {
@@ -20,8 +20,8 @@ export interface CsvForm {
   quotes?: 'on' | 'off' | undefined;
 }
 
-/** The fields of a record. With a fault, the only field is the text of the record. */
-type Faulty = Pick<CsvRecord, 'fields' | 'fault'>;
+/** The fields of a record, and why they are not one for each column. */
+type RecordFields = Pick<CsvRecord, 'fields' | 'fault'>;
 
 /** Makes names comparable. In NFC, a ç equals c with a combining cedilla. */
 function keyOf(column: string | undefined): string {
@@ -51,13 +51,16 @@ const ERROR_NUMBER = /^[1-5][0-9]{4}$/;
 /** Start of the message about a wrong number of fields, or about a quote. */
 const FORM_FAULT = /^the row has (?:([0-9]+) field|a )/;
 
+/** The columns of a CSV file. It makes a {@link PlantRow} of each record. */
 export class Columns {
   readonly isRejectsFile: boolean;
-  readonly #positions: number[];
+  /** The positions of id, name and tag; undefined if there is no tag. */
+  readonly #positions: (number | undefined)[];
   readonly #names: Fields;
   /** The columns of a rejects file without the reasons. Their names need no options. */
   readonly #own: Fields;
 
+  /** @throws {Failure} if the header lacks a column, or has it twice */
   constructor(fileName: string, header: Fields, form: CsvForm, onNote: (line: string) => void) {
     // A spreadsheet adds columns without names for excess fields after the reasons.
     const named = header.slice(0, header.findLastIndex(column => column !== undefined) + 1);
@@ -86,7 +89,7 @@ export class Columns {
       place: () => `line ${record.line} (row ${number})`,
       lineBreak: broken < 0 ? undefined : { column: this.#names[broken] ?? '', text: fields[broken]! },
       reading: fault === undefined ? this.#read(fields) : { error: 'notNewPlant', message: fault.message },
-      rejectsHeader: () => csvLine([...this.#own, ...REASON_NAMES]),
+      rejectsFormat: () => ({ kind: 'csv', header: csvLine([...this.#own, ...REASON_NAMES]) }),
       // The order is: own columns, even if fields are missing; the reason; excess fields.
       rejectsLine: ({ error, message }) => {
         const own = this.#own.map((_, index) => fields[index]);
@@ -100,7 +103,7 @@ export class Columns {
    * Removes the reason of an earlier import. A row that had too few fields keeps its message until
    * the user fills a missing field.
    */
-  #withoutReason(record: Faulty): Faulty {
+  #withoutReason(record: RecordFields): RecordFields {
     const { fields, fault } = record;
     const own = fields.slice(0, this.#own.length);
     const [, error = '', message = '', ...excess] = fields.slice(own.length);
@@ -115,27 +118,30 @@ export class Columns {
   }
 
   #read(fields: Fields): NewPlantReading {
-    const [idText, name, tag] = this.#positions.map(position => fields[position]);
+    const [idText, name, tag] = this.#positions.map(position =>
+      position === undefined ? undefined : fields[position],
+    );
     const count = this.#own.length;
     // A spreadsheet adds empty fields to rows that are shorter than others.
     if (fields.length < count || fields.slice(count).some(field => field !== undefined)) {
       const message = `the row has ${amount(fields.length, 'field')}, but the first row names ${amount(count, 'column')}`;
       return { error: 'notNewPlant', message };
     }
-    const id = idText === undefined ? 'id is required' : readIdText(idText);
-    return typeof id === 'bigint'
-      ? validateNamedPlant(id, name, tag, [])
-      : validateNamedPlant(undefined, name, tag, [id]);
+    if (idText === undefined) return validateNamedPlant(undefined, name, tag, ['id is required']);
+    const reading = readCsvId(idText);
+    return reading.kind === 'id'
+      ? validateNamedPlant(reading.id, name, tag, [])
+      : validateNamedPlant(undefined, name, tag, [`id ${quoted(idText)} ${reading.fault}`]);
   }
 }
 
-/** @returns the positions of id, name and tag; -1 if there is no tag */
-function positionsIn(fileName: string, header: Fields, form: CsvForm): number[] {
+/** @returns the positions of id, name and tag; undefined if there is no tag */
+function positionsIn(fileName: string, header: Fields, form: CsvForm): (number | undefined)[] {
   const keys = header.map(keyOf);
   const wanted = wantedKeys(form);
   return wanted.map((key, index) => {
     const isTag = MEMBERS[index] === 'tag';
-    if (isTag && key === '') return -1;
+    if (isTag && key === '') return undefined;
     const position = keys.indexOf(key);
     if (position !== keys.lastIndexOf(key) || wanted.indexOf(key) < index)
       throw new Failure(`${fileName}: the column ${visible(key)} exists more than once; keep only one`);
@@ -143,7 +149,7 @@ function positionsIn(fileName: string, header: Fields, form: CsvForm): number[] 
     if (!isTag || form.columns?.tag !== undefined)
       throw missingColumn(fileName, header, form, MEMBERS[index]!);
     const plural = header[keys.indexOf(PLURAL_TAG)]?.trim();
-    if (plural === undefined) return -1;
+    if (plural === undefined) return undefined;
     throw new Failure(
       `${fileName}: the column ${quoted(plural)} is not known, and there is no column tag; ` +
         `use --columns tag=${visible(plural)} if it has the tags, or --columns tag= to leave it out`,

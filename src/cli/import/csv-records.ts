@@ -1,4 +1,4 @@
-import { parse } from 'csv-parse';
+import { type Parser, parse } from 'csv-parse';
 import { countLineEnds } from './line-ends.ts';
 
 /** Maximum of fields of a row, as in a spreadsheet. A row with more ends the import. */
@@ -52,7 +52,7 @@ type Done = (error?: Error | null) => void;
 
 /** Reads the records of a CSV text (RFC 4180). Text is never trimmed, and empty lines are skipped. */
 export class CsvRecords {
-  readonly #parser: ReturnType<typeof parse>;
+  readonly #parser: Parser;
   readonly #rest: RestOfFile;
 
   /** @param line number of the first line of the text */
@@ -72,7 +72,7 @@ export class CsvRecords {
       relax_quotes: true,
       skip_empty_lines: true,
       skip_records_with_error: true,
-      // The options above tolerate all other faults.
+      // Called only for a quote that is never closed, since the options accept all other faults.
       on_skip: () => {
         const { text, line } = rest.take();
         onRecord({ fields: [text], line, hasQuotedField: true, fault: NEVER_CLOSED });
@@ -87,7 +87,7 @@ export class CsvRecords {
         written = index === 0 ? text : written + delimiter + text;
         return text === '' ? undefined : value;
       },
-      // The stream would lose its buffered records when the next record ends the import.
+      // The records go to the listener, because an error would make the stream lose those it buffers.
       on_record: (fields: Fields, { bytes }) => {
         const { text, line } = rest.take(bytes);
         const isWellFormed = areQuotesText || text === written;

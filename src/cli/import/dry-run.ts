@@ -2,9 +2,11 @@ import { ERRORS } from '../../core/contract/errors.ts';
 import { BODY_BYTES_MAX } from '../../core/contract/limits.ts';
 import { newPlantJson } from '../../core/contract/plant.ts';
 import { Failure } from '../output/failure.ts';
-import { amount, CountedProgress, formatCount } from '../output/progress-display.ts';
-import { fileName, fileRows, plantFileSize, type Reading } from './plant-file.ts';
-import { lineBreakText, quoted } from './plant-row.ts';
+import { amount, formatCount } from '../output/number-text.ts';
+import { CountedProgress } from '../output/progress-display.ts';
+import { quoted } from '../output/visible-text.ts';
+import { fileName, fileRows, plantFileSize, type Reading, totalSize } from './plant-file.ts';
+import { lineBreakText } from './plant-row.ts';
 
 const IDS_MAX = 1_000_000;
 /** Maximum of lines about each kind of doubtful row. Rejected rows have no maximum. */
@@ -16,7 +18,9 @@ const BLANK_NAME = /^[\p{Z}\p{C}]*$/u;
 
 /** Prints the rows that an import would reject, and doubtful rows. @returns the exit code */
 export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>): Promise<0 | 1> {
-  using progress = new CountedProgress('reading', 'bytes', await sizeOf(files));
+  // A file without a size is reported when it is read.
+  const sizes = await Promise.all(files.map(file => plantFileSize(file).catch(() => undefined)));
+  using progress = new CountedProgress('reading', 'bytes', totalSize(sizes));
   let rowCount = 0;
   const examples = { 'repeated id': 0, 'rounded id': 0, 'blank name': 0, 'line break': 0 };
   const counts = { ...examples, 'rejected row': 0, 'faulty file': 0 };
@@ -56,10 +60,4 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
   const counted = totals.map(([kind, count]) => amount(count, kind)).join(', ');
   progress.say(`${counted}${partial}; nothing was sent`, console.log);
   return counts['rejected row'] + counts['faulty file'] === 0 ? 0 : 1;
-}
-
-/** @returns undefined if the size of a file is unknown */
-async function sizeOf(files: string[]): Promise<number | undefined> {
-  const sizes = await Promise.all(files.map(file => plantFileSize(file).catch(() => undefined)));
-  return sizes.reduce((sum, size) => (sum === undefined || size === undefined ? undefined : sum + size), 0);
 }

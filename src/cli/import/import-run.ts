@@ -6,11 +6,11 @@ import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import type { CsvForm } from './csv-columns.ts';
 import { pipelinedTransport } from './pipelined-transport.ts';
-import { DamagedGzip, fileName, fileRows, plantFileSize } from './plant-file.ts';
+import { DamagedGzip, fileName, fileRows, plantFileSize, totalSize } from './plant-file.ts';
 import { lineBreakText, type PlantRow, type PlantRows, SAFE_TO_REPEAT } from './plant-row.ts';
 import { Progress } from './progress.ts';
-import { checkRejectsPath, defaultRejectsPath, rejectsFile } from './rejects-file.ts';
-import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, retryRules } from './retry-rules.ts';
+import { checkRejectsPath, defaultRejectsPath, RejectsFile } from './rejects-file.ts';
+import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './retry-rules.ts';
 
 const ROWS_SENT = `rows before it, if any, were sent, and ${SAFE_TO_REPEAT}`;
 const ROWS_IN_DOUBT = 'rows that were sent can be wrong, so compare them with the new copy';
@@ -41,12 +41,11 @@ export interface ImportResult {
  */
 export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportResult> {
   const { files, form, rejects } = settings;
-  /** NaN if the size of one file is unknown. */
-  let bytesTotal = 0;
+  const sizes: (number | undefined)[] = [];
   try {
     for (const file of files) {
       const size = await plantFileSize(file);
-      bytesTotal += size ?? NaN;
+      sizes.push(size);
       await checkRejectsPath(rejects ?? defaultRejectsPath(file, 'csv'), rejects !== undefined);
       if (size === undefined) continue;
       using progress = new CountedProgress(`verifying ${file}`, 'bytes', size);
@@ -59,7 +58,7 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
       ? new Failure(`${error.message}; nothing was sent`, error.exitCode)
       : error;
   }
-  using progress = new Progress(Number.isNaN(bytesTotal) ? undefined : bytesTotal);
+  using progress = new Progress(totalSize(sizes));
   const result: ImportResult = { progress, rejectsFiles: [], unsent: [], cause: undefined };
   await sendFiles(settings, stop, result);
   return result;
@@ -76,7 +75,7 @@ async function sendFiles(
   const writeStop = new AbortController();
   const stop = AbortSignal.any([callerStop, writeStop.signal]);
   const onNote = (line: string): void => progress.say(line);
-  const rules = retryRules(service, onNote);
+  const rules = new RetryRules(service, onNote);
   using transport = pipelinedTransport(service.url, inFlightMax);
   const store = new PlantStore({
     ...service,
@@ -84,7 +83,7 @@ async function sendFiles(
     responseTimeoutMs: IMPORT_RESPONSE_TIMEOUT_MS,
     retryForMs: OUTAGE_MAX_MS,
   });
-  const sendFile = async (path: string, rejects: ReturnType<typeof rejectsFile>): Promise<void> => {
+  const sendFile = async (path: string, rejects: RejectsFile): Promise<void> => {
     const reject = (row: PlantRow, fault: ErrorBody): void => {
       try {
         rejects.write(row, fault);
@@ -96,7 +95,11 @@ async function sendFiles(
     const onBytes = (bytes: number): void => progress.read(bytes);
     const rows = withLineBreakNote(fileRows(path, { form, stop, onNote, onBytes }), path, onNote);
     const plants = plantsOf(rows, progress, reject);
-    const options = { concurrency: inFlightMax, signal: stop, onRetry: rules.retried };
+    const options = {
+      concurrency: inFlightMax,
+      signal: stop,
+      onRetry: (error: PlantStoreError) => rules.retried(error),
+    };
     for await (const { plant, error, input } of store.createPlants(plants, options)) {
       rules.settled();
       if (error === undefined) progress.count(plant.outcome);
@@ -106,7 +109,7 @@ async function sendFiles(
   try {
     for (const [index, file] of files.entries()) {
       result.unsent = files.slice(index + 1);
-      const rejects = rejectsFile(file, settings.rejects);
+      const rejects = new RejectsFile(file, settings.rejects);
       try {
         await sendFile(file, rejects);
       } finally {
@@ -122,9 +125,7 @@ async function sendFiles(
   }
 }
 
-/**
- * Yields the same rows. It notes the first line break in a field, since rows may be missing there.
- */
+/** Yields the same rows. It notes the first field with a line break, which may contain rows. */
 async function* withLineBreakNote(
   batches: PlantRows,
   path: string,
@@ -145,9 +146,7 @@ async function* withLineBreakNote(
   }
 }
 
-/**
- * Yields the valid plants of a file. It rejects rows without a valid plant, so they are never sent.
- */
+/** Yields the valid plants of a file, and rejects its other rows, so that they are never sent. */
 async function* plantsOf(
   batches: PlantRows,
   progress: Progress,

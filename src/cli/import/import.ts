@@ -3,7 +3,7 @@ import { Interruption, stoppable } from '../interruption.ts';
 import { addServiceOptions, readServiceAddress } from '../options/service-options.ts';
 import { countUpTo } from '../options/setting.ts';
 import { Failure } from '../output/failure.ts';
-import { amount } from '../output/progress-display.ts';
+import { amount } from '../output/number-text.ts';
 import { visible } from '../output/visible-text.ts';
 import type { CsvForm } from './csv-columns.ts';
 import { dryRun } from './dry-run.ts';

@@ -1,14 +1,14 @@
 import { readJson, readToEnd, stringOf } from '../../core/contract/json-reader.ts';
 import { type NewPlant, type NewPlantReading, readNewPlantText } from '../../core/contract/plant.ts';
+import { readTypedId } from '../id-text.ts';
 import { Failure } from '../output/failure.ts';
-import { readTypedId } from './id-text.ts';
+import { quoted } from '../output/visible-text.ts';
 import { countLineEnds } from './line-ends.ts';
 import {
   LINE_BREAK,
   type LineBreak,
   type PlantRow,
   type PlantRows,
-  quoted,
   REASON_NAMES,
   ROW_LENGTH_MAX,
   tooLong,
@@ -158,7 +158,7 @@ function jsonRow(number: number, place: string, text: string): PlantRow {
     place: () => place,
     lineBreak: lineBreakOf(ownReading.plant),
     reading: ownReading,
-    rejectsHeader: () => '',
+    rejectsFormat: () => ({ kind: 'jsonl' }),
     rejectsLine: ({ error, message }) => {
       const own = isObject && !hasText ? ownMembers(text).join() : `"text":${JSON.stringify(text)}`;
       return `{${own}${own && ','}"row":${number},"error":${error},"message":${JSON.stringify(message)}}\n`;
@@ -177,9 +177,11 @@ const ID_TEXT = /^"id":(?=")/;
 /** Reads a plant. The message begins with the fault of an id that is a string. */
 function readMembers(members: string[]): NewPlantReading {
   const idText = members.find(member => ID_TEXT.test(member))?.replace(ID_TEXT, '');
-  if (idText === undefined) return readNewPlantText(`{${members}}`);
-  const id = stringOf(idText);
-  const idFault = `id ${quoted(id)} ${readTypedId(id)}`;
+  const id = idText === undefined ? undefined : stringOf(idText);
+  const reading = id === undefined ? undefined : readTypedId(id);
+  // A valid id is a number here, since `ownMembers` has replaced it.
+  if (id === undefined || reading?.kind !== 'fault') return readNewPlantText(`{${members}}`);
+  const idFault = `id ${quoted(id)} ${reading.fault}`;
   // The plant is read with a valid id, so that the message lists the other faults.
   const { message } = readNewPlantText(`{${members.map(each => (ID_TEXT.test(each) ? '"id":0' : each))}}`);
   return { error: 'notNewPlant', message: message === undefined ? idFault : `${idFault}; ${message}` };
@@ -193,8 +195,9 @@ function ownMembers(text: string): string[] {
   const own: string[] = [];
   const onMember = (name: string, valueText: string): void => {
     if (REASON_NAMES.includes(name) || (name === 'tag' && valueText === 'null')) return;
-    const id = name === 'id' && valueText.startsWith('"') ? readTypedId(stringOf(valueText)) : undefined;
-    const value = typeof id === 'bigint' ? String(id) : valueText;
+    const isIdText = name === 'id' && valueText.startsWith('"');
+    const reading = isIdText ? readTypedId(stringOf(valueText)) : undefined;
+    const value = reading?.kind === 'id' ? String(reading.id) : valueText;
     // JSON strings contain no line breaks, so each line break can become a space.
     own.push(`${JSON.stringify(name)}:${value.replace(/[\r\n]+/g, ' ')}`);
   };

@@ -23,9 +23,9 @@ export function pipelinedTransport(service: URL, inFlightMax: number): { send: T
         }),
     });
   let current = openClient();
-  // After a timeout, undici would send the other requests of the connection again at once. A
-  // service that hangs would later store these copies, after newer rows of the same plants. So all
-  // requests of the connection fail.
+  // After the timeout of one request, all requests of its connection fail. Otherwise undici would
+  // send them again at once, and a service that hangs would store these copies later, after newer
+  // rows of the same plants.
   const giveUp = (client: Client): void => {
     if (client !== current) return;
     current = openClient();
@@ -50,9 +50,7 @@ export function pipelinedTransport(service: URL, inFlightMax: number): { send: T
   };
 }
 
-/**
- * Sends the requests of one event-loop iteration in one write. undici alone writes each request.
- */
+/** Sends the requests of one event-loop iteration in one write. undici would write each one. */
 function joinWrites(socket: Socket): void {
   const { cork, uncork } = socket;
   let isCorked = false;

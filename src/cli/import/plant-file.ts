@@ -23,7 +23,7 @@ export interface Reading {
   onNote: (line: string) => void;
   /** Called with the number of bytes read, before decompression. */
   onBytes?: (bytes: number) => void;
-  /** Called in the same way while a gzip file is verified. Undefined: it is not verified first. */
+  /** If given, a gzip file is verified before its first row. Called meanwhile as `onBytes`. */
   onVerified?: (bytes: number) => void;
 }
 
@@ -35,7 +35,7 @@ export function fileName(path: string): string {
   return path === STANDARD_INPUT ? 'standard input' : path;
 }
 
-/** @returns undefined for standard input and pipes @throws {Failure} if a file is missing */
+/** @returns bytes; undefined for standard input and pipes. @throws {Failure} if it is missing */
 export async function plantFileSize(path: string): Promise<number | undefined> {
   if (path === STANDARD_INPUT) return undefined;
   try {
@@ -45,6 +45,12 @@ export async function plantFileSize(path: string): Promise<number | undefined> {
   } catch (error) {
     throw unreadable(path, error);
   }
+}
+
+/** @returns the sum of the sizes; undefined if one is unknown */
+export function totalSize(sizes: readonly (number | undefined)[]): number | undefined {
+  const known = sizes.filter(size => size !== undefined);
+  return known.length < sizes.length ? undefined : known.reduce((sum, size) => sum + size, 0);
 }
 
 /** The start of a file that shows its format and, in CSV, its delimiter. */
@@ -125,7 +131,7 @@ async function* storedBytes(path: string, stop: AbortSignal, onBytes: Reading['o
 /** RFC 1952 section 2.3.1: ID1 = 31, ID2 = 139. */
 const GZIP = Buffer.from([31, 139]);
 
-// The callback is empty, because an error of either stream ends the loop that reads the result.
+/** The callback is empty, because an error of either stream ends the loop that reads the result. */
 function unpacked(bytes: Bytes): Gunzip {
   return pipeline(bytes, createGunzip({ chunkSize: CHUNK_BYTES }), () => {});
 }
@@ -155,9 +161,7 @@ async function* plainBytes(
   }
 }
 
-/**
- * Opens a FIFO for writing for a moment. This ends an `open` for reading that waits for a writer.
- */
+/** Opens a FIFO for writing for a moment, so that an `open` for reading waits no longer. */
 async function endWaitForWriter(path: string): Promise<void> {
   await using _ = await open(path, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => undefined);
 }

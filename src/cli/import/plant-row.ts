@@ -1,11 +1,9 @@
 import type { ErrorBody } from '../../core/contract/errors.ts';
 import type { NewPlantReading } from '../../core/contract/plant.ts';
-import { visible } from '../output/visible-text.ts';
+import { quoted } from '../output/visible-text.ts';
 
 /** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */
 export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
-/** Messages show this many characters of a file, such as its header. */
-export const SHOWN_LENGTH_MAX = 200;
 
 /** The message after the name of a file without text. */
 export const EMPTY = 'is empty: it contains no plant';
@@ -18,20 +16,21 @@ export interface LineBreak {
   text: string;
 }
 
+/** The format of a rejects file. JSON Lines have no header. */
+export type RejectsFormat = { kind: 'csv'; header: string } | { kind: 'jsonl' };
+
+/** A row of an input file, with its plant or the reason why it has none. */
 export interface PlantRow {
   /** Number of the CSV data row, JSON line or array element, counted from 1. */
   readonly number: number;
   /** Where a person finds the row, such as `line 4 (row 3)`. */
   place(): string;
-  /**
-   * The first field with a line break. Its quote may be unclosed, and then it contains the next
-   * rows.
-   */
+  /** The first field with a line break. If its quote is unclosed, it contains the next rows. */
   readonly lineBreak: LineBreak | undefined;
   /** The plant of the row, or the reason why it has none. */
   readonly reading: NewPlantReading;
-  /** The header of a rejects file for this input; empty for JSON. */
-  rejectsHeader(): string;
+  /** The format of the input, which its rejects file has, too. */
+  rejectsFormat(): RejectsFormat;
   /** The row as a line of the rejects file: its exact text and the reason. */
   rejectsLine(fault: ErrorBody): string;
 }
@@ -44,17 +43,12 @@ export const REASON_NAMES = ['row', 'error', 'message'];
 
 export const SAFE_TO_REPEAT = 'you can safely run the import again';
 
-/** Text of a file in quotes. A long one is cut. */
-export function quoted(text: string): string {
-  const ellipsis = text.length > SHOWN_LENGTH_MAX ? '…' : '';
-  return `${visible(JSON.stringify(text.slice(0, SHOWN_LENGTH_MAX)))}${ellipsis}`;
-}
-
+/** Makes a text such as `"name" is "two\nlines"`. */
 export function lineBreakText({ column, text }: LineBreak): string {
   return `${quoted(column)} is ${quoted(text)}`;
 }
 
-/** @param delimiter may be unclosed in the row, such as a quote */
+/** The message about a row that is too long. @param delimiter may be unclosed in the row */
 export function tooLong(delimiter: string): string {
   return `is longer than ${ROW_LENGTH_MAX / 1024 / 1024} MiB; check it for an unclosed ${delimiter}`;
 }

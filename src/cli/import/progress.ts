@@ -1,6 +1,8 @@
 import type { Outcome } from '../../core/contract/plant.ts';
-import { amount, CountedProgress, formatCount, perSecond } from '../output/progress-display.ts';
+import { amount, formatCount, perSecond } from '../output/number-text.ts';
+import { CountedProgress, shareOf } from '../output/progress-display.ts';
 
+/** The progress of an import. Its share is that of the bytes whose rows were sent. */
 export class Progress extends CountedProgress {
   readonly #counts = { created: 0, unchanged: 0, revised: 0, rejected: 0 };
   #bytesRead = 0;
@@ -12,9 +14,10 @@ export class Progress extends CountedProgress {
   }
 
   protected override get share(): number | undefined {
-    return this.total && Math.min(1, this.#bytesSent / this.total);
+    return shareOf(this.#bytesSent, this.total);
   }
 
+  /** Counts bytes of a file that were read. */
   read(bytes: number): void {
     this.#bytesRead += bytes;
   }
@@ -29,6 +32,7 @@ export class Progress extends CountedProgress {
     this.#bytesSent += (this.#bytesRead - this.#bytesSent) / rowsLeft;
   }
 
+  /** Counts a row that was stored or rejected. */
   count(what: Outcome | 'rejected'): void {
     this.#counts[what]++;
     this.done++;
@@ -43,9 +47,7 @@ export class Progress extends CountedProgress {
     return `${this.counts('% sent')}, ${formatCount(this.rejected)} rejected`;
   }
 
-  /**
-   * Makes a text such as `2 rows: 1 created, 0 unchanged, 0 revised, 1 rejected in 0.3 s (7/s)`.
-   */
+  /** Makes a text such as `2 rows: 1 created, 0 unchanged, 1 revised, 0 rejected in 1 s (2/s)`. */
   summary(): string {
     const elapsedMs = performance.now() - this.startMs;
     const counts = Object.entries(this.#counts).map(([name, count]) => `${formatCount(count)} ${name}`);

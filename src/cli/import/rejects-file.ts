@@ -4,50 +4,66 @@ import path from 'node:path';
 import type { ErrorBody } from '../../core/contract/errors.ts';
 import { Failure } from '../output/failure.ts';
 import { STANDARD_INPUT } from './plant-file.ts';
-import type { PlantRow } from './plant-row.ts';
+import type { PlantRow, RejectsFormat } from './plant-row.ts';
+
+interface OpenFile {
+  path: string;
+  descriptor: number;
+}
 
 /**
  * The rejected rows of one input file, with the reasons. The first row creates the file. The
  * operating system has each row when `write` returns, so a process that is killed loses no row.
- *
- * @param wanted undefined: a default path, such as `x.rejects-2.csv` if `x.rejects.csv` exists. No
- *   file is ever overwritten, because a user may be correcting its rows.
  */
-export function rejectsFile(input: string, wanted: string | undefined) {
-  let file: { path: string; descriptor: number } | undefined;
-  return {
-    write(row: PlantRow, fault: ErrorBody): void {
-      try {
-        if (file === undefined) {
-          const header = row.rejectsHeader();
-          file = create(
-            wanted ?? defaultRejectsPath(input, header === '' ? 'jsonl' : 'csv'),
-            wanted === undefined,
-          );
-          writeFileSync(file.descriptor, header);
-        }
-        writeFileSync(file.descriptor, row.rejectsLine(fault));
-      } catch (error) {
-        throw unwritable(file?.path ?? String((error as NodeJS.ErrnoException).path), error);
+export class RejectsFile {
+  readonly #input: string;
+  readonly #wanted: string | undefined;
+  #file: OpenFile | undefined;
+
+  /** @param wanted the path that the user gave; undefined: a default path that is not in use */
+  constructor(input: string, wanted: string | undefined) {
+    this.#input = input;
+    this.#wanted = wanted;
+  }
+
+  /** @throws {Failure} if the row cannot be written */
+  write(row: PlantRow, fault: ErrorBody): void {
+    try {
+      if (this.#file === undefined) {
+        const format = row.rejectsFormat();
+        this.#file = this.#create(format.kind);
+        if (format.kind === 'csv') writeFileSync(this.#file.descriptor, format.header);
       }
-    },
-    /** @returns the path of the file; undefined if no row was rejected */
-    close(): string | undefined {
-      if (file !== undefined) closeSync(file.descriptor);
-      return file?.path;
-    },
-  };
+      writeFileSync(this.#file.descriptor, row.rejectsLine(fault));
+    } catch (error) {
+      throw unwritable(this.#file?.path ?? String((error as NodeJS.ErrnoException).path), error);
+    }
+  }
+
+  /** @returns the path of the file; undefined if no row was rejected */
+  close(): string | undefined {
+    if (this.#file !== undefined) closeSync(this.#file.descriptor);
+    return this.#file?.path;
+  }
+
+  #create(format: RejectsFormat['kind']): OpenFile {
+    if (this.#wanted === undefined) return createUnused(defaultRejectsPath(this.#input, format));
+    return { path: this.#wanted, descriptor: openSync(this.#wanted, 'wx') };
+  }
 }
 
-/** @param mayDiffer whether a name in use gets a number */
-function create(wanted: string, mayDiffer: boolean): { path: string; descriptor: number } {
+/**
+ * Creates a file such as `x.rejects-2.csv` if `x.rejects.csv` exists. No file is ever overwritten,
+ * because a user may be correcting its rows.
+ */
+function createUnused(wanted: string): OpenFile {
   const { dir, name, ext } = path.parse(wanted);
   for (let number = 1; ; number++) {
     const file = number === 1 ? wanted : path.join(dir, `${name}-${number}${ext}`);
     try {
       return { path: file, descriptor: openSync(file, 'wx') };
     } catch (error) {
-      if (!mayDiffer || (error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
   }
 }
@@ -67,13 +83,13 @@ export async function checkRejectsPath(file: string, mustBeNew: boolean): Promis
  * The base name of the input with `.rejects`, in the current folder. Rejects of `x.rejects.csv` go
  * to `x.rejects-2.csv`, not to `x.rejects.rejects.csv`.
  */
-export function defaultRejectsPath(input: string, type: 'csv' | 'jsonl'): string {
+export function defaultRejectsPath(input: string, format: RejectsFormat['kind']): string {
   const base = path
     .basename(input === STANDARD_INPUT ? '' : input)
     .replace(/\.gz$/i, '')
     .replace(/\.(csv|json|jsonl|ndjson|txt)$/i, '')
     .replace(/\.rejects(-[0-9]+)?$/, '');
-  return `${base === '' ? 'plants' : base}.rejects.${type}`;
+  return `${base === '' ? 'plants' : base}.rejects.${format}`;
 }
 
 function unwritable(file: string, error: unknown): unknown {

@@ -16,6 +16,13 @@ const OUTAGE_MAX_MINUTES = OUTAGE_MAX_MS / 60_000;
 /** Errors of an open connection. Another error before the first response means a wrong address. */
 const INTERRUPTED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'];
 
+/** A time in which tries fail and no row is settled. */
+interface Outage {
+  /** When the first of these tries began; ms, monotonic clock. */
+  sinceMs: number;
+  isReported: boolean;
+}
+
 /**
  * The retry rules of `import`. The client sends a failed plant again. These rules decide what to
  * print, and when to stop before the client does.
@@ -34,69 +41,84 @@ const INTERRUPTED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE
  * An outage begins with the first failed try; 429 and error 40000 begin none. It is printed once,
  * after OUTAGE_REPORT_DELAY_MS, since a single lost connection needs no message.
  */
-export function retryRules(service: ServiceAddress, say: (line: string) => void) {
-  const { url, token } = service;
-  let hasResponded = false;
-  /** The time since which tries fail and no row was settled; ms, monotonic clock. */
-  let outage: { sinceMs: number; isReported: boolean } | undefined;
-  let isRateLimitReported = false;
-  /** A text of the service or a proxy, without control characters and token. */
-  const shown = (message: string): string => visible(withoutToken(message, token));
-  return {
-    shown,
-    settled(): void {
-      hasResponded = true;
-      if (outage?.isReported) {
-        const seconds = (performance.now() - outage.sinceMs) / 1000;
-        say(`the service is available again after ${seconds.toFixed(1)} s; the import continues`);
-      }
-      outage = undefined;
-    },
-    /** Notes a failed try that the client will repeat. @throws {Failure} if the address is wrong */
-    retried(error: PlantStoreError): void {
-      const { status, code, message } = error;
-      if (status !== undefined) hasResponded = true;
-      else if (!hasResponded && !INTERRUPTED_CODES.includes(code)) {
-        const noService =
-          `no service responds at ${url} (${code}); start one with: npx plant-store serve, ` +
-          'or give its address with --url';
-        throw new Failure(isProtocolError(code) ? message : noService);
-      }
-      if (status === 429) {
-        if (!isRateLimitReported)
-          say('the service limits the request rate of this token; the import continues at that rate');
-        isRateLimitReported = true;
-        return;
-      }
-      if (error.error === ERRORS.badHttp.number) return;
-      const nowMs = performance.now();
-      outage ??= {
-        sinceMs: nowMs - (code === 'ETIMEDOUT' ? IMPORT_RESPONSE_TIMEOUT_MS : 0),
-        isReported: false,
-      };
-      if (outage.isReported || nowMs - outage.sinceMs < OUTAGE_REPORT_DELAY_MS) return;
-      outage.isReported = true;
-      say(`the service ${symptomOf(error)}; retrying for up to ${OUTAGE_MAX_MINUTES} minutes…`);
-    },
-    /** Makes the failure of an import that stops because the client gave up. */
-    failure(error: PlantStoreError): Failure {
-      const { status, error: number, canRetry } = error;
-      const message = shown(error.message);
-      if (canRetry && number !== ERRORS.badHttp.number)
-        return new Failure(
-          `giving up: no plant could be stored for ${OUTAGE_MAX_MINUTES} minutes, because the service ${symptomOf(error)}; ` +
-            `confirmed plants are stored, and ${SAFE_TO_REPEAT}`,
-        );
-      if (status === undefined) return new Failure(message);
-      if (status === 401) return new Failure(unauthorizedText(service, message));
-      if (number === undefined) return new Failure(`${url}: ${message}`);
-      const question =
-        status === 404 || status === 405
-          ? 'check the address in --url'
-          : 'check whether a proxy between this machine and the service changes requests';
-      return new Failure(`${url} responds with ${status} (${message}); ${question}`);
-    },
-  };
+export class RetryRules {
+  readonly #service: ServiceAddress;
+  readonly #print: (line: string) => void;
+  #hasResponded = false;
+  #outage: Outage | undefined;
+  #isRateLimitReported = false;
+
+  constructor(service: ServiceAddress, print: (line: string) => void) {
+    this.#service = service;
+    this.#print = print;
+  }
+
+  /** Notes a row that was stored, or rejected for its content. */
+  settled(): void {
+    this.#hasResponded = true;
+    if (this.#outage?.isReported) {
+      const seconds = (performance.now() - this.#outage.sinceMs) / 1000;
+      this.#print(`the service is available again after ${seconds.toFixed(1)} s; the import continues`);
+    }
+    this.#outage = undefined;
+  }
+
+  /** Notes a failed try that the client will repeat. @throws {Failure} if the address is wrong */
+  retried(error: PlantStoreError): void {
+    const { status, code } = error;
+    if (status !== undefined) this.#hasResponded = true;
+    else if (!this.#hasResponded && !INTERRUPTED_CODES.includes(code)) throw this.#noService(error);
+    if (status === 429) this.#reportRateLimit();
+    else if (error.error !== ERRORS.badHttp.number) this.#reportOutage(error);
+  }
+
+  /** Makes the failure of an import that stops because the client gave up. */
+  failure(error: PlantStoreError): Failure {
+    const { url } = this.#service;
+    const { status, error: number, canRetry } = error;
+    const message = this.shown(error.message);
+    if (canRetry && number !== ERRORS.badHttp.number)
+      return new Failure(
+        `giving up: no plant could be stored for ${OUTAGE_MAX_MINUTES} minutes, because the service ${symptomOf(error)}; ` +
+          `confirmed plants are stored, and ${SAFE_TO_REPEAT}`,
+      );
+    if (status === undefined) return new Failure(message);
+    if (status === 401) return new Failure(unauthorizedText(this.#service, message));
+    if (number === undefined) return new Failure(`${url}: ${message}`);
+    const question =
+      status === 404 || status === 405
+        ? 'check the address in --url'
+        : 'check whether a proxy between this machine and the service changes requests';
+    return new Failure(`${url} responds with ${status} (${message}); ${question}`);
+  }
+
+  /** Makes a text of the service or a proxy visible, and removes the token. */
+  shown(message: string): string {
+    return visible(withoutToken(message, this.#service.token));
+  }
+
+  #noService({ code, message }: PlantStoreError): Failure {
+    if (isProtocolError(code)) return new Failure(message);
+    return new Failure(
+      `no service responds at ${this.#service.url} (${code}); start one with: npx plant-store serve, ` +
+        'or give its address with --url',
+    );
+  }
+
+  #reportRateLimit(): void {
+    if (!this.#isRateLimitReported)
+      this.#print('the service limits the request rate of this token; the import continues at that rate');
+    this.#isRateLimitReported = true;
+  }
+
+  #reportOutage(error: PlantStoreError): void {
+    const nowMs = performance.now();
+    const tryMs = error.code === 'ETIMEDOUT' ? IMPORT_RESPONSE_TIMEOUT_MS : 0;
+    this.#outage ??= { sinceMs: nowMs - tryMs, isReported: false };
+    if (this.#outage.isReported || nowMs - this.#outage.sinceMs < OUTAGE_REPORT_DELAY_MS) return;
+    this.#outage.isReported = true;
+    this.#print(`the service ${symptomOf(error)}; retrying for up to ${OUTAGE_MAX_MINUTES} minutes…`);
+  }
 }
 
 /** Completes a sentence that begins with "the service". */

@@ -14,6 +14,7 @@ const DEFAULT_DATABASE_URL = `sqlite:${DEFAULT_SQLITE_PATH}`;
 /** Messages do not show the name of the file, since a user may have given the password instead. */
 const PASSWORD_FILE = 'the file that --database-password-file or PLANT_STORE_DATABASE_PASSWORD_FILE names';
 
+/** Adds --database and --database-password-file. @param initial the default URL */
 export function addDatabaseOptions(command: Command, initial?: string): Command {
   return command.addOption(databaseOption(undefined, initial)).addOption(passwordFileOption());
 }
@@ -29,7 +30,12 @@ export function passwordFileOption(description = 'file that contains only the Po
   return setting('--database-password-file <file>', description);
 }
 
-/** @returns the address, with the password of the URL, the file or PGPASSWORD. @throws {Failure} */
+/**
+ * Reads the address of the store. The password is that of the URL, else of the file, else of
+ * PGPASSWORD.
+ *
+ * @throws {Failure} with exit code 2 if the URL is invalid or the file cannot be read
+ */
 export function readDatabase({
   database: url,
   databasePasswordFile: file,

@@ -50,7 +50,7 @@ const PROXIES =
 const OPS_HOSTS =
   'more host names that requests to --ops may use, separated by commas; localhost and IP addresses always work';
 
-/** @param extras add their options */
+/** Adds the options of a service, with those of the extras. */
 export function addServeOptions(
   command: Command,
   extras: readonly Extra[],
@@ -76,6 +76,7 @@ export function addServeOptions(
   return addDatabaseOptions(command, databaseDefault);
 }
 
+/** The setting `--ops`, which other commands use to find the service. */
 export function opsSetting(): Option {
   const description = 'address of /livez, /readyz, /metrics and the console';
   return setting('--ops <host:port>', description, parseAddress, '127.0.0.1:8081');

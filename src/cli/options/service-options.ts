@@ -4,6 +4,7 @@ import { BEARER_TOKEN } from '../../core/contract/bearer-token.ts';
 import { Failure } from '../output/failure.ts';
 import { readTextFile, setting } from './setting.ts';
 
+/** A running service, and the token that it accepts. */
 export interface ServiceAddress {
   url: URL;
   token: string;
@@ -11,6 +12,7 @@ export interface ServiceAddress {
   tokenSource: string;
 }
 
+/** Adds --url, --token and --token-file. */
 export function addServiceOptions(command: Command): Command {
   const description = 'base address of the running service';
   return addTokenOptions(
@@ -26,6 +28,7 @@ export function addTokenOptions(command: Command): Command {
     .addOption(setting('--token-file <FILE>', 'file that contains only the bearer token'));
 }
 
+/** Reads the options of {@link addServiceOptions}. @throws {Failure} with exit code 2 if invalid */
 export function readServiceAddress(command: Command): ServiceAddress {
   return { url: readBaseUrl(command.opts<{ url: string }>().url, '--url'), ...readToken(command) };
 }

@@ -3,7 +3,11 @@ import { InvalidArgumentError, Option } from 'commander';
 import { controlCharacterFault } from '../../engines/database-url.ts';
 import { Failure } from '../output/failure.ts';
 
-/** @param initial the default as a user would write it; undefined if there is none */
+/**
+ * An option that also has an environment variable.
+ *
+ * @param initial the default as a user would write it; undefined if there is none
+ */
 export function setting(
   flags: string,
   description: string,
@@ -37,6 +41,7 @@ export function repeatableSetting(
   });
 }
 
+/** Adds the environment variable, such as PLANT_STORE_TOKEN_FILE for `--token-file`. */
 function withVariable<Value>(
   option: Option,
   parse: (text: string, variable: string, earlier?: Value) => unknown,
@@ -47,10 +52,12 @@ function withVariable<Value>(
   return option.env(variable).argParser<Value>((text, earlier) => parse(text, variable, earlier) as Value);
 }
 
+/** A setting that is one of some words. @param initial the default */
 export function choice(flags: string, description: string, words: string[], initial: string): Option {
   return setting(flags, description, undefined, initial).choices(words);
 }
 
+/** @returns a parser of whole numbers from 1 to `max` */
 export function countUpTo(max: number): (text: string) => number {
   return text => {
     const count = /^[0-9]+$/.test(text) ? Number(text) : 0;
@@ -59,7 +66,12 @@ export function countUpTo(max: number): (text: string) => number {
   };
 }
 
-/** @param name the file in a message. @throws {Failure} with exit code 2 if unreadable or empty */
+/**
+ * Reads a small file, without the line end at its end.
+ *
+ * @param name the file in a message
+ * @throws {Failure} with exit code 2 if it cannot be read or is empty
+ */
 export function readTextFile(file: string, name: string, content: 'token' | 'password' | 'ids'): string {
   let text: string;
   try {

@@ -1,4 +1,8 @@
-/** Aligns the cells of lines, separated by tabs. @param widths grow with wider cells */
+/**
+ * Aligns the cells of lines, which are separated by tabs.
+ *
+ * @param widths the widths of the columns so far. They grow, so that later lines are aligned, too.
+ */
 export function alignedColumns(lines: string, widths: number[] = []): string {
   const rows = lines.split('\n').map(line => line.split('\t'));
   for (const row of rows) {

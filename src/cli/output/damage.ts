@@ -1,13 +1,17 @@
 import { type Damaged, damageOf } from '../../operate/proof/checked-revisions.ts';
-import { formatCount } from './progress-display.ts';
+import { formatCount } from './number-text.ts';
 
-/** Tells the user of a damaged revision, and sets the exit code. @param store names one of two */
+/**
+ * Prints a damaged revision, and sets the exit code to 1.
+ *
+ * @param store the start of the message, if the command uses two stores
+ */
 export function reportDamage({ revision }: Damaged, store = ''): void {
   process.exitCode = 1;
   console.error(`plant-store: ${store}${damageOf(revision)}`);
 }
 
-/** @param revisions the number of revisions whose time is ahead of the clock */
+/** Prints faults. @param revisions the number of revisions whose time is ahead of the clock */
 export function reportFaults(faults: readonly string[], revisions: number): void {
   for (const fault of faults) console.error(`plant-store: ${fault}`);
   if (revisions === 0) return;

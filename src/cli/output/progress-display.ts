@@ -1,3 +1,4 @@
+import { formatCount, perSecond } from './number-text.ts';
 import { visible } from './visible-text.ts';
 
 const LINE_INTERVAL_MS = 10_000;
@@ -13,7 +14,7 @@ const COLUMNS = 80;
 export class CountedProgress {
   title: string;
   done = 0;
-  /** The expected count is 0 while it is not yet known, and undefined if it stays unknown. */
+  /** The expected value of `done`; undefined if it is not known. */
   total: number | undefined;
   unit: string;
   protected readonly startMs = performance.now();
@@ -34,8 +35,7 @@ export class CountedProgress {
 
   /** Completed share, from 0 to 1. If it is undefined, only the text of {@link state} is shown. */
   protected get share(): number | undefined {
-    // A store may grow while it is read.
-    return this.total && Math.min(1, this.done / this.total);
+    return shareOf(this.done, this.total);
   }
 
   /** Makes a text such as `copying: 34%, 51,717 revisions, 74,630/s, 4 s left`. */
@@ -66,6 +66,14 @@ export class CountedProgress {
   }
 }
 
+/** @returns the completed share, from 0 to 1; undefined if the total is not known */
+export function shareOf(done: number, total: number | undefined): number | undefined {
+  if (total === undefined) return undefined;
+  if (total === 0) return 0;
+  // A store may grow while it is read.
+  return Math.min(1, done / total);
+}
+
 function drawBar(share: number | undefined, text: string): void {
   const bar = '#'.repeat(Math.round((share ?? 0) * BAR_LENGTH)).padEnd(BAR_LENGTH, '.');
   clearBar();
@@ -86,19 +94,4 @@ function timeLeft(elapsedMs: number, share: number): string {
   if (seconds < 60) return `${seconds} s left`;
   const minutes = Math.ceil(seconds / 60);
   return minutes < 60 ? `${minutes} min left` : `${Math.floor(minutes / 60)} h ${minutes % 60} min left`;
-}
-
-const whole = new Intl.NumberFormat('en-GB');
-
-export function formatCount(count: number): string {
-  return whole.format(count);
-}
-
-export function perSecond(count: number, ms: number): number {
-  return ms > 0 ? Math.round((count * 1000) / ms) : 0;
-}
-
-/** Makes a text such as `1 plant` or `2,000 plants`. */
-export function amount(count: number, noun: string): string {
-  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }

@@ -3,7 +3,7 @@ import { newPlantJson, plantJson } from '../../core/contract/plant.ts';
 import type { PlantReader } from '../../engines/plant-reader.ts';
 import { visible } from './visible-text.ts';
 
-/** @param label the label of the token; undefined: write only the plant */
+/** A revision as JSON. @param label of its token; without it, only the plant is written */
 export function revisionJson(each: PlantRevision, label: string | undefined): string {
   const json = newPlantJson(each.plant);
   if (label === undefined) return json;

@@ -18,9 +18,13 @@ const RETRY_DELAY_MS = 5;
 /** Delay before the next new connection, after the server had no connection left. */
 const FULL_SERVER_INTERVAL_MS = 1_000;
 
+type PoolState = { kind: 'up' } | Outage | { kind: 'closed' };
+
 interface Outage {
+  kind: 'outage';
   /** When the attempt that failed first was started, on the monotonic clock. */
   since: number;
+  /** The last failure of a connection. */
   cause: unknown;
 }
 
@@ -39,6 +43,7 @@ interface Outage {
  * | outage | an operation needs a connection                | outage | lets the operation wait    |
  * | outage | `OPERATION_TIMEOUT_MS` after the outage began  | outage | operations fail at once    |
  * | outage | a host accepts writes                          | up     | waiting operations resume  |
+ * | any    | the service closes the pool                    | closed | operations fail at once    |
  *
  * During a long outage operations fail at once. Otherwise a plant would wait for two timeouts: in
  * the queue behind a failing batch, and in its own batch.
@@ -50,10 +55,9 @@ export class ConnectionPool {
   readonly #random: () => number;
   readonly #idle: Connection[] = [];
   #count = 0;
-  #outage: Outage | undefined;
+  #state: PoolState = { kind: 'up' };
   #fullUntil = 0;
   #change = Promise.withResolvers<void>();
-  #closed = false;
 
   /** @param random draws from 0 to 1 */
   constructor(search: HostSearch, connectionsMax: number, clock: Clock = SYSTEM_CLOCK, random = Math.random) {
@@ -63,6 +67,7 @@ export class ConnectionPool {
     this.#random = random;
   }
 
+  /** Number of open connections, and of those that are being opened. */
   get connections(): number {
     return this.#count;
   }
@@ -101,6 +106,7 @@ export class ConnectionPool {
     }
   }
 
+  /** Adds a connection that is open and prepared. */
   add(connection: Connection): void {
     this.#count++;
     this.#release(connection);
@@ -108,7 +114,7 @@ export class ConnectionPool {
 
   /** Closes every connection. A connection in use is closed when its operation ends. */
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#state = { kind: 'closed' };
     this.#search.close();
     this.#announceChange();
     await Promise.all(this.#idle.splice(0).map(connection => connection.close()));
@@ -116,18 +122,20 @@ export class ConnectionPool {
 
   async #acquire(deadline: number): Promise<Connection> {
     for (;;) {
-      if (this.#closed) throw new StoreUnavailable('the store is closed');
+      const state = this.#state;
+      if (state.kind === 'closed') throw new StoreUnavailable('the store is closed');
       const now = this.#clock.now();
       const idle = now < deadline ? this.#takeIdle() : undefined;
       if (idle !== undefined) return idle;
-      const outage = this.#outage;
-      const giveUpAt = Math.min(deadline, (outage?.since ?? now) + OPERATION_TIMEOUT_MS);
+      const isOutage = state.kind === 'outage';
+      const giveUpAt = Math.min(deadline, (isOutage ? state.since : now) + OPERATION_TIMEOUT_MS);
       if (now >= giveUpAt) {
-        throw unavailable(outage?.cause ?? new ConnectionLost('no connection to the store was free in time'));
+        const noneFree = 'no connection to the store was free in time';
+        throw unavailable(isOutage ? state.cause : new ConnectionLost(noneFree));
       }
       const mayOpen = this.#count === 0 || (this.#count < this.#connectionsMax && now >= this.#fullUntil);
       // The next operation uses a connection that opens too late for this one.
-      if (outage === undefined && mayOpen) void this.#open(now);
+      if (!isOutage && mayOpen) void this.#open(now);
       await this.#nextChange(giveUpAt - now);
     }
   }
@@ -157,7 +165,7 @@ export class ConnectionPool {
 
   #release(connection: Connection): void {
     connection.deadline = Number.POSITIVE_INFINITY;
-    if (connection.isBroken || this.#closed || this.#count > this.#connectionsMax) {
+    if (connection.isBroken || this.#state.kind === 'closed' || this.#count > this.#connectionsMax) {
       this.#count--;
       void connection.close();
     } else {
@@ -180,17 +188,18 @@ export class ConnectionPool {
   }
 
   #beginOutage(since: number, cause: unknown): void {
-    if (this.#outage !== undefined) return;
-    this.#outage = { since, cause };
+    if (this.#state.kind !== 'up') return;
+    const outage: Outage = { kind: 'outage', since, cause };
+    this.#state = outage;
     this.#announceChange();
-    void this.#endOutage(this.#outage);
+    void this.#endOutage(outage);
   }
 
   async #endOutage(outage: Outage): Promise<void> {
-    while (!this.#closed) {
+    while (this.#state === outage) {
       try {
         const connection = await this.#search.connect();
-        this.#outage = undefined;
+        if (this.#state === outage) this.#state = { kind: 'up' };
         this.add(connection);
         return;
       } catch (error) {

@@ -1,8 +1,9 @@
 import type { EventEmitter } from 'node:events';
-import { connect, Socket } from 'node:net';
+import { Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
+import { type CancelKey, sendCancelRequest } from './cancel-request.ts';
 import { requireChannelBinding } from './channel-binding.ts';
 import {
   ConnectionLost,
@@ -13,10 +14,11 @@ import {
   sqlStateOf,
 } from './failure.ts';
 import { passwordFromFile } from './password-file.ts';
-import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './postgres-url.ts';
+import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 import { SET_SESSION } from './session-settings.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls-attempts.ts';
 
+/** One SQL statement, with a value for each of its parameters. */
 export interface Statement {
   text: string;
   values?: unknown[];
@@ -41,8 +43,6 @@ const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg
 const SUCCESSFUL_COMPLETION = '00000';
 /** The message of pg when a query times out. The error has no code. */
 const READ_TIMEOUT = 'Query read timeout';
-/** https://www.postgresql.org/docs/current/protocol-message-formats.html, CancelRequest */
-const CANCEL_REQUEST = 80_877_102;
 
 /**
  * Whether a warning may say that a commit has not reached a standby. The text of a warning depends
@@ -79,7 +79,14 @@ export class Connection {
     });
   }
 
-  /** @throws {HostIsReadOnly} @throws {StoreRejected} when the database cannot store plants */
+  /**
+   * Opens and prepares a connection.
+   *
+   * @param timeoutMs for the connection and the authentication
+   * @throws {HostIsReadOnly}
+   * @throws {ConnectionLost} when the host does not respond in time
+   * @throws {StoreRejected} when the database cannot store plants
+   */
   static async open(
     address: PostgresAddress,
     host: HostAddress,
@@ -95,10 +102,18 @@ export class Connection {
     }
   }
 
+  /** Whether the connection can run no more statements. */
   get isBroken(): boolean {
     return this.#broken !== undefined;
   }
 
+  /**
+   * Runs one statement.
+   *
+   * @throws {NoResponse} when it times out; the server may have executed it
+   * @throws {ConnectionLost} when the connection fails; the server may have executed it
+   * @throws an error with a SQLSTATE when the server reports one
+   */
   async run(statement: Statement, timeoutMs = this.#statementTimeoutMs): Promise<TextRow[]> {
     if (this.#broken !== undefined) throw this.#broken;
     const limitMs = Math.ceil(Math.max(1, Math.min(timeoutMs, this.deadline - performance.now())));
@@ -132,6 +147,7 @@ export class Connection {
     return rows;
   }
 
+  /** Runs work in a transaction, and rolls it back if the work fails. */
   async transaction(work: () => Promise<void>): Promise<void> {
     try {
       await this.run({ text: 'BEGIN' });
@@ -167,33 +183,24 @@ export class Connection {
   }
 
   /**
-   * Asks the server to cancel the statement, for which the protocol requires another connection. A
-   * commit that waits for a standby ignores both `statement_timeout` and the end of its connection.
-   * Each such commit would occupy one of `max_connections`.
+   * Cancels the statement in flight. A commit that waits for a standby ignores both
+   * `statement_timeout` and the end of its connection. Each such commit would occupy one of
+   * `max_connections`.
    */
   #cancel(): void {
-    const { processID, secretKey } = this.#key;
-    if (processID === null || secretKey === null) return;
-    const { host, port } = this.host;
-    // The request uses the address of this connection, since its host name may resolve to another.
-    const socket = host.startsWith('/')
-      ? connect(`${host}/.s.PGSQL.${port}`)
-      : connect(port, this.#socket.remoteAddress ?? host);
-    socket.on('error', () => {}).setTimeout(CONNECT_TIMEOUT_MS, () => socket.destroy());
-    const request = Buffer.alloc(16);
-    for (const [index, word] of [request.length, CANCEL_REQUEST, processID, secretKey].entries()) {
-      request.writeInt32BE(word, index * 4);
-    }
-    socket.unref().end(request);
+    const key = this.#cancelKey;
+    if (key !== undefined) sendCancelRequest(this.host, this.#socket.remoteAddress, key);
   }
 
-  /** The key for cancel requests; null if the server, or a proxy in front of it, sent none. */
-  get #key() {
-    return this.#client as unknown as Record<'processID' | 'secretKey', number | null>;
+  /** Undefined if the server, or a proxy in front of it, sent no key. */
+  get #cancelKey(): CancelKey | undefined {
+    // The types of pg lack these members.
+    const { processID, secretKey } = this.#client as unknown as Record<keyof CancelKey, number | null>;
+    return processID === null || secretKey === null ? undefined : { processID, secretKey };
   }
 
   /** Emits the messages of the server, under the names of pg. */
-  get #messages() {
+  get #messages(): EventEmitter {
     return (this.#client as unknown as { connection: EventEmitter }).connection;
   }
 
@@ -254,7 +261,7 @@ export class Connection {
     const [readOnly, encoding, synchronousCommit, isCitus, processID] = row!;
     // The key for cancel requests names the process of the server. A pooler makes its own keys. A
     // pooler may run each transaction in another process, which lacks the settings below.
-    if (processID !== String(this.#key.processID)) {
+    if (processID !== String(this.#cancelKey?.processID)) {
       throw new StoreRejected(
         'a pooler, such as PgBouncer, is between this program and PostgreSQL, so confirmed plants could be lost; name the server itself',
       );

@@ -1,8 +1,11 @@
 import type { Connection } from './connection.ts';
 
 /**
- * Warns of server settings with which a confirmed plant can be lost.
- * https://www.postgresql.org/docs/current/runtime-config-wal.html
+ * Warns of server settings with which a confirmed plant can be lost
+ * (https://www.postgresql.org/docs/current/runtime-config-wal.html).
+ *
+ * @param server the name of the server in a warning
+ * @returns one text for each setting
  */
 export async function durabilityWarnings(
   connection: Connection,

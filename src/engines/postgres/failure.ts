@@ -19,7 +19,10 @@ export class ConnectionLost extends Error {
   }
 }
 
-/** @param error reported by pg for a connection: from the server, the network or this program */
+/**
+ * Makes a {@link ConnectionLost} of an error of the network or of pg. Returns an error of the
+ * server, or a rejection, as it is.
+ */
 export function connectionError(error: Error): Error {
   if (error instanceof StoreRejected || sqlStateOf(error) !== undefined) return error;
   return new ConnectionLost(error.message, { cause: error });
@@ -41,10 +44,12 @@ export class NoResponse extends ConnectionLost {
   }
 }
 
+/** The host is a standby, or its transactions are read-only by default. */
 export class HostIsReadOnly extends ConnectionLost {
   override readonly name = 'HostIsReadOnly';
 }
 
+/** The server offers no TLS, or the handshake failed. */
 export class TlsFailed extends StoreRejected {
   constructor(message: string, options: ErrorOptions) {
     super(`${message}; check sslmode, sslrootcert, sslcert and sslkey`, options);
@@ -66,6 +71,7 @@ export const INSUFFICIENT_PRIVILEGE = '42501';
 
 export const GRANTS = 'grant it with the statements in docs/postgresql-grants.sql';
 
+/** What an operation does after a failure. */
 type FailureKind =
   /** The connection cannot be used again. The server may have executed the statement. */
   | 'connectionLost'
@@ -79,15 +85,16 @@ type FailureKind =
   | 'internal';
 
 /**
- * With these codes the server shuts down (57P), has no connection left, or became read-only. Or the
- * connection failed (08), or a prepared statement is lost or has other columns now.
+ * The server shuts down (57P), has no connection left (53300) or became read-only (25006). The
+ * connection failed (08). A prepared statement is lost (26000), exists already (42P05) or has other
+ * columns (0A000).
  */
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
-/** With these codes a server of Citus reports its own shutdown, or the loss of another server. */
+/** A server of Citus reports its own shutdown, or the loss of another server. */
 const WORKER_LOST = /^(?:57P0[1-5]|08...)$/;
 /** The data or an index is corrupted, or stored bytes are not UTF-8 (22021). */
 const DAMAGED = /^(?:XX00[12]|22021)$/;
-/** A conflict, deadlock or timeout ended the statement, or its change number was taken. */
+/** A conflict (40001), deadlock or timeout ended the statement, or a key was taken (23505). */
 const RETRY = /^(?:40001|40P01|57014|55P03|23505)$/;
 
 /** @param isCitus whether the server belongs to Citus, where it repeats errors of other servers */
@@ -106,7 +113,7 @@ export function isRejection(error: unknown): boolean {
   return error instanceof StoreRejected || explanationOf(error) !== undefined;
 }
 
-/** Explains why a store cannot be opened. Returns an internal error as it is. */
+/** Makes the rejection of a store that cannot be opened. Returns an internal error as it is. */
 export function openFailure(cause: unknown, address: PostgresAddress): unknown {
   if (kindOf(cause) === 'internal') return cause;
   const Rejection = cause instanceof StoreMissing ? StoreMissing : StoreRejected;
@@ -134,6 +141,7 @@ export function commandFailure(error: unknown): Error {
   return error instanceof StoreRejected ? error : unavailable(error);
 }
 
+/** Waits for the work of a command, and wraps its failure with {@link commandFailure}. */
 export function orUnavailable<T>(work: Promise<T>): Promise<T> {
   return work.catch(error => {
     throw commandFailure(error);

@@ -9,10 +9,12 @@ import {
   shownPostgresAddress,
 } from './postgres-url.ts';
 
+/** Delay between two attempts at a host, and between two searches during an outage. */
 export const SEARCH_INTERVAL_MS = 100;
 
+/** How long the first connection may take. */
 export interface FirstConnection {
-  /** Applies unless the address has a timeout. */
+  /** Timeout of each attempt, unless the address has one. */
   timeoutMs: number;
   /** Called with a log message if the connection takes longer than 1.5 s. */
   onWait?: (message: string) => void;
@@ -52,7 +54,7 @@ export class HostSearch {
    * Connects for the first time.
    *
    * @param prepare may create the store
-   * @throws {StoreRejected}
+   * @throws {StoreRejected} if the store cannot be opened
    */
   async open(
     prepare: (connection: Connection) => Promise<void>,
@@ -142,6 +144,7 @@ export class HostSearch {
     if (others.length > 0 && this.#preferred.includes(host)) this.#preferred = others;
   }
 
+  /** Ends all searches. */
   close(): void {
     this.#closing.abort();
   }

@@ -4,6 +4,7 @@ import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 
 /**
  * Reads PGPASSFILE or ~/.pgpass. pgpass writes to stderr why it ignores a file.
+ *
  * @throws {StoreRejected} if there is no password
  */
 export async function passwordFromFile(

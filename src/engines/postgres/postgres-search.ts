@@ -25,7 +25,7 @@ export function openPostgresSearch(address: PostgresAddress): PlantSearch {
   };
 }
 
-/** Does the same as `folded` in SQL. Case beyond ASCII follows the locale of the database. */
+/** The SQL for what `folded` does. Case beyond ASCII follows the locale of the database. */
 const foldedSql = (text: string): string =>
   String.raw`lower(regexp_replace(normalize(${text}, NFD), '[\u0300-\u036f]', '', 'g'))`;
 

@@ -38,7 +38,9 @@ END $$`;
 
 /**
  * Applies all missing schema steps in one transaction. Of several instances that start at the same
- * time, one creates the tables, and the others find them. @throws {StoreRejected}
+ * time, one creates the tables, and the others find them.
+ *
+ * @throws {StoreRejected} if the user may not do this, or the schema is not ours
  */
 export async function applySchemaSteps(connection: Connection): Promise<SchemaSteps> {
   let before = await schemaStep(connection);
@@ -76,9 +78,7 @@ export async function rejectUnreadable(connection: Connection): Promise<void> {
   await rejectMissingRights(connection, READER_RIGHTS);
 }
 
-/**
- * @returns the definition of each column and key, which stand in the indented lines of the steps
- */
+/** @returns each column and key with its definition, from the indented lines of the steps */
 function itemsOf(steps: readonly string[]): Map<string, string> {
   const tables = steps.join('\n').matchAll(/^CREATE TABLE (\w+) \(\n(.*?)^\);/gms);
   const items = tables.flatMap(([, table, lines]) => {
@@ -137,7 +137,7 @@ const TABLE_GUARD = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence 
   THEN true ELSE ('plant_revision was changed; \`npx plant-store verify\` names it in ' || current_database())::boolean END
   FROM (SELECT) AS one LEFT JOIN plant_revision ON false)`;
 
-/** On Citus, which rejects this condition, `CitusWorkers.refresh` compares the schema instead. */
+/** Citus rejects this condition, so `CitusWorkers.refresh` compares the schema there. */
 export const tableGuard = (isCitus: boolean): string => (isCitus ? 'true' : TABLE_GUARD);
 
 const READER_RIGHTS = ['SELECT on plant_revision', 'SELECT on token'];
@@ -152,7 +152,7 @@ export const SERVICE_RIGHTS = [
 ];
 export const COPY_RIGHTS = [...PLANT_RIGHTS, 'INSERT on token', 'UPDATE on token'];
 
-/** @throws {StoreRejected} when a right is missing, which would appear as an outage later */
+/** @throws {StoreRejected} if a right is missing, since it would later look like an outage */
 export async function rejectMissingRights(connection: Connection, rights: string[]): Promise<void> {
   const conditions = rights.map(right => {
     const [, privilege, column, table] = /^(\w+)(?: \((\w+)\))? on (\w+)$/.exec(right)!;

@@ -27,7 +27,7 @@ const SESSION_SETTINGS = {
   transaction_timeout: '0',
 };
 
-/** Sets them on a connection. */
+/** The statement that sets them on a connection. */
 export const SET_SESSION = `SELECT set_config(ours.name, ours.value, false) FROM pg_settings
   JOIN (VALUES ${Object.entries(SESSION_SETTINGS)
     .map(([name, value]) => `('${name}', '${value}')`)

@@ -9,7 +9,7 @@ import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { sqlStateOf, TlsFailed } from './failure.ts';
 import { type HostAddress, type PostgresAddress, SYSTEM_ROOTS } from './postgres-url.ts';
 
-/** @returns false: no TLS. @throws {StoreRejected} when a file of the address cannot be used */
+/** @returns false for no TLS. @throws {StoreRejected} if a file of the address cannot be used */
 export function tlsOptions(address: PostgresAddress, { host }: HostAddress): ConnectionOptions | false {
   const { tlsMode, rootCertificateFile } = address;
   // libpq never uses TLS over a Unix socket.
@@ -24,7 +24,7 @@ export function tlsOptions(address: PostgresAddress, { host }: HostAddress): Con
   return options;
 }
 
-/** Whether `sslmode=prefer` retries without TLS. */
+/** Whether a connection with `sslmode=prefer` is tried again without TLS. */
 export function isAboutTls(error: unknown): boolean {
   // 28000: pg_hba.conf rejects connections with TLS.
   return error instanceof TlsFailed || sqlStateOf(error) === '28000';
@@ -36,6 +36,7 @@ const TLS_NOT_OFFERED = 'The server does not support SSL connections';
 const TLS_CODE =
   /^(?:EPROTO$|ERR_(?:TLS|SSL|OSSL)_|CERT_|CRL_|ERROR_IN_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|INVALID_|PATH_LENGTH_|HOSTNAME_)/;
 
+/** Makes a {@link TlsFailed} of an error about TLS. Returns any other error as it is. */
 export function tlsFailure(error: unknown): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
   if (message === TLS_NOT_OFFERED) return new TlsFailed('the server does not offer TLS', { cause: error });

@@ -15,7 +15,7 @@ const SQLITE_NOTADB = 26;
 /** The file at the path of the database or its log is not the file that was opened. */
 export class StoreFileReplaced extends StoreUnavailable {}
 
-/** @throws {StoreRejected} with advice; an internal error as it is */
+/** Opens a store. @throws {StoreRejected} with advice, and an internal error as it is */
 export function explainFailure<T>(path: string, open: () => T): T {
   try {
     return open();
@@ -43,9 +43,11 @@ export function unavailable(error: unknown): StoreUnavailable | StoreInternalErr
   if (isInternal(error)) return new StoreInternalError(error);
   const { message, errcode } = error as Error & { errcode?: number };
   const code = errcode === undefined ? '' : ` (SQLite result code ${errcode})`;
-  return new (isDamage(errcode) ? StoreDamaged : StoreUnavailable)(`${message}${code}`, { cause: error });
+  const Failure = isDamage(errcode) ? StoreDamaged : StoreUnavailable;
+  return new Failure(`${message}${code}`, { cause: error });
 }
 
+/** Runs work on an open store, and wraps its failure with {@link unavailable}. */
 export function orUnavailable<T>(work: () => T): T {
   try {
     return work();

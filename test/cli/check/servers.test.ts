@@ -15,8 +15,9 @@ async function faultsOf(ways: Ways, runs = 1): Promise<{ id: string; fault: stri
   const faults: { id: string; fault: string }[] = [];
   for (let run = 0; run < runs; run++) {
     const results = await checkRules(RULES, server, drawIds(RULES));
-    const broken = results.filter(({ verdict }) => verdict === 'does not hold');
-    faults.push(...broken.flatMap(({ rule: { id }, messages }) => messages.map(fault => ({ id, fault }))));
+    for (const result of results)
+      if (result.verdict === 'does not hold')
+        faults.push(...result.faults.map(fault => ({ id: result.rule.id, fault })));
   }
   return faults;
 }

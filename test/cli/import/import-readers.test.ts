@@ -54,7 +54,8 @@ async function read(format: Format, text: string, shares: number[] = []): Promis
 /** The rejects file of these rows. @param reason undefined: the reason of each row */
 function rejectsOf(rows: PlantRow[], reason?: string): string {
   const lines = rows.map(row => row.rejectsLine({ error: 40002, message: reason ?? row.reading.message! }));
-  return rows[0]!.rejectsHeader() + lines.join('');
+  const format = rows[0]!.rejectsFormat();
+  return (format.kind === 'csv' ? format.header : '') + lines.join('');
 }
 
 /** Text that both stores accept, often with special characters of CSV and JSON. */

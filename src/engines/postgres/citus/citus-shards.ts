@@ -27,6 +27,7 @@ export async function readShards(connection: Connection): Promise<Shards> {
   }));
 }
 
+/** @returns the worker that stores this id; undefined if the coordinator stores it */
 export function workerOf(shards: Shards, id: bigint): HostAddress | undefined {
   const hash = hashOf(id);
   return shards.findLast(({ hashMin }) => hashMin <= hash)?.worker;

@@ -53,20 +53,27 @@ export class CitusWorkers {
     this.#clock = clock;
   }
 
+  /** Whether the database has shards. Without Citus it has none. */
   get areUsed(): boolean {
     return this.#shards.length > 0;
   }
 
+  /** Number of connections to all workers. */
   get connections(): number {
     return this.#workers.values().reduce((sum, pool) => sum + pool.connections, 0);
   }
 
-  /** The name of the worker that stores this id; empty: the server of the address. */
-  workerOf(id: bigint): string {
-    return nameOf(workerOf(this.#shards, id));
+  /** The name of the worker that stores this id; undefined if the coordinator stores it. */
+  workerOf(id: bigint): string | undefined {
+    const worker = workerOf(this.#shards, id);
+    return worker && nameOf(worker);
   }
 
-  /** Runs an operation on the worker of this id, or on the coordinator if the id has none. */
+  /**
+   * Runs an operation on the server that stores this id.
+   *
+   * @throws {StoreUnavailable} if this server does not work
+   */
   async use<T>(id: bigint, work: (connection: Connection) => Promise<T>): Promise<T> {
     const deadline = this.#clock.now() + OPERATION_TIMEOUT_MS;
     if (this.areUsed && this.#clock.now() - this.#shardsReadAt > SHARDS_AGE_MAX_MS) {
@@ -77,8 +84,8 @@ export class CitusWorkers {
       await this.#refreshing;
     }
     const name = this.workerOf(id);
-    const pool = this.#workers.get(name);
-    if (pool === undefined) return await this.#coordinator.use(work, deadline);
+    const pool = name === undefined ? undefined : this.#workers.get(name);
+    if (name === undefined || pool === undefined) return await this.#coordinator.use(work, deadline);
     try {
       return await pool.use(work, deadline);
     } catch (cause) {
@@ -86,6 +93,7 @@ export class CitusWorkers {
     }
   }
 
+  /** Reads the shards, opens the pools of new workers, and closes those of removed workers. */
   async refresh(coordinator: Connection): Promise<void> {
     const startedAt = this.#clock.now();
     // Citus rejects a table guard in a statement, so the schema is compared here.
@@ -94,10 +102,10 @@ export class CitusWorkers {
     this.#shardsReadAt = startedAt;
     const removed = new Map(this.#workers);
     for (const { worker } of this.#shards) {
+      if (worker === undefined) continue;
       const name = nameOf(worker);
       removed.delete(name);
-      if (worker === undefined || this.#workers.has(name)) continue;
-      this.#workers.set(name, this.#openPool(worker));
+      if (!this.#workers.has(name)) this.#workers.set(name, this.#openPool(worker));
     }
     for (const [name, pool] of removed) {
       this.#workers.delete(name);
@@ -130,7 +138,7 @@ export class CitusWorkers {
   }
 }
 
-/** Rejects a worker of Citus: it would accept plants, but has no tokens. @throws {StoreRejected} */
+/** @throws {StoreRejected} if the server is a worker of Citus, which has no tokens */
 export async function rejectWorker(connection: Connection): Promise<void> {
   if (!connection.isCitus) return;
   const [row] = await connection.run({ text: 'SELECT groupid FROM pg_dist_local_group' });
@@ -138,6 +146,7 @@ export async function rejectWorker(connection: Connection): Promise<void> {
   throw new StoreRejected(`${nameOf(connection.host)} is a worker of Citus; name only the coordinator`);
 }
 
+/** Prepares a connection to the server of the address. @throws {StoreRejected} for a worker */
 export async function prepareCoordinator(connection: Connection): Promise<void> {
   if (!connection.isCitus) return;
   await rejectWorker(connection);
@@ -171,8 +180,8 @@ const SET_COMMIT_OF_ROLE = `DO $$ BEGIN
   END IF;
 END $$`;
 
-function nameOf(worker: HostAddress | undefined): string {
-  return worker === undefined ? '' : `${worker.host}:${worker.port}`;
+function nameOf({ host, port }: HostAddress): string {
+  return `${host}:${port}`;
 }
 
 function unreachable(name: string, cause: unknown): StoreUnavailable {

@@ -8,17 +8,20 @@ import type { CommitStatistics, PlantQueue } from '../../../core/commit/plant-co
  * The shard of an id may move to another worker at any time. While plants of the id are in a queue,
  * further plants of the id join this queue, so that all keep their order.
  *
- * @param workerOf the name of the worker that stores an id now
+ * @param workerOf the name of the worker that stores an id now; undefined for the coordinator
  */
-export function workerQueues(workerOf: (id: bigint) => string, openQueue: () => GroupCommit): PlantQueue {
-  const queues = new Map<string, GroupCommit>();
+export function workerQueues(
+  workerOf: (id: bigint) => string | undefined,
+  openQueue: () => GroupCommit,
+): PlantQueue {
+  const queues = new Map<string | undefined, GroupCommit>();
   const idsInFlight = new Map<bigint, { queue: GroupCommit; plants: number }>();
   let isClosed = false;
   const queueOf = (id: bigint): GroupCommit => {
     const worker = workerOf(id);
     const existing = queues.get(worker);
     if (existing !== undefined) return existing;
-    // The new worker may replace another one, so empty queues are deleted until they are needed.
+    // The new worker may replace another one, whose empty queue is not needed any more.
     for (const [name, { statistics }] of queues) if (statistics.plantsInFlight === 0) queues.delete(name);
     const queue = openQueue();
     queues.set(worker, queue);

@@ -45,8 +45,9 @@ export function takeServeLock(path: string): ServeLock {
 
 /**
  * Takes the lock, also again after somebody has deleted its file.
+ *
  * @param path the real path of the database
- * @throws {StoreRejected} if a service has it, or the file cannot be used; else the error as it is
+ * @throws {StoreRejected} if a service has the lock, or the lock file cannot be used
  */
 export function takeLockFile(path: string): ServeLock {
   const file = lockFileOf(path);

@@ -22,7 +22,9 @@ export function prepareFile(path: string): string {
 /**
  * Rejects what is no file, and a database file that may have a second name. SQLite derives the name
  * of the write-ahead log from the name of the file. A file with two names has two logs, which
- * corrupts it (https://sqlite.org/howtocorrupt.html, section 2.5). @throws {StoreRejected}
+ * corrupts it (https://sqlite.org/howtocorrupt.html, section 2.5).
+ *
+ * @throws {StoreRejected}
  */
 export function rejectOtherFile(path: string): void {
   const stats = fs.statSync(path, { throwIfNoEntry: false });
@@ -65,8 +67,8 @@ function makeFolder(path: string): void {
 }
 
 /**
- * Creates the folder of a store, and makes its name durable: a flush of a file covers no entries of
- * folders.
+ * Creates the folder of a store, and flushes its parent folder. A flush of a file would not make
+ * the name of the folder durable.
  *
  * @param folder its absolute path
  * @returns whether it was missing

@@ -10,8 +10,9 @@ const SAME_TIME_MS = 100;
 const CHECK_INTERVAL_MS = 1_000;
 const SECOND_NS = 1_000_000_000n;
 
-/** A file that a connection uses. `isInPlace` tells whether the file is still at its path. */
+/** A file that a connection uses. */
 export interface UsedFile {
+  /** Whether the file is still at its path. */
   isInPlace(): boolean;
 }
 
@@ -31,7 +32,7 @@ export class DatabaseFolder {
     this.#path = dirname(databasePath);
   }
 
-  /** Calls `check`, which throws if a file was replaced, unless the folder is unchanged since. */
+  /** Calls `check`, unless the folder is unchanged. `check` throws if a file was replaced. */
   checkIfChanged(check: () => void): void {
     const now = Date.now();
     const stats = fs.statSync(this.#path, { throwIfNoEntry: false, bigint: true });

@@ -1,6 +1,8 @@
-import { int64FromNumberText } from '../../core/contract/int64.ts';
-import { ID_MAX, ID_MIN } from '../../core/contract/limits.ts';
-import { quoted } from './plant-row.ts';
+import { int64FromNumberText } from '../core/contract/int64.ts';
+import { ID_MAX, ID_MIN } from '../core/contract/limits.ts';
+
+/** An id, or what is wrong with its text, such as `has a leading zero; ...`. */
+export type IdReading = { kind: 'id'; id: bigint } | { kind: 'fault'; fault: string };
 
 /** Spreadsheets write long numbers as 9.00719925474099E+15, which has lost digits. */
 const EXPONENT = /^[-+]?[0-9][0-9.,]*[eE][-+]?[0-9]+$/;
@@ -27,23 +29,21 @@ const FAULTS: [RegExp, string][] = [
   [/^/, 'is not a number; write an integer in digits'],
 ];
 
-/** Reads the id of a CSV row as a JSON number, so `1.0` is 1. @returns the id or its fault */
-export function readIdText(text: string): bigint | string {
-  const id = EXPONENT.test(text) || DOTS.test(text) ? undefined : int64FromNumberText(text);
-  return id ?? `id ${quoted(text)} ${faultOf(text)}`;
+/** Reads the id of a CSV row as a JSON number, so `1.0` is 1. */
+export function readCsvId(text: string): IdReading {
+  const isAmbiguous = EXPONENT.test(text) || DOTS.test(text);
+  return readingOf(isAmbiguous ? undefined : int64FromNumberText(text), text);
 }
 
 /**
  * Reads an id that a person typed. It must be plain digits, since `0012` may mean another plant
  * than 12.
- *
- * @returns the id, or its fault such as `has a leading zero; ...`
  */
-export function readTypedId(text: string): bigint | string {
-  const id = PLAIN.test(text) ? int64FromNumberText(text) : undefined;
-  return id ?? faultOf(text);
+export function readTypedId(text: string): IdReading {
+  return readingOf(PLAIN.test(text) ? int64FromNumberText(text) : undefined, text);
 }
 
-function faultOf(text: string): string {
-  return FAULTS.find(([pattern]) => pattern.test(text))![1];
+function readingOf(id: bigint | undefined, text: string): IdReading {
+  if (id !== undefined) return { kind: 'id', id };
+  return { kind: 'fault', fault: FAULTS.find(([pattern]) => pattern.test(text))![1] };
 }
