@@ -1,15 +1,9 @@
-import {
-  Counter,
-  collectDefaultMetrics,
-  Gauge,
-  Histogram,
-  type HistogramConfiguration,
-  Registry,
-} from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { ERROR_NAMES, ERRORS } from '../core/contract/errors.ts';
 import { OUTCOMES } from '../core/contract/plant.ts';
 import type { ResponseObserver } from '../core/extension-points.ts';
 import { type HttpResponse, isErrorName, isOutcome, type Result } from '../core/response.ts';
+import { CountedHistogram } from './counted-histogram.ts';
 import type { ServiceState } from './service-state.ts';
 
 /** Upper bounds of both duration histograms. A create takes less than 5 s. */
@@ -17,9 +11,6 @@ const DURATION_BOUNDS_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
 const BATCH_BOUNDS_PLANTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
-
-/** Values of a group in {@link groupedHistogram}. */
-const GROUP_VALUES = 256;
 
 /** What was counted since the start. */
 export interface Counts {
@@ -38,21 +29,19 @@ export class Metrics implements ResponseObserver {
   /** Metrics of the service and of Node. Other parts may add metrics of their own. */
   readonly registry = new Registry();
   readonly #responses = new Map<Result, number>();
-  /** Sums of the histograms below, which prom-client returns only by a promise. */
-  readonly #commits = { batches: 0, batchPlants: 0, commitSeconds: 0 };
-  readonly #createDuration = groupedHistogram({
+  readonly #createDuration = new CountedHistogram({
     name: 'plant_store_create_duration_seconds',
     help: 'Time from the arrival of a whole request to its 200 response.',
     buckets: DURATION_BOUNDS_SECONDS,
     registers: [this.registry],
   });
-  readonly #batchPlants = groupedHistogram({
+  readonly #batchPlants = new CountedHistogram({
     name: 'plant_store_batch_plants',
     help: 'Plants that shared a commit.',
     buckets: BATCH_BOUNDS_PLANTS,
     registers: [this.registry],
   });
-  readonly #commitDuration = groupedHistogram({
+  readonly #commitDuration = new CountedHistogram({
     name: 'plant_store_commit_duration_seconds',
     help: 'Time from giving a batch to the engine until the batch is durable.',
     buckets: DURATION_BOUNDS_SECONDS,
@@ -83,17 +72,13 @@ export class Metrics implements ResponseObserver {
   /** Counts a response. For a stored plant, it also measures the duration. */
   responded({ result }: Pick<HttpResponse, 'result'>, _request: unknown, durationMs: number): void {
     this.#responses.set(result, this.#responses.get(result)! + 1);
-    if (isOutcome(result)) this.#createDuration.observe(durationMs / 1000);
+    if (isOutcome(result)) this.#createDuration.count(durationMs / 1000);
   }
 
   /** Counts a batch that the engine confirmed. */
   committed(plants: number, durationMs: number): void {
-    const seconds = durationMs / 1000;
-    this.#batchPlants.observe(plants);
-    this.#commitDuration.observe(seconds);
-    this.#commits.batches++;
-    this.#commits.batchPlants += plants;
-    this.#commits.commitSeconds += seconds;
+    this.#batchPlants.count(plants);
+    this.#commitDuration.count(durationMs / 1000);
   }
 
   /** Counts a batch that the engine did not confirm. */
@@ -103,7 +88,12 @@ export class Metrics implements ResponseObserver {
 
   /** A copy of the counts, so that a caller can compute the difference of two readings. */
   counts(): Counts {
-    return { responses: new Map(this.#responses), ...this.#commits };
+    return {
+      responses: new Map(this.#responses),
+      batches: this.#commitDuration.total,
+      batchPlants: this.#batchPlants.sum,
+      commitSeconds: this.#commitDuration.sum,
+    };
   }
 
   /** All metrics in the text format of Prometheus. */
@@ -131,26 +121,6 @@ function labelsOf(result: Result): { status?: number; error?: number; result: Re
   if (!isErrorName(result)) return { result };
   const { status, number } = ERRORS[result];
   return { status, error: number, result };
-}
-
-/**
- * A histogram that passes its values to prom-client in groups. In a service that is not busy, one
- * value alone costs several times as much, because that code has left the caches of the processor.
- */
-function groupedHistogram(configuration: HistogramConfiguration<string>) {
-  const values = new Float64Array(GROUP_VALUES);
-  let count = 0;
-  const handOver = (): void => {
-    for (const value of values.subarray(0, count)) histogram.observe(value);
-    count = 0;
-  };
-  const histogram = new Histogram({ ...configuration, collect: handOver });
-  return {
-    observe(value: number): void {
-      values[count++] = value;
-      if (count === GROUP_VALUES) handOver();
-    },
-  };
 }
 
 /**
