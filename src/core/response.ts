@@ -14,6 +14,19 @@ export function isErrorName(result: Result): result is ErrorName {
   return result !== 'other' && !isOutcome(result);
 }
 
+/** How a response is sent, if it says so. */
+export type Delivery =
+  /**
+   * `isLast`: the connection ends after it, unless a further request was read.
+   * `onTaken` is called when the kernel has accepted the whole response for the client.
+   * `isClientThere`: the client has not ended its side.
+   */
+  | { kind: 'whole'; isLast: boolean; onTaken: (isClientThere: boolean) => void }
+  /** The connection is closed within the body: an incomplete message (RFC 9112 section 8). */
+  | { kind: 'incomplete' }
+  /** The connection is closed instead. */
+  | { kind: 'none' };
+
 /** An HTTP response. Text is sent in UTF-8. */
 export interface HttpResponse<Body extends string | Uint8Array = string> {
   result: Result;
@@ -21,11 +34,8 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
   /** All header fields except {@link COMMON_FIELDS}. */
   headers: HeaderFields;
   body: Body;
-  /**
-   * When the connection ends, relative to the response; undefined: as the request asks. A service
-   * that fails on request (`OperationWrapper`) sends no response, or a part of it.
-   */
-  connectionEnds?: 'before' | 'within' | 'after';
+  /** Undefined: it is sent whole, and the connection ends as the request asks. */
+  delivery?: Delivery;
 }
 
 /** RFC 6750 section 3: without a credential, the challenge contains no error. */

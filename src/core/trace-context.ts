@@ -1,15 +1,15 @@
 /** Where a request belongs in a distributed trace. Ids are in hexadecimal, in lower case. */
 export interface TraceContext {
-  traceId: string;
+  readonly traceId: string;
   /** The span of the caller; undefined if the trace begins here. */
-  parentId: string | undefined;
+  readonly parentId: string | undefined;
   /** Whether a span of the request is exported. */
-  isSampled: boolean;
+  readonly isSampled: boolean;
 }
 
 /** What log lines need of a request. `trace` is undefined if the request belongs to no trace. */
 export interface TracedRequest {
-  trace: TraceContext | undefined;
+  readonly trace: TraceContext | undefined;
 }
 
 /** W3C Trace Context, level 1, sections 3.2 and 4.3. Only versions after 00 may be longer. */

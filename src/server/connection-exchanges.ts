@@ -82,7 +82,7 @@ export class ConnectionExchanges {
       handled => this.#onHandled(handling, handled),
       cause => {
         context.onInternalError(cause, exchange.request);
-        this.#onHandled(handling, errorResponse('internal'));
+        this.#onHandled(handling, { kind: 'ready', response: errorResponse('internal') });
       },
     );
   }
@@ -116,13 +116,13 @@ export class ConnectionExchanges {
       this.#responses.sendContinue(handling.pending);
   }
 
-  #onHandled({ exchange, pending }: Handling, handled: Handled | undefined): void {
-    if (handled === undefined || !exchange.isAwaited) return;
-    if ('queued' in handled) {
-      this.#responses.respondLater(pending, handled.queued);
+  #onHandled({ exchange, pending }: Handling, handled: Handled): void {
+    if (handled.kind === 'abandoned' || !exchange.isAwaited) return;
+    if (handled.kind === 'queued') {
+      this.#responses.respondLater(pending, handled.response);
       this.#next(pending);
-    } else if (exchange.isComplete) this.#respond(pending, handled);
-    else this.#discard({ kind: 'discarded', exchange, pending, response: handled });
+    } else if (exchange.isComplete) this.#respond(pending, handled.response);
+    else this.#discard({ kind: 'discarded', exchange, pending, response: handled.response });
   }
 
   /** Discards the rest of a rejected request. If it is complete soon, the connection stays open. */
@@ -139,7 +139,7 @@ export class ConnectionExchanges {
   }
 
   /** Responds to the request that was read last. */
-  #respond(pending: PendingResponse, response: HttpResponse<string | Uint8Array>): void {
+  #respond(pending: PendingResponse, response: HttpResponse): void {
     // First: the last response is written at once, and changes the state.
     if (pending.isLast) this.#input.hold('', 0, { kind: 'flushing' });
     this.#responses.respond(pending, response);

@@ -75,7 +75,7 @@ export interface Discarding {
   kind: 'discarded';
   exchange: Exchange;
   pending: PendingResponse;
-  response: HttpResponse<string | Uint8Array>;
+  response: HttpResponse;
 }
 
 export const IDLE: State = { kind: 'idle' };

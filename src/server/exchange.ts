@@ -1,15 +1,6 @@
-import type { ReceivedRequest, RequestHeaders } from '../core/request.ts';
+import type { BodyReading, OpenRequest, ReceivedRequest, RequestHeaders } from '../core/request.ts';
 import { BodyDecoder, type Decoded } from './body-decoder.ts';
 import { BodyShare, ReceivedBody } from './long-bodies.ts';
-
-/** The result of reading a body. */
-export type BodyReading =
-  | { kind: 'whole'; bytes: Uint8Array }
-  | { kind: 'tooLarge' }
-  /** Too many long bodies are in memory. */
-  | { kind: 'noRoom' }
-  /** Nobody waits for the response any more. */
-  | { kind: 'abandoned' };
 
 type State =
   /** The handler has not asked for the body. Its bytes are discarded. */
@@ -24,7 +15,7 @@ type State =
  * One request whose handler decides when to read the body. The connection holds the bytes of the
  * body back until then.
  */
-export class Exchange {
+export class Exchange implements OpenRequest {
   readonly request: ReceivedRequest;
   /**
    * The share of this body in the memory for long bodies, until the client has taken the response.

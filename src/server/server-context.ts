@@ -1,6 +1,6 @@
 import type { BlockList } from 'node:net';
 import type { CreatePlant } from '../core/create-plant.ts';
-import type { Attached, ResponseObserver } from '../core/extension-points.ts';
+import type { ResponseObserver, Tracer } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import type { AllowedOrigins } from './cross-origin.ts';
@@ -29,10 +29,8 @@ export interface ServerContext {
   readonly corsOrigins: AllowedOrigins | undefined;
   /** The pages to which error responses link; undefined: the service has none. */
   readonly documentation: Documentation | undefined;
-  /** Observers of requests and responses, and wrappers that add fields to responses. */
-  readonly attached: Pick<Attached, 'observers' | 'wrappers'>;
-  /** Those observers that see a request before its response. Usually there are none. */
-  readonly receivers: readonly ResponseObserver[];
+  readonly tracers: readonly Tracer[];
+  readonly observers: readonly ResponseObserver[];
   /** The proxies whose X-Forwarded-For names the client; undefined: none. */
   readonly trustedProxies: BlockList | undefined;
   /** Called with the cause of each 500 response. */

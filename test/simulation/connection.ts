@@ -249,20 +249,20 @@ class Simulation {
 
   #open(tokens: TokenCache): PlantServer {
     const rateLimit = this.#run.isRateLimited ? new RateLimit({ requests: 2, windowSeconds: 5 }) : undefined;
-    const attached = { verifiers: [], observers: [], wrappers: [] };
     const createPlant = new CreatePlant(
       tokens,
       this.#queue as unknown as PlantQueue,
       SIMULATED_BODY_BYTES_MAX,
       rateLimit,
-      attached,
+      { verifiers: [], wrappers: [] },
       this.#loop,
     );
     const context = {
       createPlant,
       documentation: DOCUMENTATION,
       corsOrigins: this.#requests.origins,
-      attached,
+      tracers: [],
+      observers: [],
       trustedProxies: undefined,
       onInternalError: (cause: unknown) => {
         this.#fault ??= cause;

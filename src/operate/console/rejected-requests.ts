@@ -42,7 +42,7 @@ export class RejectedRequests implements ResponseObserver {
 
   /** Counts a rejection. The service calls it with every response, so it returns early. */
   responded(
-    { result, body }: HttpResponse<string | Uint8Array>,
+    { result, body }: HttpResponse,
     received: ReceivedRequest | undefined,
     _durationMs: number,
     addressOf: () => string | undefined,
