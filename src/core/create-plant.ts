@@ -44,10 +44,7 @@ export function plainCreateOf({ method, path, framing, fields, expectsContinue }
 }
 
 /** An error response, instead of what a step of the operation is for. */
-interface Rejected {
-  kind: 'rejected';
-  response: HttpResponse;
-}
+type Rejected = { kind: 'rejected'; response: HttpResponse };
 
 /** What {@link CreatePlant.run} has come to. */
 export type CreateResult =
@@ -134,8 +131,8 @@ export class CreatePlant {
 
   /** Step 1. The request gets the id of its token, even of a rejected one. */
   async #admit(request: ReceivedRequest): Promise<Admission | Rejected> {
-    const { headers } = request;
-    const token = bearerToken(fieldValues(headers.fields, 'authorization'));
+    const { fields: headers, framing } = request.headers;
+    const token = bearerToken(fieldValues(headers, 'authorization'));
     if (token === undefined) return rejected('noCredential');
     const credential = await this.#verify(token, request);
     if (credential.kind === 'rejected') return credential;
@@ -146,7 +143,8 @@ export class CreatePlant {
     const counted = this.#count(found.id);
     if (counted.kind === 'exceeded') return { kind: 'rejected', response: tooManyRequests(counted) };
     const { fields } = counted;
-    const error = this.#headersError(headers);
+    const isTooLarge = framing.kind === 'length' && framing.bytes > this.bodyBytesMax;
+    const error = contentError(headers) ?? (isTooLarge ? 'bodyTooLarge' : undefined);
     if (error !== undefined) return rejected(error, undefined, fields);
     return { kind: 'admitted', tokenId: found.id, tokenHash, request, fields };
   }
@@ -231,11 +229,6 @@ export class CreatePlant {
   /** Counts the request against the rate limit of its token. */
   #count(tokenId: number): CountedRequest {
     return this.#rateLimit === undefined ? UNLIMITED : this.#rateLimit.take(tokenId, this.#clock.now());
-  }
-
-  #headersError({ fields, framing }: RequestHeaders): ErrorName | undefined {
-    const isTooLarge = framing.kind === 'length' && framing.bytes > this.bodyBytesMax;
-    return contentError(fields) ?? (isTooLarge ? 'bodyTooLarge' : undefined);
   }
 }
 

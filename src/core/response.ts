@@ -1,18 +1,10 @@
 import { ERRORS, type ErrorName, errorBody } from './contract/errors.ts';
 import { RETRY_AFTER_SECONDS } from './contract/limits.ts';
-import { OUTCOMES, type Outcome } from './contract/plant.ts';
+import type { Outcome } from './contract/plant.ts';
 import type { HeaderFields } from './header-fields.ts';
 
 /** The result of a request: the outcome of a plant, an entry of the error catalogue, or neither. */
 export type Result = Outcome | ErrorName | 'other';
-
-export function isOutcome(result: Result): result is Outcome {
-  return (OUTCOMES as readonly Result[]).includes(result);
-}
-
-export function isErrorName(result: Result): result is ErrorName {
-  return result !== 'other' && !isOutcome(result);
-}
 
 /** How a response is sent, if it says so. */
 export type Delivery =

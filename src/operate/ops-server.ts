@@ -77,7 +77,7 @@ export function opsServer(parts: OpsParts) {
     server.on(event, (request, response) => respond(parts, onInternalError, request, response));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const response = parserError(error);
-    if (socket.writable) socket.end(responseHeaders(response, true, false) + response.body);
+    if (socket.writable) socket.end(responseHeaders(response, true) + response.body);
     else socket.destroy();
   });
   return {

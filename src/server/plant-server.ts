@@ -119,7 +119,7 @@ export class PlantServer {
     }
     // A target in authority form has no path.
     if (method === 'CONNECT') return errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
-    const page = documentation?.get(path);
+    const page = documentation?.pages.get(path);
     if (page === undefined) return errorResponse('noSuchPath');
     if (method === 'GET' || method === 'HEAD') return page;
     return errorResponse('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);

@@ -1,6 +1,5 @@
-import { ERROR_NAMES, helpLink } from '../core/contract/errors.ts';
 import type { HeaderFields } from '../core/header-fields.ts';
-import type { HttpResponse, Result } from '../core/response.ts';
+import type { HttpResponse } from '../core/response.ts';
 import { KEEP_ALIVE_MS } from './timeouts.ts';
 
 /** The texts of the statuses that the service sends (RFC 9110 section 15). */
@@ -23,10 +22,6 @@ export const STATUS_TEXTS: Partial<Record<number, string>> = {
 /** Header fields of every response, on both listeners: no content sniffing, no caching. */
 export const COMMON_FIELDS = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
 
-/** Links from an error response to its help on the documentation page. */
-const HELP_FIELDS: Partial<Record<Result, HeaderFields>> = Object.fromEntries(
-  ERROR_NAMES.map(name => [name, ['Link', helpLink(name)]]),
-);
 const CLOSE = [...COMMON_FIELDS, 'Connection', 'close'];
 const KEEP_ALIVE_TIMEOUT = ['Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`];
 const KEEP_ALIVE = [...COMMON_FIELDS, 'Connection', 'keep-alive', ...KEEP_ALIVE_TIMEOUT];
@@ -35,15 +30,14 @@ const KEEP_ALIVE = [...COMMON_FIELDS, 'Connection', 'keep-alive', ...KEEP_ALIVE_
  * The status line and the header section of a response, as sent on the wire.
  *
  * @param isLast whether the connection ends after it
- * @param hasDocs whether errors link to a documentation page
+ * @param help leads from an error to its explanation
  */
 export function responseHeaders(
-  { result, status, headers }: Omit<HttpResponse, 'body'>,
+  { status, headers }: Omit<HttpResponse, 'body'>,
   isLast: boolean,
-  hasDocs: boolean,
+  help: HeaderFields = [],
   more: HeaderFields = [],
 ): string {
-  const help = (hasDocs && HELP_FIELDS[result]) || [];
   const { close, keepAlive } = restNow();
   return `HTTP/1.1 ${status} ${STATUS_TEXTS[status]}\r\n${fieldsText(headers)}${fieldsText(help)}${fieldsText(more)}${isLast ? close : keepAlive}`;
 }

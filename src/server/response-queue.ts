@@ -213,7 +213,8 @@ export class ResponseQueue {
     const { corsOrigins, documentation } = this.#context;
     const isCrossOrigin = corsOrigins !== undefined && request !== undefined;
     const fields = isCrossOrigin ? crossOriginFields(corsOrigins, request.headers.fields) : NO_FIELDS;
-    return responseHeaders(response, isLast, documentation !== undefined, fields);
+    const help = documentation?.helpFields[response.result] ?? NO_FIELDS;
+    return responseHeaders(response, isLast, help, fields);
   }
 
   #flush(text: string, taken: readonly (() => void)[]): void {

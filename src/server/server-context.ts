@@ -1,12 +1,18 @@
 import type { BlockList } from 'node:net';
 import type { CreatePlant } from '../core/create-plant.ts';
 import type { ResponseObserver, Tracer } from '../core/extension-points.ts';
+import type { HeaderFields } from '../core/header-fields.ts';
 import type { ReceivedRequest } from '../core/request.ts';
-import type { HttpResponse } from '../core/response.ts';
+import type { HttpResponse, Result } from '../core/response.ts';
 import type { AllowedOrigins } from './cross-origin.ts';
 
-/** The responses to GET requests, by path. */
-export type Documentation = ReadonlyMap<string, HttpResponse>;
+/** The pages of a service, and the links to them. */
+export interface Documentation {
+  /** The responses to GET requests, by path. */
+  readonly pages: ReadonlyMap<string, HttpResponse>;
+  /** The fields that lead from an error response to its help on a page. */
+  readonly helpFields: Partial<Record<Result, HeaderFields>>;
+}
 
 /**
  * `draining`: the service shuts down, so the last response on each connection closes it.
@@ -27,7 +33,7 @@ export interface ServerContext {
   readonly createPlant: CreatePlant;
   /** Origins whose pages may use the service; undefined: only the own origin. */
   readonly corsOrigins: AllowedOrigins | undefined;
-  /** The pages to which error responses link; undefined: the service has none. */
+  /** Undefined: the service has no pages, and its error responses have no links. */
   readonly documentation: Documentation | undefined;
   readonly tracers: readonly Tracer[];
   readonly observers: readonly ResponseObserver[];

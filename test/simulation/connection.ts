@@ -41,7 +41,7 @@ const TOKEN_IDS = new Map([
   [hashToken(VALID_TOKEN), VALID_TOKEN_ID],
   [hashToken(OTHER_TOKEN), OTHER_TOKEN_ID],
 ]);
-const DOCUMENTATION = new Map([['/docs', contentResponse('text/plain', PAGE)]]);
+const DOCUMENTATION = { pages: new Map([['/docs', contentResponse('text/plain', PAGE)]]), helpFields: {} };
 
 /** How a store answers: one result after the other, or those of a batch at once. */
 interface StoreManner {

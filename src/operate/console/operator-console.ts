@@ -3,14 +3,9 @@ import { isIntact } from '../../core/commit/checksum.ts';
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreDamaged, StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
-import {
-  SUBJECT_LABEL_LENGTH_MAX,
-  TOKEN_EXPIRY_MS_MAX,
-  TOKEN_LABEL_LENGTH_MAX,
-} from '../../core/contract/limits.ts';
+import { TOKEN_EXPIRY_MS_MAX } from '../../core/contract/limits.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { HttpResponse } from '../../core/response.ts';
-import { isTokenLabel } from '../../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { PlantSearch } from '../../engines/plant-search.ts';
@@ -21,6 +16,7 @@ import { bytesText } from '../bytes-text.ts';
 import { DAMAGE, type KnownDamage } from '../known-damage.ts';
 import type { OpsPage } from '../ops-server.ts';
 import { errorLog, type ServiceLog } from '../rate-limited-log.ts';
+import { isTokenLabel, SUBJECT_LABEL_LENGTH_MAX, TOKEN_LABEL_LENGTH_MAX } from '../token-label.ts';
 import { Activity } from './activity.ts';
 import {
   type Call,

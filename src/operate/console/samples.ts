@@ -1,8 +1,9 @@
 import { createHistogram } from 'node:perf_hooks';
 import type { PlantQueue } from '../../core/commit/plant-commits.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
-import { type HttpResponse, isErrorName, isOutcome } from '../../core/response.ts';
+import type { HttpResponse } from '../../core/response.ts';
 import type { Counts, Metrics } from '../metrics.ts';
+import { isErrorName, isOutcome } from '../result-kind.ts';
 
 /** Both rings together take at most 3 MB. */
 const SHORT = { intervalSeconds: 1, length: 15 * 60 };
