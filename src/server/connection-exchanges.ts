@@ -70,10 +70,10 @@ export class ConnectionExchanges {
    * @param since when its first byte arrived; ms, monotonic clock
    */
   begin(known: KnownHeaders, received: string, bodyStart: number, since: number, now: number): undefined {
-    const { context, creates, handle } = this.#parts;
+    const { context, creates, handle, longBodies } = this.#parts;
     creates.interrupt();
     const request = receivedRequest(context, known, now);
-    const exchange = new Exchange(request, () => this.#receiveBody(handling));
+    const exchange = new Exchange(request, longBodies, () => this.#receiveBody(handling));
     const pending = this.#responses.add(exchange.request, () => this.#release(exchange));
     const handling: Handling = { kind: 'handling', since, exchange, pending };
     this.#exchanges.add(exchange);

@@ -2,6 +2,8 @@ import type { Clock } from '../core/clock.ts';
 import type { HttpResponse } from '../core/response.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
 import type { Exchange } from './exchange.ts';
+import type { HeadersCache } from './known-headers.ts';
+import type { LongBodyMemory } from './long-bodies.ts';
 import type { PlainCreates } from './plain-creates.ts';
 import type { ServerContext } from './server-context.ts';
 
@@ -12,6 +14,8 @@ export type Handled = HttpResponse<string | Uint8Array> | { queued: Promise<Http
 export interface ConnectionParts {
   readonly clock: Clock;
   readonly context: ServerContext;
+  readonly headersCache: HeadersCache;
+  readonly longBodies: LongBodyMemory;
   readonly creates: PlainCreates;
   /**
    * Handles a request that is no plain create with a known token.

@@ -28,7 +28,7 @@ export class Connection implements ConnectionInput {
   readonly #lastRead: LastRead;
   readonly #exchanges: ConnectionExchanges;
   #state: State;
-  readonly #headers = new HeadersReader();
+  readonly #headers: HeadersReader;
   /** Received bytes, from the beginning of a request or of the rest of its body. */
   #rest = '';
   /** When a response was last written or taken; ms, monotonic clock. Input does not count. */
@@ -38,6 +38,7 @@ export class Connection implements ConnectionInput {
     const { clock, context } = parts;
     this.#socket = socket;
     this.#parts = parts;
+    this.#headers = new HeadersReader(parts.headersCache);
     this.#usedAt = clock.now();
     this.#state = { kind: 'new', since: this.#usedAt };
     this.#output = new Output(socket, () => this.#onWrite(false), clock);

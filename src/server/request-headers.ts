@@ -13,7 +13,7 @@ export type HeadersReading =
   | { kind: 'more' }
   | { kind: 'invalid'; error: Extract<ErrorName, 'badHttp' | 'headersTooLarge'> };
 
-const HEAD_END = '\r\n\r\n';
+const SECTION_END = '\r\n\r\n';
 
 const MORE: HeadersReading = { kind: 'more' };
 const BAD_HTTP: HeadersReading = { kind: 'invalid', error: 'badHttp' };
@@ -60,9 +60,9 @@ export function emptyLinesAt(received: ByteText, start: number): number {
  * @param scanned how many of these bytes an earlier call has scanned
  */
 export function findHeaders(received: ByteText, start: number, scanned = 0): HeadersReading {
-  const scanStart = start + Math.max(0, scanned - HEAD_END.length);
-  const end = received.indexOf(HEAD_END, scanStart);
-  const length = (end === -1 ? received.length : end + HEAD_END.length) - start;
+  const scanStart = start + Math.max(0, scanned - SECTION_END.length);
+  const end = received.indexOf(SECTION_END, scanStart);
+  const length = (end === -1 ? received.length : end + SECTION_END.length) - start;
   if (length > HEADER_BYTES_MAX) return TOO_LARGE;
   if (end !== -1) return { kind: 'headers', section: received.slice(start, start + length) };
   const lineEnd = received.indexOf('\r\n', start);
@@ -85,7 +85,7 @@ export function findHeaders(received: ByteText, start: number, scanned = 0): Hea
  */
 export function readHeaders(section: ByteText): RequestHeaders | undefined {
   if (FORBIDDEN.test(section)) return undefined;
-  const [requestLine = '', ...lines] = section.slice(0, -HEAD_END.length).split('\r\n');
+  const [requestLine = '', ...lines] = section.slice(0, -SECTION_END.length).split('\r\n');
   const [, method, target, minor] = REQUEST_LINE.exec(requestLine) ?? [];
   if (method === undefined || target === undefined) return undefined;
   if (!(method === 'CONNECT' ? AUTHORITY : TARGET).test(target)) return undefined;

@@ -6,7 +6,6 @@ import { errorResponse, type HttpResponse } from '../core/response.ts';
 import { clientAddress } from './client-address.ts';
 import { crossOriginFields } from './cross-origin.ts';
 import type { Output } from './output.ts';
-import { responseHeaders } from './response-headers.ts';
 import type { ServerContext } from './server-context.ts';
 
 /** A request whose response is not written yet, or the error response to bytes that are none. */
@@ -221,12 +220,12 @@ export class ResponseQueue {
     request: ReceivedRequest | undefined,
     isLast: boolean,
   ): string {
-    const { corsOrigins, documentation, attached } = this.#context;
+    const { corsOrigins, responseHeaders, attached } = this.#context;
     const isCrossOrigin = corsOrigins !== undefined && request !== undefined;
     const origins = isCrossOrigin ? crossOriginFields(corsOrigins, request.headers.fields) : NO_FIELDS;
     let fields = origins;
     for (const wrapper of attached.wrappers) fields = [...fields, ...wrapper.fieldsOf(response)];
-    return responseHeaders(response, isLast, documentation !== undefined, fields);
+    return responseHeaders.textOf(response, isLast, fields);
   }
 
   #flush(text: string, taken: readonly (() => void)[]): void {

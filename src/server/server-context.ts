@@ -4,6 +4,7 @@ import type { Attached, ResponseObserver } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import type { AllowedOrigins } from './cross-origin.ts';
+import type { ResponseHeaders } from './response-headers.ts';
 
 /** The responses to GET requests, by path. */
 export type Documentation = ReadonlyMap<string, HttpResponse>;
@@ -29,6 +30,8 @@ export interface ServerContext {
   readonly corsOrigins: AllowedOrigins | undefined;
   /** The pages to which error responses link; undefined: the service has none. */
   readonly documentation: Documentation | undefined;
+  /** Makes the header sections of all responses. */
+  readonly responseHeaders: ResponseHeaders;
   /** Observers of requests and responses, and wrappers that add fields to responses. */
   readonly attached: Pick<Attached, 'observers' | 'wrappers'>;
   /** Those observers that see a request before its response. Usually there are none. */
