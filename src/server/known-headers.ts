@@ -73,7 +73,8 @@ export class HeadersReader {
 
   /**
    * @param scanned as in {@link findHeaders}
-   * @param longHeaders time for header sections that are too long for the cache: each takes up to 2 ms
+   * @param longHeaders time for header sections that are too long for the cache: each takes up to
+   * 2 ms
    * @returns the header section that begins at `start`, or why there is none
    */
   read(received: string, start: number, scanned: number, longHeaders: TickBudget): KnownHeadersReading {

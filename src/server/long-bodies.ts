@@ -63,7 +63,11 @@ export class ReceivedBody {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  /** Reserves memory for the announced length, before any byte arrives. @returns false if there is no room */
+  /**
+   * Reserves memory for the announced length, before any byte arrives.
+   *
+   * @returns false if there is no room
+   */
   announce(length: number): boolean {
     this.#announced = length;
     return this.#share.grow(length);

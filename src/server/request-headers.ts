@@ -19,7 +19,7 @@ const MORE: HeadersReading = { kind: 'more' };
 const BAD_HTTP: HeadersReading = { kind: 'invalid', error: 'badHttp' };
 const TOO_LARGE: HeadersReading = { kind: 'invalid', error: 'headersTooLarge' };
 
-/** Octets that no header section contains: most controls, and CR or LF that are not the end of a line. */
+/** Octets of no header section: most controls, and CR or LF that are not the end of a line. */
 const FORBIDDEN = /[^\t\n\r -~\x80-\xff]|\r(?!\n)|(?<!\r)\n/;
 /** The same octets in an incomplete header section, where LF may follow a final CR. */
 const FORBIDDEN_IN_PART = /[^\t\n\r -~\x80-\xff]|\r(?!\n|$)|(?<!\r)\n/g;
@@ -77,8 +77,8 @@ export function findHeaders(received: ByteText, start: number, scanned = 0): Hea
 }
 
 /**
- * Reads a header section (RFC 9112 sections 3, 5 and 6). It rejects a header section that a proxy could understand in
- * another way, which section 11.2 calls request smuggling.
+ * Reads a header section (RFC 9112 sections 3, 5 and 6). It rejects a header section that a proxy
+ * could understand in another way, which section 11.2 calls request smuggling.
  *
  * @param section with the empty line at its end
  * @returns undefined if it is invalid
