@@ -3,6 +3,8 @@ import type { CreateResult } from '../core/create-plant.ts';
 import type { HttpResponse } from '../core/response.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
 import type { Exchange } from './exchange.ts';
+import type { HeadersCache } from './known-headers.ts';
+import type { LongBodyMemory } from './long-bodies.ts';
 import type { PlainCreates } from './plain-creates.ts';
 import type { ServerContext } from './server-context.ts';
 
@@ -13,6 +15,8 @@ export type Handled = CreateResult | { kind: 'ready'; response: HttpResponse };
 export interface ConnectionParts {
   readonly clock: Clock;
   readonly context: ServerContext;
+  readonly headersCache: HeadersCache;
+  readonly longBodies: LongBodyMemory;
   readonly creates: PlainCreates;
   /** Handles a request that is no plain create with a known token. */
   readonly handle: (exchange: Exchange) => Promise<Handled>;

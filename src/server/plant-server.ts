@@ -8,8 +8,11 @@ import { Connection } from './connection.ts';
 import type { ConnectionParts, Handled } from './connection-parts.ts';
 import { preflightResponse } from './cross-origin.ts';
 import type { Exchange } from './exchange.ts';
+import { HeadersCache } from './known-headers.ts';
 import type { ReservedAddress } from './listen.ts';
+import { LongBodyMemory } from './long-bodies.ts';
 import { PlainCreates } from './plain-creates.ts';
+import { ResponseHeaders } from './response-headers.ts';
 import { afterNextPoll } from './response-queue.ts';
 import { rejectsPlants, type ServerContext, type ServerPhase } from './server-context.ts';
 
@@ -38,13 +41,24 @@ export class PlantServer {
   readonly #clock: Clock;
   #timeoutTimer: Disposable | undefined;
 
-  constructor(settings: Omit<ServerContext, 'phase'>, clock: Clock = SYSTEM_CLOCK) {
-    const context: ServerContext = { ...settings, phase: { kind: 'running' } };
+  /** @param longBodies a test gives it, to see what is reserved */
+  constructor(
+    settings: Omit<ServerContext, 'phase' | 'responseHeaders'>,
+    clock: Clock = SYSTEM_CLOCK,
+    longBodies: LongBodyMemory = new LongBodyMemory(),
+  ) {
+    const context: ServerContext = {
+      ...settings,
+      responseHeaders: new ResponseHeaders(settings.documentation?.helpFields),
+      phase: { kind: 'running' },
+    };
     this.#context = context;
     this.#clock = clock;
     const parts: ConnectionParts = {
       clock,
       context,
+      headersCache: new HeadersCache(),
+      longBodies,
       creates: new PlainCreates(context, clock),
       handle: exchange => this.#handle(exchange),
       exchangeBudget: new TickBudget(EXCHANGE_BUDGET_MS, clock),

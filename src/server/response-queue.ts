@@ -6,7 +6,6 @@ import { errorResponse, type HttpResponse } from '../core/response.ts';
 import { clientAddress } from './client-address.ts';
 import { crossOriginFields } from './cross-origin.ts';
 import type { Output } from './output.ts';
-import { responseHeaders } from './response-headers.ts';
 import type { ServerContext } from './server-context.ts';
 
 /** A request whose response is not written yet, or the error response to bytes that are none. */
@@ -210,11 +209,10 @@ export class ResponseQueue {
   }
 
   #headersOf(response: HttpResponse, request: ReceivedRequest | undefined, isLast: boolean): string {
-    const { corsOrigins, documentation } = this.#context;
+    const { corsOrigins, responseHeaders } = this.#context;
     const isCrossOrigin = corsOrigins !== undefined && request !== undefined;
     const fields = isCrossOrigin ? crossOriginFields(corsOrigins, request.headers.fields) : NO_FIELDS;
-    const help = documentation?.helpFields[response.result] ?? NO_FIELDS;
-    return responseHeaders(response, isLast, help, fields);
+    return responseHeaders.textOf(response, isLast, fields);
   }
 
   #flush(text: string, taken: readonly (() => void)[]): void {

@@ -1,17 +1,16 @@
 import type { BlockList } from 'node:net';
 import type { CreatePlant } from '../core/create-plant.ts';
 import type { ResponseObserver, Tracer } from '../core/extension-points.ts';
-import type { HeaderFields } from '../core/header-fields.ts';
 import type { ReceivedRequest } from '../core/request.ts';
-import type { HttpResponse, Result } from '../core/response.ts';
+import type { HttpResponse } from '../core/response.ts';
 import type { AllowedOrigins } from './cross-origin.ts';
+import type { HelpFields, ResponseHeaders } from './response-headers.ts';
 
 /** The pages of a service, and the links to them. */
 export interface Documentation {
   /** The responses to GET requests, by path. */
   readonly pages: ReadonlyMap<string, HttpResponse>;
-  /** The fields that lead from an error response to its help on a page. */
-  readonly helpFields: Partial<Record<Result, HeaderFields>>;
+  readonly helpFields: HelpFields;
 }
 
 /**
@@ -35,6 +34,8 @@ export interface ServerContext {
   readonly corsOrigins: AllowedOrigins | undefined;
   /** Undefined: the service has no pages, and its error responses have no links. */
   readonly documentation: Documentation | undefined;
+  /** Makes the header sections of all responses. */
+  readonly responseHeaders: ResponseHeaders;
   readonly tracers: readonly Tracer[];
   readonly observers: readonly ResponseObserver[];
   /** The proxies whose X-Forwarded-For names the client; undefined: none. */

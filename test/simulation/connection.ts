@@ -13,7 +13,7 @@ import { RateLimit } from '../../src/core/tokens/rate-limit.ts';
 import { hashToken } from '../../src/core/tokens/token.ts';
 import type { TokenCache, TokenLookup } from '../../src/core/tokens/token-cache.ts';
 import type { ReservedAddress } from '../../src/server/listen.ts';
-import { BodyShare, LONG_BODIES_BYTES_MAX } from '../../src/server/long-bodies.ts';
+import { BodyShare, LONG_BODIES_BYTES_MAX, LongBodyMemory } from '../../src/server/long-bodies.ts';
 import { PlantServer, SHUTDOWN_GRACE_MS } from '../../src/server/plant-server.ts';
 import { Client } from './connection-client.ts';
 import type { RunState } from './connection-oracle.ts';
@@ -212,8 +212,9 @@ class Simulation {
   readonly #clients: Client[] = [];
   /** Whether neither clients nor the store give the service a cause to wait. */
   readonly #allBehave: boolean;
+  readonly #longBodies = new LongBodyMemory();
   /** Memory for long bodies that others have. */
-  readonly #otherBodies = new BodyShare();
+  readonly #otherBodies = new BodyShare(this.#longBodies);
   #fault: unknown;
 
   constructor(seed: number, happened: Happened) {
@@ -268,7 +269,7 @@ class Simulation {
         this.#fault ??= cause;
       },
     };
-    return new PlantServer(context, this.#loop);
+    return new PlantServer(context, this.#loop, this.#longBodies);
   }
 
   async run(): Promise<number> {
@@ -319,7 +320,7 @@ class Simulation {
 
   /** All memory for long bodies must be free. */
   #checkMemory(): void {
-    using all = new BodyShare();
+    using all = new BodyShare(this.#longBodies);
     assert.ok(all.grow(LONG_BODIES_BYTES_MAX), 'memory for long bodies is not given back');
   }
 }
