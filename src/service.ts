@@ -18,12 +18,12 @@ import { makeFirstToken } from './operate/first-token.ts';
 import { requestLog } from './operate/logged-request.ts';
 import { Metrics } from './operate/metrics.ts';
 import { openMonitoredTokens } from './operate/monitored-tokens.ts';
-import { observedCommit } from './operate/observed-commit.ts';
 import { opsServer } from './operate/ops-server.ts';
 import { errorLog, type ServiceLog } from './operate/rate-limited-log.ts';
 import { RecentRates } from './operate/recent-rates.ts';
 import { ServiceStatus } from './operate/service-status.ts';
 import { StoreMonitor } from './operate/store-monitor.ts';
+import { tracedCommit } from './operate/traced-commit.ts';
 import { documentationOf } from './pages/docs/docs-page.ts';
 import { docsUrlOf } from './pages/docs/docs-url.ts';
 import { trustedProxiesOf } from './server/client-address.ts';
@@ -116,7 +116,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const tokens = opened.adopt(await openMonitoredTokens(engine, damage, log), each => each.close());
     const attached = await openExtras(settings, { tokens, engine, metrics, log }, openedByExtras);
     const rates = opened.use(new RecentRates(metrics));
-    const commit = observedCommit(writes => monitor.commits.commit(writes), attached.observers);
+    const commit = tracedCommit(writes => monitor.commits.commit(writes), attached.tracers);
     const queue = opened.adopt(engine.openQueue(commit), each => each.close());
     // The store is asked before the first plant arrives, so the log begins with its warnings.
     const state = await monitor.readState();
@@ -171,10 +171,11 @@ async function openExtras(
   context: ExtraContext,
   opened: AsyncDisposableStack,
 ): Promise<Attached> {
-  const attached: Attached = { verifiers: [], observers: [], wrappers: [] };
+  const attached: Attached = { verifiers: [], tracers: [], observers: [], wrappers: [] };
   for (const open of extras) {
-    const { verifiers = [], observers = [], wrappers = [] } = await open(context, opened);
+    const { verifiers = [], tracers = [], observers = [], wrappers = [] } = await open(context, opened);
     attached.verifiers.push(...verifiers);
+    attached.tracers.push(...tracers);
     attached.observers.push(...observers);
     attached.wrappers.push(...wrappers);
     for (const { warning } of wrappers) context.log.warn({}, warning.detail);
@@ -235,7 +236,8 @@ function plantServer(
     createPlant: new CreatePlant(tokens, queue, bodyBytesMax, limit, attached),
     corsOrigins,
     documentation: docs ? documentationOf(title, publicUrl) : undefined,
-    attached,
+    tracers: attached.tracers,
+    observers: attached.observers,
     trustedProxies: settings.trustedProxies && trustedProxiesOf(settings.trustedProxies),
     onInternalError: errorLog(log, 'a request failed: unexpected internal error'),
   });

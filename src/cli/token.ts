@@ -1,10 +1,10 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { TOKEN_LABEL_LENGTH_MAX } from '../core/contract/limits.ts';
-import { isTokenLabel, type StoredToken } from '../core/tokens/stored-token.ts';
+import type { StoredToken } from '../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../core/tokens/token.ts';
 import { shownDatabase } from '../engines/database-url.ts';
 import { inExistingStore, openCommandStore, openReader } from '../engines/open-store.ts';
 import { schemaUpdateOf } from '../engines/storage-engine.ts';
+import { isTokenLabel, TOKEN_LABEL_LENGTH_MAX } from '../operate/token-label.ts';
 import type { Extra } from './extra.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { alignedColumns } from './output/aligned-columns.ts';

@@ -1,4 +1,4 @@
-import { ERROR_NAMES, ERRORS, errorBody, helpLink, ID_RULE } from '../core/contract/errors.ts';
+import { ERROR_NAMES, ERRORS, errorBody, ID_RULE } from '../core/contract/errors.ts';
 import {
   BODY_BYTES_MAX,
   HEADER_BYTES_MAX,
@@ -6,6 +6,7 @@ import {
   RETRY_AFTER_SECONDS,
 } from '../core/contract/limits.ts';
 import { OUTCOMES, readNewPlantText } from '../core/contract/plant.ts';
+import { helpLink } from './help-link.ts';
 
 /** The OpenAPI 3.1 description, as JSON. @param serverUrl may be relative to the description */
 export function openApiJson(serverUrl = '/'): string {

@@ -1,3 +1,4 @@
+import { BodyParser } from './body-parser.ts';
 import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import type { NewPlantWrite, NotConfirmed, PlantQueue, WriteResult } from './commit/plant-commits.ts';
 import type { ErrorName } from './contract/errors.ts';
@@ -7,28 +8,24 @@ import {
   type NewPlantReading,
   plantJson,
   readNewPlant,
-  readNewPlantInSlices,
   readNewPlantText,
 } from './contract/plant.ts';
 import type { Admission, Attached, Create, CredentialVerifier } from './extension-points.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
-import type { BodyFraming, ReceivedRequest, RequestHeaders } from './request.ts';
+import type { BodyFraming, OpenRequest, ReceivedRequest, RequestHeaders } from './request.ts';
 import { errorResponse, type HttpResponse, jsonResponse } from './response.ts';
-import { TickBudget } from './tick-budget.ts';
-import type { RateLimit } from './tokens/rate-limit.ts';
+import type { CountedRequest, RateLimit } from './tokens/rate-limit.ts';
 import { bearerToken, hashToken, isWellFormed } from './tokens/token.ts';
 import type { TokenCache } from './tokens/token-cache.ts';
-
-/** Time per tick for the reading of bodies longer than {@link SHORT_BODY_BYTES_MAX}. */
-const LONG_BODY_BUDGET_MS = 2;
 
 /** For a text in ASCII, latin1 and UTF-8 are the same. */
 const NOT_ASCII = /[\x80-\xff]/;
 
 /** Without a rate limit, a response has no rate limit fields. */
-const UNLIMITED: { fields: HeaderFields } = { fields: [] };
+const UNLIMITED: CountedRequest = { kind: 'granted', fields: [] };
 
 const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be checked; send it again';
+const TOO_MANY_LONG_BODIES = 'too many long bodies are in memory; send this plant again shortly';
 
 /** A create with valid header fields. If its body is short, only its token must be looked up. */
 export interface PlainCreate {
@@ -46,9 +43,22 @@ export function plainCreateOf({ method, path, framing, fields, expectsContinue }
   return { tokenHash: hashToken(token), framing };
 }
 
+/** An error response, instead of what a step of the operation is for. */
+type Rejected = { kind: 'rejected'; response: HttpResponse };
+
+/** What {@link CreatePlant.run} has come to. */
+export type CreateResult =
+  | Rejected
+  /** The plant is queued, unless the body has none. The response comes when that is decided. */
+  | { kind: 'queued'; response: Promise<HttpResponse> }
+  /** Nobody waits for the response any more. Nothing is stored. */
+  | { kind: 'abandoned' };
+
 /**
- * The operation `POST /plants`, in steps: no byte of a body is read before the token is validated.
- * It knows no server. Headers and bytes come in, responses go out.
+ * The operation `POST /plants`. It knows no server. Headers and bytes come in, responses go out.
+ *
+ * A request runs in steps ({@link run}). A plain create with a cached token needs none of their
+ * waits ({@link cachedTokenId}, {@link createShort}).
  */
 export class CreatePlant {
   readonly #tokens: TokenCache;
@@ -59,13 +69,10 @@ export class CreatePlant {
   readonly #verifiers: readonly CredentialVerifier[];
   readonly #isWrapped: boolean;
   readonly #clock: Clock;
-  readonly #longBodyBudget: TickBudget;
-  /** Settles when all long bodies so far are read. */
-  #longBodiesRead: Promise<unknown> = Promise.resolve();
-  /** Resolves when the plant is durable or rejected. The call itself already queues the plant. */
-  readonly create: Create;
+  readonly #parser: BodyParser;
+  readonly #create: Create;
 
-  /** @param attached validates the tokens of other issuers, and wraps {@link create} */
+  /** @param attached validates the tokens of other issuers, and wraps the last step of {@link run} */
   constructor(
     tokens: TokenCache,
     queue: PlantQueue,
@@ -81,67 +88,108 @@ export class CreatePlant {
     this.#verifiers = verifiers;
     this.#isWrapped = wrappers.length > 0;
     this.#clock = clock;
-    this.#longBodyBudget = new TickBudget(LONG_BODY_BUDGET_MS, clock);
-    const create: Create = (admission, reading) => this.#create(admission, reading);
-    this.create = wrappers.reduce((inner, wrapper) => wrapper.wrap(inner), create);
+    this.#parser = new BodyParser(clock);
+    const create: Create = (admission, reading) => this.#createRead(admission, reading);
+    this.#create = wrappers.reduce((inner, wrapper) => wrapper.wrap(inner), create);
   }
 
   /**
-   * Checks credential, rate, content encoding, media type and size, in this order. The first error
-   * is the response. The caller calls this once per request, because it counts the request.
+   * Runs the steps of a request. The first error is the response:
    *
-   * @param request gets the id of its token, even of a rejected one
+   * 1. Check the header section: credential, rate, content encoding, media type, announced size.
+   * 2. Receive the body. No byte of it is read before its token is validated.
+   * 3. Parse the body.
+   * 4. Look up the token again. It may have been revoked while the body arrived or was parsed.
+   * 5. Queue the plant, or reject what is none.
    */
-  async admit(request: ReceivedRequest): Promise<Admission | HttpResponse> {
-    const { headers } = request;
-    const token = bearerToken(fieldValues(headers.fields, 'authorization'));
-    if (token === undefined) return errorResponse('noCredential');
-    const tokenHash = isWellFormed(token) ? hashToken(token) : await this.#verify(token, request);
-    if (typeof tokenHash !== 'string') return tokenHash;
-    const tokenId = await this.tokenId(tokenHash, request);
-    request.tokenId = this.#tokens.get(tokenHash)?.id;
-    if (typeof tokenId !== 'number') return tokenId;
-    const counted = this.#count(tokenId);
-    if ('status' in counted) return counted;
-    const error = this.#headersError(headers);
-    if (error !== undefined) return errorResponse(error, undefined, counted.fields);
-    return { tokenId, tokenHash, request, fields: counted.fields };
+  async run(open: OpenRequest): Promise<CreateResult> {
+    const { request } = open;
+    const admission = await this.#admit(request);
+    if (admission.kind === 'rejected') return admission;
+    const body = await open.readBody(this.bodyBytesMax);
+    switch (body.kind) {
+      case 'abandoned':
+        return body;
+      case 'tooLarge':
+        return rejected('bodyTooLarge', undefined, admission.fields);
+      case 'noRoom':
+        return rejected('busy', TOO_MANY_LONG_BODIES, admission.fields);
+    }
+    const { bytes } = body;
+    request.arrivedAt = this.#clock.now();
+    request.bodyBytes = bytes.length;
+    request.body = bytes;
+    const parsed = await this.#parser.parse(bytes, open);
+    if (parsed.kind === 'abandoned') return parsed;
+    const token = await this.#lookUp(admission.tokenHash, request);
+    if (token.kind === 'rejected') return token;
+    if (!open.isAwaited) return { kind: 'abandoned' };
+    // The call queues the plant before it returns, and the server reads the next request of the
+    // connection after this result. So the plants of a connection stay in the order of its requests.
+    return { kind: 'queued', response: this.#create(admission, parsed.reading) };
   }
 
-  /** @returns the hash of the stored token to which another token leads, or the error */
-  async #verify(token: string, request: ReceivedRequest): Promise<string | HttpResponse> {
+  /** Step 1. The request gets the id of its token, even of a rejected one. */
+  async #admit(request: ReceivedRequest): Promise<Admission | Rejected> {
+    const { fields: headers, framing } = request.headers;
+    const token = bearerToken(fieldValues(headers, 'authorization'));
+    if (token === undefined) return rejected('noCredential');
+    const credential = await this.#verify(token, request);
+    if (credential.kind === 'rejected') return credential;
+    const { tokenHash } = credential;
+    const found = await this.#lookUp(tokenHash, request);
+    request.tokenId = this.#tokens.get(tokenHash)?.id;
+    if (found.kind === 'rejected') return found;
+    const counted = this.#count(found.id);
+    if (counted.kind === 'exceeded') return { kind: 'rejected', response: tooManyRequests(counted) };
+    const { fields } = counted;
+    const isTooLarge = framing.kind === 'length' && framing.bytes > this.bodyBytesMax;
+    const error = contentError(headers) ?? (isTooLarge ? 'bodyTooLarge' : undefined);
+    if (error !== undefined) return rejected(error, undefined, fields);
+    return { kind: 'admitted', tokenId: found.id, tokenHash, request, fields };
+  }
+
+  /** Finds the stored token to which a token leads. One of our own leads to itself. */
+  async #verify(
+    token: string,
+    request: ReceivedRequest,
+  ): Promise<{ kind: 'valid'; tokenHash: string } | Rejected> {
+    if (isWellFormed(token)) return { kind: 'valid', tokenHash: hashToken(token) };
     for (const verifier of this.#verifiers) {
-      const verification = await verifier.verify(token, request);
-      switch (verification.kind) {
+      const verified = await verifier.verify(token, request);
+      switch (verified.kind) {
         case 'valid':
-          return verification.tokenHash;
+          return verified;
         case 'unchecked':
-          return errorResponse('storeUnavailable', verification.message);
+          return rejected('storeUnavailable', verified.message);
         case 'rejected':
-          if (verification.message !== undefined) return errorResponse('tokenRejected', verification.message);
+          if (verified.message !== undefined) return rejected('tokenRejected', verified.message);
       }
     }
-    return errorResponse('tokenRejected');
+    return rejected('tokenRejected');
   }
 
-  /** @returns the id of a valid token, or the error; waits for the store if necessary */
-  async tokenId(tokenHash: string, request: ReceivedRequest): Promise<number | HttpResponse> {
+  /** Finds the id of a valid token. It waits for the store if necessary. */
+  async #lookUp(
+    tokenHash: string,
+    request: ReceivedRequest,
+  ): Promise<{ kind: 'valid'; id: number } | Rejected> {
     const lookup = await this.#tokens.lookUp(tokenHash);
     switch (lookup.kind) {
       case 'valid':
-        return lookup.id;
+        return lookup;
       case 'rejected':
         for (const verifier of this.#verifiers) verifier.onRejected(tokenHash, request);
-        return errorResponse('tokenRejected');
+        return rejected('tokenRejected');
       case 'storeUnavailable':
-        return errorResponse('storeUnavailable', TOKEN_UNCHECKED);
+        return rejected('storeUnavailable', TOKEN_UNCHECKED);
     }
   }
 
   /**
    * The id of a token that is cached and known to be valid.
    *
-   * @returns undefined also if the operation is wrapped: then each request is admitted in steps
+   * @returns undefined also if the operation is wrapped: a wrapper sees only the steps of {@link run}
    */
   cachedTokenId(tokenHash: string): number | undefined {
     if (this.#isWrapped) return undefined;
@@ -153,13 +201,14 @@ export class CreatePlant {
   }
 
   /**
-   * Does {@link read} and {@link create} of a short body in one promise.
+   * Counts a request, parses its short body and creates its plant, in one promise. The call queues
+   * the plant before it returns.
    *
    * @param body has one character for each byte
    */
   async createShort(body: string, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
     const counted = this.#count(sender.recordedBy);
-    if ('status' in counted) return counted;
+    if (counted.kind === 'exceeded') return tooManyRequests(counted);
     const { plant, error, message } = NOT_ASCII.test(body)
       ? readNewPlant(Buffer.from(body, 'latin1'))
       : readNewPlantText(body);
@@ -167,55 +216,28 @@ export class CreatePlant {
     return writeResponse(plant, await this.#queue.write({ ...sender, plant }), counted.fields);
   }
 
-  /**
-   * Reads the body of an admitted request. Long bodies are read one after the other, for a few
-   * milliseconds of each tick. So other requests do not wait for a body of a million members, and
-   * only one body has its names in memory. A thread would take as much memory.
-   *
-   * @returns undefined if `isAwaited` returns false: the client does not wait for the response. Then
-   *   nothing is stored.
-   */
-  async read(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
-    if (body.length <= SHORT_BODY_BYTES_MAX) return readNewPlant(body);
-    const reading = this.#longBodiesRead.then(() => this.#readInSlices(body, isAwaited));
-    // A body that fails does not stop the bodies after it.
-    this.#longBodiesRead = reading.catch(() => {});
-    return await reading;
-  }
-
-  async #readInSlices(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
-    const slices = readNewPlantInSlices(body);
-    for (;;) {
-      if (!this.#longBodyBudget.hasTime()) await this.#longBodyBudget.nextTick();
-      if (!isAwaited()) return undefined;
-      const slice = slices.next();
-      if (slice.done) return slice.value;
-    }
-  }
-
-  async #create({ tokenId, fields, request }: Admission, reading: NewPlantReading): Promise<HttpResponse> {
-    const { plant, error, message } = reading;
+  /** Step 5, unless it is wrapped. It queues the plant before its first await. */
+  async #createRead(
+    { tokenId, fields, request }: Admission,
+    { plant, error, message }: NewPlantReading,
+  ): Promise<HttpResponse> {
     if (plant === undefined) return errorResponse(error, message, fields);
     const write = { plant, recordedBy: tokenId, trace: request.trace };
     return writeResponse(plant, await this.#queue.write(write), fields);
   }
 
-  /**
-   * Counts the request against the rate limit.
-   *
-   * @returns the fields for its response, or the error
-   */
-  #count(tokenId: number): { fields: HeaderFields } | HttpResponse {
-    if (this.#rateLimit === undefined) return UNLIMITED;
-    const { isGranted, retryAfterSeconds, fields } = this.#rateLimit.take(tokenId, this.#clock.now());
-    if (isGranted) return { fields };
-    return errorResponse('tooManyRequests', undefined, ['Retry-After', String(retryAfterSeconds), ...fields]);
+  /** Counts the request against the rate limit of its token. */
+  #count(tokenId: number): CountedRequest {
+    return this.#rateLimit === undefined ? UNLIMITED : this.#rateLimit.take(tokenId, this.#clock.now());
   }
+}
 
-  #headersError({ fields, framing }: RequestHeaders): ErrorName | undefined {
-    const isTooLarge = framing.kind === 'length' && framing.bytes > this.bodyBytesMax;
-    return contentError(fields) ?? (isTooLarge ? 'bodyTooLarge' : undefined);
-  }
+function rejected(error: ErrorName, message?: string, fields?: HeaderFields): Rejected {
+  return { kind: 'rejected', response: errorResponse(error, message, fields) };
+}
+
+function tooManyRequests({ retryAfterSeconds, fields }: CountedRequest & { kind: 'exceeded' }): HttpResponse {
+  return errorResponse('tooManyRequests', undefined, ['Retry-After', String(retryAfterSeconds), ...fields]);
 }
 
 function contentError(fields: HeaderFields): ErrorName | undefined {

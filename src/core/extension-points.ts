@@ -1,5 +1,5 @@
 /**
- * The three points at which an extra attaches to a service. The service is complete without any,
+ * The four points at which an extra attaches to a service. The service is complete without any,
  * and calls all that are attached in their order. `src/extras.ts` lists the extras.
  */
 import type { PlantWrite } from './commit/plant-commits.ts';
@@ -7,6 +7,7 @@ import type { NewPlantReading } from './contract/plant.ts';
 import type { HeaderFields } from './header-fields.ts';
 import type { ReceivedRequest } from './request.ts';
 import type { HttpResponse } from './response.ts';
+import type { TraceContext } from './trace-context.ts';
 
 /** What operators should know of an extra: one sentence, and what to do. */
 export interface OperatorWarning {
@@ -17,7 +18,7 @@ export interface OperatorWarning {
 }
 
 /** What a verifier found. A `message` replaces that of the error catalogue. */
-export type Verification =
+export type CredentialVerification =
   /** `tokenHash` is the hash of a stored token. The request counts as one with that token. */
   | { kind: 'valid'; tokenHash: string }
   /** The response is 401. */
@@ -32,7 +33,7 @@ export type Verification =
  */
 export interface CredentialVerifier {
   /** Validates the token of a request that gets its response now. Never rejects. */
-  verify(token: string, request: ReceivedRequest): Promise<Verification>;
+  verify(token: string, request: ReceivedRequest): Promise<CredentialVerification>;
   /**
    * Looks up a token that {@link verify} validated a short time ago. It runs for each create.
    *
@@ -46,16 +47,25 @@ export interface CredentialVerifier {
   fault(): OperatorWarning | undefined;
 }
 
-/** Sees requests, commits and responses. It must be fast, and must not throw. */
-export interface ResponseObserver {
-  /** Called with each request when its header section was read. It may change `request.trace`. */
-  received?(request: ReceivedRequest): void;
+/** Decides in which trace a request is, and sees commits. It must be fast, and must not throw. */
+export interface Tracer {
+  /**
+   * Called for each request when its header section was read.
+   *
+   * @param caller the trace that the header section names; undefined if it names none
+   * @returns the trace of the request; undefined if it belongs to none
+   */
+  traceOf(caller: TraceContext | undefined): TraceContext | undefined;
   /**
    * Called when a batch is given to the engine.
    *
    * @returns a callback for the end of the batch, whatever its result; undefined if there is none
    */
-  committing?(writes: readonly PlantWrite[]): (() => void) | undefined;
+  committing(writes: readonly PlantWrite[]): (() => void) | undefined;
+}
+
+/** Sees responses, and changes nothing. It must be fast, and must not throw. */
+export interface ResponseObserver {
   /**
    * Called with each response when it is written.
    *
@@ -64,7 +74,7 @@ export interface ResponseObserver {
    * @param addressOf returns the address of the client, which few responses need
    */
   responded(
-    response: HttpResponse<string | Uint8Array>,
+    response: HttpResponse,
     request: ReceivedRequest | undefined,
     durationMs: number,
     addressOf: () => string | undefined,
@@ -73,6 +83,7 @@ export interface ResponseObserver {
 
 /** A request that its token and the rate limit allow. */
 export interface Admission {
+  kind: 'admitted';
   tokenId: number;
   /** The hash of the stored token. */
   tokenHash: string;
@@ -82,29 +93,25 @@ export interface Admission {
 }
 
 /**
- * Creates the plant of an admitted request whose body was read. The call queues the plant before it
- * returns, so the plants of a connection keep their order.
+ * Creates the plant of an admitted request whose body was parsed. The call queues the plant before
+ * it returns, so the plants of a connection keep their order.
  */
 export type Create = (admission: Admission, reading: NewPlantReading) => Promise<HttpResponse>;
 
-/** Stands between the server and the operation. With a wrapper, no request takes the fast path. */
+/**
+ * Changes what the operation does with admitted requests. A response can say how it is delivered.
+ * With a wrapper, no request takes the fast path.
+ */
 export interface OperationWrapper {
   readonly warning: OperatorWarning;
-  /** @returns what the server calls instead */
+  /** @returns what the operation calls instead; it must queue a plant before its first await */
   wrap(create: Create): Create;
-  /** Header fields to add to a response of the server, whatever its request was. */
-  fieldsOf(response: HttpResponse<string | Uint8Array>): HeaderFields;
-  /**
-   * Called when the kernel has accepted a whole response for the client.
-   *
-   * @param isClientThere whether the client has not ended its side
-   */
-  onTaken(response: HttpResponse<string | Uint8Array>, isClientThere: boolean): void;
 }
 
 /** What is attached to a service. */
 export interface Attached {
   verifiers: CredentialVerifier[];
+  tracers: Tracer[];
   observers: ResponseObserver[];
   wrappers: OperationWrapper[];
 }

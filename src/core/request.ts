@@ -34,3 +34,21 @@ export interface ReceivedRequest extends TracedRequest {
   tokenId?: number | undefined;
   readonly headers: RequestHeaders;
 }
+
+/** The result of receiving a body. */
+export type BodyReading =
+  | { kind: 'whole'; bytes: Uint8Array }
+  | { kind: 'tooLarge' }
+  /** Too many long bodies are in memory. */
+  | { kind: 'noRoom' }
+  /** Nobody waits for the response any more. */
+  | { kind: 'abandoned' };
+
+/** A request whose body was not read, and whose response was not decided. */
+export interface OpenRequest {
+  readonly request: ReceivedRequest;
+  /** Whether the client still waits for the response. */
+  readonly isAwaited: boolean;
+  /** Receives the body, once. */
+  readBody(bytesMax: number): Promise<BodyReading>;
+}

@@ -1,18 +1,23 @@
 import { ERRORS, type ErrorName, errorBody } from './contract/errors.ts';
 import { RETRY_AFTER_SECONDS } from './contract/limits.ts';
-import { OUTCOMES, type Outcome } from './contract/plant.ts';
+import type { Outcome } from './contract/plant.ts';
 import type { HeaderFields } from './header-fields.ts';
 
 /** The result of a request: the outcome of a plant, an entry of the error catalogue, or neither. */
 export type Result = Outcome | ErrorName | 'other';
 
-export function isOutcome(result: Result): result is Outcome {
-  return (OUTCOMES as readonly Result[]).includes(result);
-}
-
-export function isErrorName(result: Result): result is ErrorName {
-  return result !== 'other' && !isOutcome(result);
-}
+/** How a response is sent, if it says so. */
+export type Delivery =
+  /**
+   * `isLast`: the connection ends after it, unless a further request was read.
+   * `onTaken` is called when the kernel has accepted the whole response for the client.
+   * `isClientThere`: the client has not ended its side.
+   */
+  | { kind: 'whole'; isLast: boolean; onTaken: (isClientThere: boolean) => void }
+  /** The connection is closed within the body: an incomplete message (RFC 9112 section 8). */
+  | { kind: 'incomplete' }
+  /** The connection is closed instead. */
+  | { kind: 'none' };
 
 /** An HTTP response. Text is sent in UTF-8. */
 export interface HttpResponse<Body extends string | Uint8Array = string> {
@@ -21,11 +26,8 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
   /** All header fields except {@link COMMON_FIELDS}. */
   headers: HeaderFields;
   body: Body;
-  /**
-   * When the connection ends, relative to the response; undefined: as the request asks. A service
-   * that fails on request (`OperationWrapper`) sends no response, or a part of it.
-   */
-  connectionEnds?: 'before' | 'within' | 'after';
+  /** Undefined: it is sent whole, and the connection ends as the request asks. */
+  delivery?: Delivery;
 }
 
 /** RFC 6750 section 3: without a credential, the challenge contains no error. */

@@ -2,8 +2,9 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { ERROR_NAMES, ERRORS } from '../core/contract/errors.ts';
 import { OUTCOMES } from '../core/contract/plant.ts';
 import type { ResponseObserver } from '../core/extension-points.ts';
-import { type HttpResponse, isErrorName, isOutcome, type Result } from '../core/response.ts';
+import type { HttpResponse, Result } from '../core/response.ts';
 import { CountedHistogram } from './counted-histogram.ts';
+import { isErrorName, isOutcome } from './result-kind.ts';
 import type { ServiceState } from './service-state.ts';
 
 /** Upper bounds of both duration histograms. A create takes less than 5 s. */

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { ErrorBody, ErrorName } from '../core/contract/errors.ts';
 import { contentResponse, errorResponse, type HttpResponse, jsonResponse } from '../core/response.ts';
 import type { ReservedAddress } from '../server/listen.ts';
-import { COMMON_FIELDS, responseHeaders } from '../server/response-headers.ts';
+import { COMMON_FIELDS, ResponseHeaders } from '../server/response-headers.ts';
 import { isAllowedHost } from './allowed-host.ts';
 import type { Metrics } from './metrics.ts';
 import { createServer } from './node-http.ts';
@@ -84,13 +84,14 @@ const MISDIRECTED: ErrorBody = {
 export function opsServer(parts: OpsParts): OpsServer {
   // Node's response to a missing Host lacks our header fields. So `responseTo` checks Host itself.
   const server = createServer({ requireHostHeader: false, keepAliveTimeout: OPS_KEEP_ALIVE_MS });
+  const responseHeaders = new ResponseHeaders();
   const onInternalError = errorLog(parts.log, 'a request for operators failed: unexpected internal error');
   // Node emits `checkExpectation` instead of `request` for an unknown value of the field Expect.
   for (const event of ['request', 'checkExpectation'])
     server.on(event, (request, response) => respond(parts, onInternalError, request, response));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const response = parserError(error);
-    if (socket.writable) socket.end(responseHeaders(response, true, false) + response.body);
+    if (socket.writable) socket.end(responseHeaders.textOf(response, true) + response.body);
     else socket.destroy();
   });
   return {

@@ -2,7 +2,15 @@ import type { ErrorName } from '../core/contract/errors.ts';
 import { errorResponse, type HttpResponse } from '../core/response.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
 import type { ConnectionParts, Handled } from './connection-parts.ts';
-import { type Discarding, type Handling, IDLE, type State } from './connection-state.ts';
+import {
+  type AwaitedBody,
+  type BodyState,
+  type Discarding,
+  FLUSHING,
+  type Handling,
+  IDLE,
+  type StateMachine,
+} from './connection-state.ts';
 import { Exchange } from './exchange.ts';
 import type { KnownHeaders } from './known-headers.ts';
 import type { LastRead } from './last-read.ts';
@@ -14,15 +22,6 @@ const DECODED_BYTES_MAX = 8 * 1024;
 /** Ticks for which the rest of a rejected request is discarded, in the hope that it is whole then. */
 const DISCARD_TICKS = 2;
 
-/** The input of a connection, as far as its exchanges change it. */
-export interface ConnectionInput {
-  readonly state: State;
-  /** Enters a state. The bytes from `start` on are kept for later. */
-  hold(received: string, start: number, state: State): undefined;
-  /** Enters a state, and processes the bytes that were kept. */
-  goOn(state: State): void;
-}
-
 /** What decoding came to. The bytes from `end` on were not decoded. */
 type BodyDecoding =
   | { kind: 'more' }
@@ -32,7 +31,7 @@ type BodyDecoding =
   | { kind: 'invalid'; error: ErrorName };
 
 /** Decodes bytes of a body, for as long as this tick has time. */
-export function decodeBody(exchange: Exchange, bytes: Buffer, budget: TickBudget): BodyDecoding {
+function decodeBody(exchange: Exchange, bytes: Buffer, budget: TickBudget): BodyDecoding {
   let end = 0;
   while (end < bytes.length && !exchange.isComplete) {
     const part = bytes.subarray(end, end + DECODED_BYTES_MAX);
@@ -45,20 +44,21 @@ export function decodeBody(exchange: Exchange, bytes: Buffer, budget: TickBudget
 }
 
 /**
- * The exchanges of one connection: its requests with handlers, from the header section to the response. The
- * connection is in the states handling, body and discarded meanwhile, and reads no other request.
+ * The exchanges of one connection: its requests with handlers, from the header section to the
+ * response. The connection is in the states handling, body and discarded meanwhile, and reads no
+ * other request.
  */
 export class ConnectionExchanges {
   readonly #parts: ConnectionParts;
-  readonly #input: ConnectionInput;
+  readonly #states: StateMachine;
   readonly #responses: ResponseQueue;
   readonly #lastRead: LastRead;
   /** Those whose responses the client has not taken. */
   readonly #exchanges = new Set<Exchange>();
 
-  constructor(parts: ConnectionParts, input: ConnectionInput, responses: ResponseQueue, lastRead: LastRead) {
+  constructor(parts: ConnectionParts, states: StateMachine, responses: ResponseQueue, lastRead: LastRead) {
     this.#parts = parts;
-    this.#input = input;
+    this.#states = states;
     this.#responses = responses;
     this.#lastRead = lastRead;
   }
@@ -66,29 +66,48 @@ export class ConnectionExchanges {
   /**
    * Calls the handler of a request.
    *
-   * @param bodyStart where its body begins
+   * @param unread the received bytes after its header section
    * @param since when its first byte arrived; ms, monotonic clock
    */
-  begin(known: KnownHeaders, received: string, bodyStart: number, since: number, now: number): undefined {
-    const { context, creates, handle } = this.#parts;
+  begin(known: KnownHeaders, unread: string, since: number, arrivedAt: number): void {
+    const { context, creates, handle, longBodies } = this.#parts;
     creates.interrupt();
-    const request = receivedRequest(context, known, now);
-    const exchange = new Exchange(request, () => this.#receiveBody(handling));
+    const request = receivedRequest(context, known, arrivedAt);
+    const exchange = new Exchange(request, longBodies, () => this.#receiveBody(handling));
     const pending = this.#responses.add(exchange.request, () => this.#release(exchange));
     const handling: Handling = { kind: 'handling', since, exchange, pending };
     this.#exchanges.add(exchange);
-    this.#input.hold(received, bodyStart, handling);
+    this.#states.enter(handling, unread);
     handle(exchange).then(
       handled => this.#onHandled(handling, handled),
       cause => {
         context.onInternalError(cause, exchange.request);
-        this.#onHandled(handling, errorResponse('internal'));
+        this.#onHandled(handling, { kind: 'ready', response: errorResponse('internal') });
       },
     );
   }
 
+  /** Decodes bytes of a body, from where the last ones ended. */
+  decode(state: BodyState, bytes: Buffer): void {
+    const { exchangeBudget } = this.#parts;
+    const decoded = decodeBody(state.exchange, bytes, exchangeBudget);
+    if (decoded.kind === 'more') {
+      this.#states.enter(state);
+      return;
+    }
+    if (decoded.kind === 'complete') {
+      const { since, exchange, pending } = state;
+      const unread = bytes.toString('latin1', decoded.end);
+      this.#states.enter({ kind: 'handling', since, exchange, pending }, unread);
+    }
+    if (state.kind === 'discarded') this.endDiscarding(state);
+    else if (decoded.kind === 'invalid') this.fail(state, decoded.error);
+    else if (decoded.kind === 'later')
+      this.#states.defer(exchangeBudget, state, bytes.toString('latin1', decoded.end));
+  }
+
   /** Rejects a request whose body is invalid, late or cut short. */
-  fail({ exchange, pending }: Handling, error: ErrorName): void {
+  fail({ exchange, pending }: AwaitedBody, error: ErrorName): void {
     exchange.end();
     pending.isLast = true;
     this.#respond(pending, errorResponse(error));
@@ -109,47 +128,48 @@ export class ConnectionExchanges {
   }
 
   #receiveBody(handling: Handling): void {
-    const body: Handling = { ...handling, kind: 'body' };
-    this.#input.goOn(body);
+    const body: AwaitedBody = { ...handling, kind: 'body' };
+    this.#states.resume(body);
     // RFC 9110 section 10.1.1: not needed if the body has arrived.
-    if (this.#input.state === body && handling.exchange.headers.expectsContinue)
+    if (this.#states.state === body && handling.exchange.headers.expectsContinue)
       this.#responses.sendContinue(handling.pending);
   }
 
-  #onHandled({ exchange, pending }: Handling, handled: Handled | undefined): void {
-    if (handled === undefined || !exchange.isAwaited) return;
-    if ('queued' in handled) {
-      this.#responses.respondLater(pending, handled.queued);
+  #onHandled(handling: Handling, handled: Handled): void {
+    const { exchange, pending } = handling;
+    if (handled.kind === 'abandoned' || !exchange.isAwaited) return;
+    if (handled.kind === 'queued') {
+      this.#responses.respondLater(pending, handled.response);
       this.#next(pending);
-    } else if (exchange.isComplete) this.#respond(pending, handled);
-    else this.#discard({ kind: 'discarded', exchange, pending, response: handled });
+    } else if (exchange.isComplete) this.#respond(pending, handled.response);
+    else this.#discard({ ...handling, kind: 'discarded', response: handled.response });
   }
 
   /** Discards the rest of a rejected request. If it is complete soon, the connection stays open. */
   #discard(state: Discarding): void {
-    this.#input.goOn(state);
+    this.#states.resume(state);
     const { exchangeBudget } = this.#parts;
     let ticksLeft = this.#lastRead.isOver ? 1 : DISCARD_TICKS;
     const onTick = (): void => {
-      if (this.#input.state !== state) return;
+      if (this.#states.state !== state) return;
       if (--ticksLeft > 0) exchangeBudget.defer(onTick);
       else this.endDiscarding(state);
     };
-    if (this.#input.state === state) exchangeBudget.defer(onTick);
+    if (this.#states.state === state) exchangeBudget.defer(onTick);
   }
 
   /** Responds to the request that was read last. */
-  #respond(pending: PendingResponse, response: HttpResponse<string | Uint8Array>): void {
+  #respond(pending: PendingResponse, response: HttpResponse): void {
     // First: the last response is written at once, and changes the state.
-    if (pending.isLast) this.#input.hold('', 0, { kind: 'flushing' });
+    if (pending.isLast) this.#states.enter(FLUSHING);
     this.#responses.respond(pending, response);
     if (!pending.isLast) this.#next(pending);
   }
 
-  /** Goes on with the bytes after a request. */
+  /** Reads the bytes after a request. */
   #next({ isLast }: PendingResponse): void {
-    if (isLast) this.#input.hold('', 0, { kind: 'flushing' });
-    else this.#input.goOn(IDLE);
+    if (isLast) this.#states.enter(FLUSHING);
+    else this.#states.resume(IDLE);
   }
 
   #release(exchange: Exchange): void {

@@ -1,5 +1,6 @@
 import { REQUEST_TIMEOUT_MS } from '../core/contract/limits.ts';
 import type { HttpResponse } from '../core/response.ts';
+import type { TickBudget } from '../core/tick-budget.ts';
 import type { Exchange } from './exchange.ts';
 import type { KnownHeaders } from './known-headers.ts';
 import type { LastRead } from './last-read.ts';
@@ -7,78 +8,149 @@ import type { PendingResponse } from './response-queue.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './timeouts.ts';
 
 /**
- * What a connection reads. `since` is when the first byte of the request arrived, or a new connection
- * was accepted; ms on the monotonic clock.
+ * What a connection waits for, and what it does with input meanwhile.
+ *
+ * - `new`: the first byte of its first request. Input is read.
+ * - `idle`: the first byte of the next request. Input is read.
+ * - `headers`: the rest of a header section. Input is read.
+ * - `request`: the rest of a plain create, whose header section was read. Input is read.
+ * - `full`: the client, which has too many responses pending or not taken. Reading is paused.
+ * - `deferred`: a later tick, since the time of this one is spent. Reading is paused.
+ * - `handling`: the handler of a request. Reading is paused when bytes arrive.
+ * - `body`: the rest of a body for which a handler has asked. Input is read.
+ * - `discarded`: the rest of a rejected request. Input is read, and its content is discarded.
+ * - `flushing`: the write of the last response. Input is discarded.
+ * - `lingering`: the end of the client's side, since our side has ended. Input is discarded.
+ * - `closed`: nothing.
+ *
+ * A client has *taken* the bytes that the kernel has accepted for it. The *last read* of a stop is
+ * the first one from 1.5 s after the stop began. Bytes after a request are read at once, as in idle.
+ * After a request with `Connection: close`, the next state is flushing where a table says idle.
+ *
+ * How a request is read (`connection-requests.ts`):
  *
  * | state | event | next state | sent |
  * |---|---|---|---|
- * | idle: no byte of the next request; new | whole plain create with a known token | idle | its response |
- * | idle, new | a part of a request | headers or request | |
- * | idle, new | 0.5 s after the stop began, no response pending | lingering | |
- * | idle | the last read of a stop is over | flushing; lingering, after all responses | |
- * | idle, new | an empty line, or its first byte | idle | |
- * | idle | end of input / 66 s unused | lingering, after all responses / closed | |
- * | new: no byte at all | end of input / 10 s | lingering / flushing | 408 |
- * | headers: a part of a header section | end of the header section | as from idle | |
- * | idle, new, headers | a part of a header section, the last read of a stop | flushing | 503 |
- * | headers, request | 1.75 s after the stop began | flushing | 503 |
- * | headers, request | invalid / over 16 KiB / end of input | flushing | 400 / 431 / 400 |
- * | request: the header section of a plain create was read | whole | as from idle | |
- * | headers / request | 10 s / 13 s | flushing | 408 |
- * | any of these | any other valid request | handling | |
- * | handling: its handler works | asks for the body | body | 100, if it is expected |
- * | handling | response, or plant queued | idle; discarded, if the body was not read | response |
- * | body: arrives for the handler | whole | handling | |
- * | body | invalid / over 16 KiB of chunk framing / end of input / 13 s | flushing | 400 / 431 / 400 / 408 |
- * | discarded: the rest of a rejected request | whole | idle | response |
- * | discarded | two ticks, or one after the last read of a stop | flushing | response |
- * | discarded | tick budget spent / invalid / end of input | flushing | response |
- * | idle, headers, new | too many responses pending, or not taken | full | |
- * | full: reading is paused | all are written and taken | as from idle | |
- * | idle, headers, request, new, body | tick budget spent | deferred | |
- * | deferred: reading is paused | later tick | as before | |
- * | after the last request | | flushing: input is discarded | |
- * | flushing | last response written | lingering: our side has ended | |
- * | lingering | client ends its side / 2 s after it has taken all | closed | |
- * | any | client takes nothing of what is written for 10 s | closed | |
- * | any | reset | closed | |
+ * | new, idle | an empty line, or its first byte | idle | |
+ * | new, idle | more than 64 bytes of empty lines at once | flushing | 400 |
+ * | new, idle, headers | a part of a header section | headers | |
+ * | new, idle, headers | the same in the last read of a stop | flushing | 503 |
+ * | new, idle, headers | an invalid header section / one over 16 KiB | flushing | 400 / 431 |
+ * | new, idle, headers | a whole plain create with a known token | idle | its response |
+ * | new, idle, headers | a part of one, with its header section | request | |
+ * | new, idle, headers | the header section of any other request | handling | |
+ * | new, idle, headers | that of a plant, from 0.5 s after a stop began | handling | |
+ * | request | the rest of the plain create | idle | its response |
+ * | request | bytes, after its token was revoked or forgotten | handling | |
+ * | headers, request | end of input | flushing | 400 |
+ * | new, headers / request | 10 s / 13 s | flushing | 408 |
+ * | new, headers, request | 1.75 s after a stop began | flushing | 503 |
+ * | new, idle, headers | bytes, while responses are too many or not taken | full | |
+ * | full | all responses are written and taken | as from idle | |
+ * | new, idle, headers, request, body | bytes, after the time of a tick is spent | deferred | |
+ * | deferred | a later tick has time | as if the bytes arrived then | |
  *
- * The last request is one with `Connection: close`, or after which the service has shut down and no
- * further byte has arrived. The last read of a stop is the first one from 1.5 s after it began. In
- * handling, arriving bytes pause the socket. *Taken* is what the kernel has accepted for the client.
+ * A request with a handler (`connection-exchanges.ts`):
+ *
+ * | state | event | next state | sent |
+ * |---|---|---|---|
+ * | handling | the handler asks for a body that is not whole | body | 100, if it is expected |
+ * | body | the rest of it | handling | |
+ * | body | invalid / over 16 KiB of chunk framing | flushing | 400 / 431 |
+ * | body | end of input / 13 s | flushing | 400 / 408 |
+ * | handling | the plant is queued | idle | its response |
+ * | handling | a response, and the request is whole | idle | the response |
+ * | handling, body, deferred | a response, and the request is not whole | discarded | |
+ * | discarded | the rest of the request | idle | the response |
+ * | discarded | two ticks, or one after the last read of a stop | flushing | the response |
+ * | discarded | the time of a tick is spent / invalid / end of input | flushing | the response |
+ *
+ * The end of a connection (`connection.ts`):
+ *
+ * | state | event | next state | sent |
+ * |---|---|---|---|
+ * | new, idle | end of input, and no response is pending | lingering | |
+ * | idle | the last pending response is written, after the end of input | lingering | |
+ * | idle | the last pending response is written, after a stop began | lingering | |
+ * | new, idle | 0.5 s after a stop began, and no response is pending | lingering | |
+ * | idle | the last read of a stop is over, and responses are pending | flushing | |
+ * | idle | 66 s unused, and all responses are taken | closed | |
+ * | flushing | the last response is written | lingering | |
+ * | lingering | the client ends its side / 2 s after it has taken all | closed | |
+ * | any | a fault of the sandbox ends the connection | lingering / closed | a response / a part |
+ * | any | the client takes nothing of what is written for 10 s | closed | |
+ * | any | reset / 8 s after a stop began | closed | |
  */
-export type State =
+export type State = ReadingState | Handling | BodyState | PassiveState;
+
+/** The states in which requests are read. */
+export type ReadingState =
+  /** `since` is when the connection was accepted. All times are ms on the monotonic clock. */
   | { kind: 'new'; since: number }
   | { kind: 'idle' }
-  /** `scanned` bytes of it may become a header section. */
+  /** Its first byte arrived at `since`. `scanned` bytes of it may become a header section. */
   | { kind: 'headers'; since: number; scanned: number }
   /**
-   * `cameInTime`: the header section arrived before the grace period of a stop ended, so a plant is accepted.
+   * `cameInTime`: the header section arrived before the grace period of a stop ended, so a plant is
+   * accepted.
    */
-  | { kind: 'request'; since: number; known: KnownHeaders; cameInTime: boolean }
-  | Handling
-  | Discarding
-  | { kind: 'full' }
-  | { kind: 'deferred'; next: State }
-  | { kind: 'flushing' }
-  | { kind: 'lingering' }
-  | { kind: 'closed' };
+  | { kind: 'request'; since: number; known: KnownHeaders; cameInTime: boolean };
 
-export interface Handling {
-  kind: 'handling' | 'body';
+interface InExchange {
+  /** When the first byte of the request arrived. */
   since: number;
   exchange: Exchange;
   pending: PendingResponse;
 }
 
-export interface Discarding {
-  kind: 'discarded';
-  exchange: Exchange;
-  pending: PendingResponse;
-  response: HttpResponse<string | Uint8Array>;
+export interface Handling extends InExchange {
+  kind: 'handling';
 }
 
-export const IDLE: State = { kind: 'idle' };
+export interface AwaitedBody extends InExchange {
+  kind: 'body';
+}
+
+export interface Discarding extends InExchange {
+  kind: 'discarded';
+  response: HttpResponse;
+}
+
+/** The states in which a body is read. */
+export type BodyState = AwaitedBody | Discarding;
+
+/** The states in which nothing is read. */
+type PassiveState =
+  | { kind: 'full' }
+  | { kind: 'deferred'; next: ReadingState | BodyState }
+  | { kind: 'flushing' }
+  | { kind: 'lingering' }
+  | { kind: 'closed' };
+
+export const IDLE: ReadingState = { kind: 'idle' };
+export const FLUSHING: State = { kind: 'flushing' };
+
+/** Where the next request begins; `entered`: reading stops, since the connection entered a state. */
+export type NextRequest = number | 'entered';
+
+/** Changes the state of a connection. */
+export interface StateMachine {
+  readonly state: State;
+  /**
+   * Enters a state, and pauses or resumes input as the state needs it.
+   *
+   * @param unread the received bytes that are read later, by default none; all others were read, or
+   * are dropped
+   */
+  enter(state: State, unread?: string): 'entered';
+  /**
+   * Reads the unread bytes as if they arrived in the given state. The connection enters that state,
+   * or the one to which the bytes lead.
+   */
+  resume(state: ReadingState | BodyState): void;
+  /** Enters `deferred`. A later tick resumes in the state `next`. @param unread as in `enter` */
+  defer(budget: TickBudget, next: ReadingState | BodyState, unread: string): 'entered';
+}
 
 /** How long a connection may be in a state. The server enforces the timeouts at intervals. */
 export const STATE_TIMEOUTS_MS = {

@@ -1,15 +1,6 @@
-import type { ReceivedRequest, RequestHeaders } from '../core/request.ts';
+import type { BodyReading, OpenRequest, ReceivedRequest, RequestHeaders } from '../core/request.ts';
 import { BodyDecoder, type Decoded } from './body-decoder.ts';
-import { BodyShare, ReceivedBody } from './long-bodies.ts';
-
-/** The result of reading a body. */
-export type BodyReading =
-  | { kind: 'whole'; bytes: Uint8Array }
-  | { kind: 'tooLarge' }
-  /** Too many long bodies are in memory. */
-  | { kind: 'noRoom' }
-  /** Nobody waits for the response any more. */
-  | { kind: 'abandoned' };
+import { BodyShare, type LongBodyMemory, ReceivedBody } from './long-bodies.ts';
 
 type State =
   /** The handler has not asked for the body. Its bytes are discarded. */
@@ -24,19 +15,20 @@ type State =
  * One request whose handler decides when to read the body. The connection holds the bytes of the
  * body back until then.
  */
-export class Exchange {
+export class Exchange implements OpenRequest {
   readonly request: ReceivedRequest;
   /**
    * The share of this body in the memory for long bodies, until the client has taken the response.
    */
-  readonly share = new BodyShare();
+  readonly share: BodyShare;
   readonly #decoder: BodyDecoder;
   readonly #onBodyWanted: () => void;
   #state: State = { kind: 'unread' };
 
   /** @param onBodyWanted called when the handler asks for a body that has not arrived whole */
-  constructor(request: ReceivedRequest, onBodyWanted: () => void) {
+  constructor(request: ReceivedRequest, longBodies: LongBodyMemory, onBodyWanted: () => void) {
     this.request = request;
+    this.share = new BodyShare(longBodies);
     this.#decoder = new BodyDecoder(request.headers.framing);
     this.#onBodyWanted = onBodyWanted;
   }

@@ -5,9 +5,9 @@ import type { TickBudget } from '../core/tick-budget.ts';
 import { findHeaders, type HeadersReading, readHeaders } from './request-headers.ts';
 
 /** Longest header section in the cache. Access tokens take one to two KiB. */
-const HEAD_BYTES_MAX = 3 * 1024;
+const CACHED_BYTES_MAX = 3 * 1024;
 /** Maximum of header sections in the cache. */
-const HEADS_MAX = 1_000;
+const CACHED_MAX = 1_000;
 
 /** A valid header section with all that depends on it alone. */
 export interface KnownHeaders {
@@ -35,38 +35,46 @@ const TRACEPARENT = /\r\n[tT]raceparent: ([!-~]+)(?=\r\n)/;
 
 const ANY_TRACEPARENT = /\r\ntraceparent:/i;
 
-/** The cache of header sections, by their bytes. Clients repeat their header sections. */
-const known = new Map<string, KnownHeaders>();
+/** The cache of a server for header sections, by their bytes. Clients repeat their header sections. */
+export class HeadersCache {
+  readonly #known = new Map<string, KnownHeaders>();
 
-/** @param received with the empty line at its end @returns undefined if it is invalid */
-function knownHeadersOf(received: string): KnownHeaders | undefined {
-  if (received.length > HEAD_BYTES_MAX) return read(received);
-  const found = known.get(received);
-  if (found !== undefined) return found;
-  // A copy: a slice would keep all received bytes in memory.
-  const section = Buffer.from(received, 'latin1').toString('latin1');
-  const [, traceparent] = TRACEPARENT.exec(section) ?? [];
-  if (traceparent !== undefined) {
-    const others = section.replace(TRACEPARENT, '');
-    if (ANY_TRACEPARENT.test(others)) return read(section);
-    const headers = knownHeadersOf(others);
-    return headers && { ...headers, section, traceparent };
+  /** @param received with the empty line at its end @returns undefined if it is invalid */
+  read(received: string): KnownHeaders | undefined {
+    if (received.length > CACHED_BYTES_MAX) return read(received);
+    const found = this.#known.get(received);
+    if (found !== undefined) return found;
+    // A copy: a slice would keep all received bytes in memory.
+    const section = Buffer.from(received, 'latin1').toString('latin1');
+    const [, traceparent] = TRACEPARENT.exec(section) ?? [];
+    if (traceparent !== undefined) {
+      const others = section.replace(TRACEPARENT, '');
+      if (ANY_TRACEPARENT.test(others)) return read(section);
+      const headers = this.read(others);
+      return headers && { ...headers, section, traceparent };
+    }
+    const added = read(section);
+    if (added === undefined) return undefined;
+    if (this.#known.size >= CACHED_MAX) this.#known.clear();
+    this.#known.set(section, added);
+    return added;
   }
-  const added = read(section);
-  if (added === undefined) return undefined;
-  if (known.size >= HEADS_MAX) known.clear();
-  known.set(section, added);
-  return added;
 }
 
 /** Reads the header sections of one connection. */
 export class HeadersReader {
+  readonly #cache: HeadersCache;
   /** Most clients repeat their header sections. A comparison takes less time than a lookup. */
   #latest: KnownHeaders | undefined;
 
+  constructor(cache: HeadersCache) {
+    this.#cache = cache;
+  }
+
   /**
    * @param scanned as in {@link findHeaders}
-   * @param longHeaders time for header sections that are too long for the cache: each takes up to 2 ms
+   * @param longHeaders time for header sections that are too long for the cache: each takes up to
+   * 2 ms
    * @returns the header section that begins at `start`, or why there is none
    */
   read(received: string, start: number, scanned: number, longHeaders: TickBudget): KnownHeadersReading {
@@ -75,10 +83,10 @@ export class HeadersReader {
     if (latest && received.slice(start, start + latest.section.length) === latest.section) return latest;
     const reading = findHeaders(received, start, scanned);
     if (reading.kind !== 'headers') return reading;
-    if (reading.section.length > HEAD_BYTES_MAX && !longHeaders.hasTime()) return LATER;
-    const known = knownHeadersOf(reading.section);
+    if (reading.section.length > CACHED_BYTES_MAX && !longHeaders.hasTime()) return LATER;
+    const known = this.#cache.read(reading.section);
     if (known === undefined) return BAD_HTTP;
-    if (known.section.length <= HEAD_BYTES_MAX) this.#latest = known;
+    if (known.section.length <= CACHED_BYTES_MAX) this.#latest = known;
     return known;
   }
 }

@@ -3,25 +3,41 @@ import { SHORT_BODY_BYTES_MAX } from '../core/contract/limits.ts';
 /** Memory for all long bodies until their responses are taken. Further long bodies get 503. */
 export const LONG_BODIES_BYTES_MAX = 64 * 1024 * 1024;
 
-/** The memory that all long bodies of the process have reserved. */
-let allReservedBytes = 0;
+/** The memory for all long bodies of a server. */
+export class LongBodyMemory {
+  #reservedBytes = 0;
 
-/** The share of one body in the memory for all long bodies. A short body needs no share. */
+  /** @returns false if there is no room */
+  reserve(bytes: number): boolean {
+    if (this.#reservedBytes + bytes > LONG_BODIES_BYTES_MAX) return false;
+    this.#reservedBytes += bytes;
+    return true;
+  }
+
+  release(bytes: number): void {
+    this.#reservedBytes -= bytes;
+  }
+}
+
+/** The share of one body in the memory for long bodies. A short body needs no share. */
 export class BodyShare implements Disposable {
+  readonly #memory: LongBodyMemory;
   #bytes = 0;
+
+  constructor(memory: LongBodyMemory) {
+    this.#memory = memory;
+  }
 
   /** Makes the share large enough for a body of this length. @returns false if there is no room */
   grow(bytes: number): boolean {
     if (bytes <= Math.max(SHORT_BODY_BYTES_MAX, this.#bytes)) return true;
-    const more = bytes - this.#bytes;
-    if (allReservedBytes + more > LONG_BODIES_BYTES_MAX) return false;
-    allReservedBytes += more;
+    if (!this.#memory.reserve(bytes - this.#bytes)) return false;
     this.#bytes = bytes;
     return true;
   }
 
   [Symbol.dispose](): void {
-    allReservedBytes -= this.#bytes;
+    this.#memory.release(this.#bytes);
     this.#bytes = 0;
   }
 }
@@ -47,7 +63,11 @@ export class ReceivedBody {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  /** Reserves memory for the announced length, before any byte arrives. @returns false if there is no room */
+  /**
+   * Reserves memory for the announced length, before any byte arrives.
+   *
+   * @returns false if there is no room
+   */
   announce(length: number): boolean {
     this.#announced = length;
     return this.#share.grow(length);

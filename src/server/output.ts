@@ -28,7 +28,9 @@ export class Output {
   #state: { kind: 'open' } | { kind: 'waiting'; sinceMs: number } | { kind: 'ended' } = { kind: 'open' };
   readonly #held: Held[] = [];
 
-  /** @param onFree called when the client has taken everything, unless this was known at the write */
+  /**
+   * @param onFree called when the client has taken everything, unless this was known at the write
+   */
   constructor(socket: Socket, onFree: () => void, clock: Clock) {
     this.#socket = socket;
     this.#onFree = onFree;

@@ -1,14 +1,18 @@
 import { type AddressInfo, Server } from 'node:net';
 import { type Clock, repeat, SYSTEM_CLOCK, sleep } from '../core/clock.ts';
 import { SHUTDOWN_MS } from '../core/contract/limits.ts';
-import { errorResponse } from '../core/response.ts';
+import type { RequestHeaders } from '../core/request.ts';
+import { errorResponse, type HttpResponse } from '../core/response.ts';
 import { TickBudget } from '../core/tick-budget.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionParts, Handled } from './connection-parts.ts';
 import { preflightResponse } from './cross-origin.ts';
 import type { Exchange } from './exchange.ts';
+import { HeadersCache } from './known-headers.ts';
 import type { ReservedAddress } from './listen.ts';
+import { LongBodyMemory } from './long-bodies.ts';
 import { PlainCreates } from './plain-creates.ts';
+import { ResponseHeaders } from './response-headers.ts';
 import { afterNextPoll } from './response-queue.ts';
 import { rejectsPlants, type ServerContext, type ServerPhase } from './server-context.ts';
 
@@ -27,8 +31,6 @@ export const TIMEOUT_POLL_INTERVAL_MS = 500;
  */
 const EXCHANGE_BUDGET_MS = 1;
 
-const TOO_MANY_LONG_BODIES = 'too many long bodies are in memory; send this plant again shortly';
-
 /** The HTTP server for clients (RFC 9110, RFC 9112), on sockets of `node:net`. */
 export class PlantServer {
   readonly #context: ServerContext;
@@ -39,10 +41,15 @@ export class PlantServer {
   readonly #clock: Clock;
   #timeoutTimer: Disposable | undefined;
 
-  constructor(settings: Omit<ServerContext, 'phase' | 'receivers'>, clock: Clock = SYSTEM_CLOCK) {
+  /** @param longBodies a test gives it, to see what is reserved */
+  constructor(
+    settings: Omit<ServerContext, 'phase' | 'responseHeaders'>,
+    clock: Clock = SYSTEM_CLOCK,
+    longBodies: LongBodyMemory = new LongBodyMemory(),
+  ) {
     const context: ServerContext = {
       ...settings,
-      receivers: settings.attached.observers.filter(({ received }) => received !== undefined),
+      responseHeaders: new ResponseHeaders(settings.documentation?.helpFields),
       phase: { kind: 'running' },
     };
     this.#context = context;
@@ -50,6 +57,8 @@ export class PlantServer {
     const parts: ConnectionParts = {
       clock,
       context,
+      headersCache: new HeadersCache(),
+      longBodies,
       creates: new PlainCreates(context, clock),
       handle: exchange => this.#handle(exchange),
       exchangeBudget: new TickBudget(EXCHANGE_BUDGET_MS, clock),
@@ -107,46 +116,26 @@ export class PlantServer {
     for (const connection of this.#connections) connection.endIfIdle();
   }
 
-  /** Selects by path and method. @returns undefined if nobody waits for the response any more */
-  async #handle(exchange: Exchange): Promise<Handled | undefined> {
-    const { path, method, fields } = exchange.headers;
+  async #handle(exchange: Exchange): Promise<Handled> {
+    const { headers } = exchange;
+    if (headers.path !== '/plants' || headers.method !== 'POST')
+      return { kind: 'ready', response: this.#otherResponse(headers) };
+    if (rejectsPlants(this.#context.phase)) return { kind: 'ready', response: errorResponse('shuttingDown') };
+    return await this.#context.createPlant.run(exchange);
+  }
+
+  /** @returns the response to a request that is no create */
+  #otherResponse({ path, method, fields }: RequestHeaders): HttpResponse {
     const { corsOrigins, documentation } = this.#context;
     if (path === '/plants') {
-      if (method === 'POST') return this.#createPlant(exchange);
       const preflight = method === 'OPTIONS' ? preflightResponse(corsOrigins, fields) : undefined;
       return preflight ?? errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
     }
     // A target in authority form has no path.
     if (method === 'CONNECT') return errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
-    const page = documentation?.get(path);
+    const page = documentation?.pages.get(path);
     if (page === undefined) return errorResponse('noSuchPath');
     if (method === 'GET' || method === 'HEAD') return page;
     return errorResponse('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
-  }
-
-  /**
-   * Creates a plant. The connection reads its next request when this plant is queued or rejected.
-   */
-  async #createPlant(exchange: Exchange): Promise<Handled | undefined> {
-    if (rejectsPlants(this.#context.phase)) return errorResponse('shuttingDown');
-    const { createPlant } = this.#context;
-    const { request } = exchange;
-    const admitted = await createPlant.admit(request);
-    if ('status' in admitted) return admitted;
-    const body = await exchange.readBody(createPlant.bodyBytesMax);
-    if (body.kind === 'abandoned') return undefined;
-    if (body.kind === 'tooLarge') return errorResponse('bodyTooLarge', undefined, admitted.fields);
-    if (body.kind === 'noRoom') return errorResponse('busy', TOO_MANY_LONG_BODIES, admitted.fields);
-    const { bytes } = body;
-    Object.assign(request, { arrivedAt: this.#clock.now(), bodyBytes: bytes.length, body: bytes });
-    const reading = await createPlant.read(bytes, () => exchange.isAwaited);
-    if (reading === undefined) return undefined;
-    // The token may have been revoked while the body arrived or was read.
-    const currentId = await createPlant.tokenId(admitted.tokenHash, request);
-    if (typeof currentId !== 'number') return currentId;
-    if (!exchange.isAwaited) return undefined;
-    // `create` queues the plant before its first await. So the plants of a connection stay in the
-    // order of its requests: the connection reads the next request after this return.
-    return { queued: createPlant.create(admitted, reading) };
   }
 }

@@ -1,22 +1,26 @@
 import type { ReceivedRequest } from '../core/request.ts';
-import { traceContextOf } from '../core/trace-context.ts';
+import type { TraceContext } from '../core/trace-context.ts';
 import type { KnownHeaders } from './known-headers.ts';
 import type { ServerContext } from './server-context.ts';
 
-/** Makes the record of a request whose header section was read, and shows it to the observers. */
+/** Makes the record of a request whose header section was read. */
 export function receivedRequest(
-  { receivers }: ServerContext,
+  { tracers }: ServerContext,
   { headers, traceparent }: KnownHeaders,
   arrivedAt: number,
 ): ReceivedRequest {
-  const request: ReceivedRequest = {
-    headers,
-    trace: traceContextOf(traceparent),
-    arrivedAt,
-    bodyBytes: 0,
-    body: undefined,
-    tokenId: undefined,
-  };
-  for (const observer of receivers) observer.received?.(request);
-  return request;
+  let trace = traceContextOf(traceparent);
+  for (const tracer of tracers) trace = tracer.traceOf(trace);
+  return { headers, trace, arrivedAt, bodyBytes: 0, body: undefined, tokenId: undefined };
+}
+
+/** W3C Trace Context, level 1, sections 3.2 and 4.3. Only versions after 00 may be longer. */
+const TRACEPARENT =
+  /^(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/;
+
+/** @returns undefined if the field is absent or malformed: then it is ignored */
+function traceContextOf(traceparent: string | undefined): TraceContext | undefined {
+  const match = traceparent === undefined ? null : TRACEPARENT.exec(traceparent);
+  if (match === null) return undefined;
+  return { traceId: match[1]!, parentId: match[2], isSampled: Number(`0x${match[3]}`) % 2 === 1 };
 }

@@ -13,13 +13,13 @@ export type HeadersReading =
   | { kind: 'more' }
   | { kind: 'invalid'; error: Extract<ErrorName, 'badHttp' | 'headersTooLarge'> };
 
-const HEAD_END = '\r\n\r\n';
+const SECTION_END = '\r\n\r\n';
 
 const MORE: HeadersReading = { kind: 'more' };
 const BAD_HTTP: HeadersReading = { kind: 'invalid', error: 'badHttp' };
 const TOO_LARGE: HeadersReading = { kind: 'invalid', error: 'headersTooLarge' };
 
-/** Octets that no header section contains: most controls, and CR or LF that are not the end of a line. */
+/** Octets of no header section: most controls, and CR or LF that are not the end of a line. */
 const FORBIDDEN = /[^\t\n\r -~\x80-\xff]|\r(?!\n)|(?<!\r)\n/;
 /** The same octets in an incomplete header section, where LF may follow a final CR. */
 const FORBIDDEN_IN_PART = /[^\t\n\r -~\x80-\xff]|\r(?!\n|$)|(?<!\r)\n/g;
@@ -60,9 +60,9 @@ export function emptyLinesAt(received: ByteText, start: number): number {
  * @param scanned how many of these bytes an earlier call has scanned
  */
 export function findHeaders(received: ByteText, start: number, scanned = 0): HeadersReading {
-  const scanStart = start + Math.max(0, scanned - HEAD_END.length);
-  const end = received.indexOf(HEAD_END, scanStart);
-  const length = (end === -1 ? received.length : end + HEAD_END.length) - start;
+  const scanStart = start + Math.max(0, scanned - SECTION_END.length);
+  const end = received.indexOf(SECTION_END, scanStart);
+  const length = (end === -1 ? received.length : end + SECTION_END.length) - start;
   if (length > HEADER_BYTES_MAX) return TOO_LARGE;
   if (end !== -1) return { kind: 'headers', section: received.slice(start, start + length) };
   const lineEnd = received.indexOf('\r\n', start);
@@ -77,15 +77,15 @@ export function findHeaders(received: ByteText, start: number, scanned = 0): Hea
 }
 
 /**
- * Reads a header section (RFC 9112 sections 3, 5 and 6). It rejects a header section that a proxy could understand in
- * another way, which section 11.2 calls request smuggling.
+ * Reads a header section (RFC 9112 sections 3, 5 and 6). It rejects a header section that a proxy
+ * could understand in another way, which section 11.2 calls request smuggling.
  *
  * @param section with the empty line at its end
  * @returns undefined if it is invalid
  */
 export function readHeaders(section: ByteText): RequestHeaders | undefined {
   if (FORBIDDEN.test(section)) return undefined;
-  const [requestLine = '', ...lines] = section.slice(0, -HEAD_END.length).split('\r\n');
+  const [requestLine = '', ...lines] = section.slice(0, -SECTION_END.length).split('\r\n');
   const [, method, target, minor] = REQUEST_LINE.exec(requestLine) ?? [];
   if (method === undefined || target === undefined) return undefined;
   if (!(method === 'CONNECT' ? AUTHORITY : TARGET).test(target)) return undefined;

@@ -1,4 +1,3 @@
-import { ERROR_NAMES, helpLink } from '../core/contract/errors.ts';
 import type { HeaderFields } from '../core/header-fields.ts';
 import type { HttpResponse, Result } from '../core/response.ts';
 import { KEEP_ALIVE_MS } from './timeouts.ts';
@@ -23,29 +22,57 @@ export const STATUS_TEXTS: Partial<Record<number, string>> = {
 /** Header fields of every response, on both listeners: no content sniffing, no caching. */
 export const COMMON_FIELDS = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
 
-/** Links from an error response to its help on the documentation page. */
-const HELP_FIELDS: Partial<Record<Result, HeaderFields>> = Object.fromEntries(
-  ERROR_NAMES.map(name => [name, ['Link', helpLink(name)]]),
-);
 const CLOSE = [...COMMON_FIELDS, 'Connection', 'close'];
 const KEEP_ALIVE_TIMEOUT = ['Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`];
 const KEEP_ALIVE = [...COMMON_FIELDS, 'Connection', 'keep-alive', ...KEEP_ALIVE_TIMEOUT];
 
 /**
- * The status line and the header section of a response, as sent on the wire.
- *
- * @param isLast whether the connection ends after it
- * @param hasDocs whether errors link to a documentation page
+ * The fields that all responses of a second share, such as Date (RFC 9110 section 6.6.1), and the
+ * empty line. `close` is for responses after which the connection ends.
  */
-export function responseHeaders(
-  { result, status, headers }: Omit<HttpResponse, 'body'>,
-  isLast: boolean,
-  hasDocs: boolean,
-  more: HeaderFields = [],
-): string {
-  const help = (hasDocs && HELP_FIELDS[result]) || [];
-  const { close, keepAlive } = restNow();
-  return `HTTP/1.1 ${status} ${STATUS_TEXTS[status]}\r\n${fieldsText(headers)}${fieldsText(help)}${fieldsText(more)}${isLast ? close : keepAlive}`;
+interface FinalFields {
+  close: string;
+  keepAlive: string;
+}
+
+/** The fields that lead from an error response to its help on a page. */
+export type HelpFields = Partial<Record<Result, HeaderFields>>;
+
+/** Makes the header sections of the responses of one server. */
+export class ResponseHeaders {
+  readonly #helpFields: HelpFields;
+  #final: FinalFields | undefined;
+
+  constructor(helpFields: HelpFields = {}) {
+    this.#helpFields = helpFields;
+  }
+
+  /**
+   * The status line and the header section of a response, as sent on the wire.
+   *
+   * @param isLast whether the connection ends after it
+   * @param others fields of the response besides its own
+   */
+  textOf(
+    { result, status, headers }: Omit<HttpResponse, 'body'>,
+    isLast: boolean,
+    others: HeaderFields = [],
+  ): string {
+    const help = this.#helpFields[result] ?? [];
+    const { close, keepAlive } = this.#finalFields();
+    return `HTTP/1.1 ${status} ${STATUS_TEXTS[status]}\r\n${fieldsText(headers)}${fieldsText(help)}${fieldsText(others)}${isLast ? close : keepAlive}`;
+  }
+
+  /** Makes the fields at most once per second. */
+  #finalFields(): FinalFields {
+    if (this.#final === undefined) {
+      const now = new Date();
+      const textOf = (fields: string[]) => `${fieldsText(['Date', now.toUTCString(), ...fields])}\r\n`;
+      this.#final = { close: textOf(CLOSE), keepAlive: textOf(KEEP_ALIVE) };
+      setTimeout(() => (this.#final = undefined), 1000 - now.getMilliseconds()).unref();
+    }
+    return this.#final;
+  }
 }
 
 function fieldsText(headers: HeaderFields): string {
@@ -53,20 +80,4 @@ function fieldsText(headers: HeaderFields): string {
   for (let index = 0; index < headers.length; index += 2)
     text += `${headers[index]}: ${headers[index + 1]}\r\n`;
   return text;
-}
-
-let rest: { close: string; keepAlive: string } | undefined;
-
-/**
- * The fields that all responses of a second share, such as Date (RFC 9110 section 6.6.1), and the
- * empty line. This function makes them at most once per second.
- */
-function restNow(): { close: string; keepAlive: string } {
-  if (rest === undefined) {
-    const now = new Date();
-    const textOf = (fields: string[]) => `${fieldsText(['Date', now.toUTCString(), ...fields])}\r\n`;
-    rest = { close: textOf(CLOSE), keepAlive: textOf(KEEP_ALIVE) };
-    setTimeout(() => (rest = undefined), 1000 - now.getMilliseconds()).unref();
-  }
-  return rest;
 }

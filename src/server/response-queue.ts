@@ -6,13 +6,12 @@ import { errorResponse, type HttpResponse } from '../core/response.ts';
 import { clientAddress } from './client-address.ts';
 import { crossOriginFields } from './cross-origin.ts';
 import type { Output } from './output.ts';
-import { responseHeaders } from './response-headers.ts';
 import type { ServerContext } from './server-context.ts';
 
 /** A request whose response is not written yet, or the error response to bytes that are none. */
 export interface PendingResponse {
   readonly request: ReceivedRequest | undefined;
-  response: HttpResponse<string | Uint8Array> | undefined;
+  response: HttpResponse | undefined;
   /**
    * Whether the response waits for the next poll: during a stop, one more request may have arrived.
    */
@@ -120,7 +119,7 @@ export class ResponseQueue {
   }
 
   /** Sets a response, unless the request has one. */
-  respond(pending: PendingResponse, response: HttpResponse<string | Uint8Array>): void {
+  respond(pending: PendingResponse, response: HttpResponse): void {
     if (pending.response !== undefined) return;
     pending.response = response;
     if (this.#context.phase.kind !== 'running') {
@@ -163,36 +162,29 @@ export class ResponseQueue {
   /** Writes the responses that are ready, up to the first one that is not. */
   #write(): void {
     this.#isWriteScheduled = false;
-    const { wrappers } = this.#context.attached;
     const taken: (() => void)[] = [];
     let text = '';
     let next = this.#pending[0];
     for (; next?.response !== undefined && !next.awaitsPoll; next = this.#pending[0]) {
-      // An observer, or a response that cuts the connection, may have ended it.
+      // The client, or a response that was not sent whole, may have ended it.
       if (this.#socket.destroyed) return;
       this.#pending.shift();
       this.#bodyBytes -= next.bodyBytes;
       const { request, response, onTaken } = next;
-      const { connectionEnds } = response;
-      const mayBeLast = this.#pending.length === 0 && (connectionEnds === 'after' || this.#isInputOver());
-      const isLast = next.isLast || mayBeLast;
+      const { body, delivery } = response;
+      const asksToBeLast = delivery?.kind === 'whole' && delivery.isLast;
+      const isLast = next.isLast || (this.#pending.length === 0 && (asksToBeLast || this.#isInputOver()));
       this.#observe(response, request);
-      text += connectionEnds === 'before' ? '' : this.#headersOf(response, request, isLast);
-      const body = request?.headers.method === 'HEAD' ? '' : response.body;
-      if (connectionEnds !== undefined && connectionEnds !== 'after') {
-        if (connectionEnds === 'within') text += body.slice(0, body.length / 2);
+      const headers = this.#headersOf(response, request, isLast);
+      if (delivery !== undefined && delivery.kind !== 'whole') {
+        if (delivery.kind === 'incomplete') text += headers + body.slice(0, body.length / 2);
         this.#output.write(text, () => this.#socket.destroy());
         return;
       }
-      if (typeof body === 'string') text += body;
-      else {
-        this.#output.write(text);
-        this.#output.write(body);
-        text = '';
-      }
+      text += headers;
+      if (request?.headers.method !== 'HEAD') text += body;
       if (onTaken !== undefined) taken.push(onTaken);
-      for (const wrapper of wrappers)
-        taken.push(() => wrapper.onTaken(response, !this.#socket.readableEnded));
+      if (delivery !== undefined) taken.push(() => delivery.onTaken(!this.#socket.readableEnded));
       if (isLast) {
         this.#flush(text, taken);
         this.#output.end();
@@ -208,25 +200,19 @@ export class ResponseQueue {
     this.#onWrite(false);
   }
 
-  #observe(response: HttpResponse<string | Uint8Array>, request: ReceivedRequest | undefined): void {
-    const { attached, trustedProxies } = this.#context;
+  #observe(response: HttpResponse, request: ReceivedRequest | undefined): void {
+    const { observers, trustedProxies } = this.#context;
     const addressOf = (): string | undefined =>
       clientAddress(this.#socket.remoteAddress, request?.headers.forwardedFor, trustedProxies);
     const durationMs = request === undefined ? 0 : this.#clock.now() - request.arrivedAt;
-    for (const observer of attached.observers) observer.responded(response, request, durationMs, addressOf);
+    for (const observer of observers) observer.responded(response, request, durationMs, addressOf);
   }
 
-  #headersOf(
-    response: HttpResponse<string | Uint8Array>,
-    request: ReceivedRequest | undefined,
-    isLast: boolean,
-  ): string {
-    const { corsOrigins, documentation, attached } = this.#context;
+  #headersOf(response: HttpResponse, request: ReceivedRequest | undefined, isLast: boolean): string {
+    const { corsOrigins, responseHeaders } = this.#context;
     const isCrossOrigin = corsOrigins !== undefined && request !== undefined;
-    const origins = isCrossOrigin ? crossOriginFields(corsOrigins, request.headers.fields) : NO_FIELDS;
-    let fields = origins;
-    for (const wrapper of attached.wrappers) fields = [...fields, ...wrapper.fieldsOf(response)];
-    return responseHeaders(response, isLast, documentation !== undefined, fields);
+    const fields = isCrossOrigin ? crossOriginFields(corsOrigins, request.headers.fields) : NO_FIELDS;
+    return responseHeaders.textOf(response, isLast, fields);
   }
 
   #flush(text: string, taken: readonly (() => void)[]): void {

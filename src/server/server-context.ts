@@ -1,12 +1,17 @@
 import type { BlockList } from 'node:net';
 import type { CreatePlant } from '../core/create-plant.ts';
-import type { Attached, ResponseObserver } from '../core/extension-points.ts';
+import type { ResponseObserver, Tracer } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import type { AllowedOrigins } from './cross-origin.ts';
+import type { HelpFields, ResponseHeaders } from './response-headers.ts';
 
-/** The responses to GET requests, by path. */
-export type Documentation = ReadonlyMap<string, HttpResponse>;
+/** The pages of a service, and the links to them. */
+export interface Documentation {
+  /** The responses to GET requests, by path. */
+  readonly pages: ReadonlyMap<string, HttpResponse>;
+  readonly helpFields: HelpFields;
+}
 
 /**
  * `draining`: the service shuts down, so the last response on each connection closes it.
@@ -27,12 +32,12 @@ export interface ServerContext {
   readonly createPlant: CreatePlant;
   /** Origins whose pages may use the service; undefined: only the own origin. */
   readonly corsOrigins: AllowedOrigins | undefined;
-  /** The pages to which error responses link; undefined: the service has none. */
+  /** Undefined: the service has no pages, and its error responses have no links. */
   readonly documentation: Documentation | undefined;
-  /** Observers of requests and responses, and wrappers that add fields to responses. */
-  readonly attached: Pick<Attached, 'observers' | 'wrappers'>;
-  /** Those observers that see a request before its response. Usually there are none. */
-  readonly receivers: readonly ResponseObserver[];
+  /** Makes the header sections of all responses. */
+  readonly responseHeaders: ResponseHeaders;
+  readonly tracers: readonly Tracer[];
+  readonly observers: readonly ResponseObserver[];
   /** The proxies whose X-Forwarded-For names the client; undefined: none. */
   readonly trustedProxies: BlockList | undefined;
   /** Called with the cause of each 500 response. */

@@ -13,7 +13,7 @@ import { RateLimit } from '../../src/core/tokens/rate-limit.ts';
 import { hashToken } from '../../src/core/tokens/token.ts';
 import type { TokenCache, TokenLookup } from '../../src/core/tokens/token-cache.ts';
 import type { ReservedAddress } from '../../src/server/listen.ts';
-import { BodyShare, LONG_BODIES_BYTES_MAX } from '../../src/server/long-bodies.ts';
+import { BodyShare, LONG_BODIES_BYTES_MAX, LongBodyMemory } from '../../src/server/long-bodies.ts';
 import { PlantServer, SHUTDOWN_GRACE_MS } from '../../src/server/plant-server.ts';
 import { Client } from './connection-client.ts';
 import type { RunState } from './connection-oracle.ts';
@@ -41,7 +41,7 @@ const TOKEN_IDS = new Map([
   [hashToken(VALID_TOKEN), VALID_TOKEN_ID],
   [hashToken(OTHER_TOKEN), OTHER_TOKEN_ID],
 ]);
-const DOCUMENTATION = new Map([['/docs', contentResponse('text/plain', PAGE)]]);
+const DOCUMENTATION = { pages: new Map([['/docs', contentResponse('text/plain', PAGE)]]), helpFields: {} };
 
 /** How a store answers: one result after the other, or those of a batch at once. */
 interface StoreManner {
@@ -212,8 +212,9 @@ class Simulation {
   readonly #clients: Client[] = [];
   /** Whether neither clients nor the store give the service a cause to wait. */
   readonly #allBehave: boolean;
+  readonly #longBodies = new LongBodyMemory();
   /** Memory for long bodies that others have. */
-  readonly #otherBodies = new BodyShare();
+  readonly #otherBodies = new BodyShare(this.#longBodies);
   #fault: unknown;
 
   constructor(seed: number, happened: Happened) {
@@ -249,26 +250,26 @@ class Simulation {
 
   #open(tokens: TokenCache): PlantServer {
     const rateLimit = this.#run.isRateLimited ? new RateLimit({ requests: 2, windowSeconds: 5 }) : undefined;
-    const attached = { verifiers: [], observers: [], wrappers: [] };
     const createPlant = new CreatePlant(
       tokens,
       this.#queue as unknown as PlantQueue,
       SIMULATED_BODY_BYTES_MAX,
       rateLimit,
-      attached,
+      { verifiers: [], wrappers: [] },
       this.#loop,
     );
     const context = {
       createPlant,
       documentation: DOCUMENTATION,
       corsOrigins: this.#requests.origins,
-      attached,
+      tracers: [],
+      observers: [],
       trustedProxies: undefined,
       onInternalError: (cause: unknown) => {
         this.#fault ??= cause;
       },
     };
-    return new PlantServer(context, this.#loop);
+    return new PlantServer(context, this.#loop, this.#longBodies);
   }
 
   async run(): Promise<number> {
@@ -319,7 +320,7 @@ class Simulation {
 
   /** All memory for long bodies must be free. */
   #checkMemory(): void {
-    using all = new BodyShare();
+    using all = new BodyShare(this.#longBodies);
     assert.ok(all.grow(LONG_BODIES_BYTES_MAX), 'memory for long bodies is not given back');
   }
 }

@@ -1,7 +1,7 @@
 import type { Command, Option } from 'commander';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { type DatabaseAddress, databaseAddressOf } from '../../engines/database-url.ts';
-import { DEFAULT_SQLITE_PATH } from '../../engines/sqlite/default-path.ts';
+import { DEFAULT_SQLITE_PATH } from '../../engines/sqlite/files/store-files.ts';
 import { Failure } from '../output/failure.ts';
 import { readTextFile, setting } from './setting.ts';
 

@@ -26,9 +26,5 @@ export const RETRY_AFTER_SECONDS = 1;
 export const TOKENS_AT_A_TIME_MAX = 1_000;
 /** So many consecutive token ids form a group. When a token changes, its group is read again. */
 export const TOKEN_GROUP_SIZE = 250;
-/** Longest label of a token, in UTF-16 code units. */
-export const TOKEN_LABEL_LENGTH_MAX = 100;
-/** Longest label of a subject of an OpenID provider: its issuer and `sub`. */
-export const SUBJECT_LABEL_LENGTH_MAX = 512;
 /** Latest expiry of a token: the last time that a Date can have (ECMAScript, Time Values). */
 export const TOKEN_EXPIRY_MS_MAX = 8.64e15;

@@ -1,8 +1,16 @@
+import type { HeaderFields } from '../header-fields.ts';
+
 /** The rate limit of each token: a burst of `requests`, refilled evenly within `windowSeconds`. */
 export interface RateLimitPolicy {
   requests: number;
   windowSeconds: number;
 }
+
+/** Whether a request may go on, and the fields of its response. */
+export type CountedRequest =
+  | { kind: 'granted'; fields: HeaderFields }
+  /** After this time, 1 or more, the token may certainly send another request. */
+  | { kind: 'exceeded'; retryAfterSeconds: number; fields: HeaderFields };
 
 /**
  * Limits how many requests each token may send. Each token has its own bucket. It is full at first,
@@ -24,7 +32,7 @@ export class RateLimit {
   }
 
   /** Counts one request of a token, if it is granted. @param nowMs on the monotonic clock */
-  take(tokenId: number, nowMs: number) {
+  take(tokenId: number, nowMs: number): CountedRequest {
     const requests = this.#requests;
     const before = this.#buckets.get(tokenId) ?? { left: requests, atMs: nowMs };
     const available = Math.min(requests, before.left + (nowMs - before.atMs) * this.#perMs);
@@ -33,13 +41,9 @@ export class RateLimit {
     this.#buckets.set(tokenId, { left: rest, atMs: nowMs });
     const left = Math.floor(rest);
     const nextMs = (left + 1 - rest) / this.#perMs;
-    // After this time, the token may certainly send another request; 1 or more.
     const retryAfterSeconds = Math.ceil(nextMs / 1000);
     const rateLimitField = `"default";r=${left};t=${retryAfterSeconds}`;
-    return {
-      isGranted,
-      retryAfterSeconds,
-      fields: ['RateLimit-Policy', this.#policyField, 'RateLimit', rateLimitField],
-    };
+    const fields = ['RateLimit-Policy', this.#policyField, 'RateLimit', rateLimitField];
+    return isGranted ? { kind: 'granted', fields } : { kind: 'exceeded', retryAfterSeconds, fields };
   }
 }

@@ -1,4 +1,4 @@
-import { TOKEN_GROUP_SIZE, TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
+import { TOKEN_GROUP_SIZE } from '../contract/limits.ts';
 
 /** A token in a store. Only its hash is stored, so a reader of the store cannot use the token. */
 export interface StoredToken {
@@ -34,15 +34,4 @@ export interface TokenGroup {
 /** The group of a token. Groups are numbered from 0. */
 export function tokenGroupOf(tokenId: number): number {
   return Math.floor(tokenId / TOKEN_GROUP_SIZE);
-}
-
-/**
- * Blanks at an end, invisible and replacement characters, and those that reverse the text. The
- * property is that of UAX #44: a display may leave out such a character.
- */
-const INVISIBLE = /^\s|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufffd]|\s$/u;
-
-/** Whether a text can be the label of a new token. */
-export function isTokenLabel(text: string, lengthMax = TOKEN_LABEL_LENGTH_MAX): boolean {
-  return text !== '' && text.length <= lengthMax && !INVISIBLE.test(text) && text.isWellFormed();
 }

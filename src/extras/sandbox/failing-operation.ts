@@ -4,7 +4,7 @@ import { ERRORS, type ErrorName } from '../../core/contract/errors.ts';
 import { type NewPlant, plantJson } from '../../core/contract/plant.ts';
 import type { Admission, OperationWrapper } from '../../core/extension-points.ts';
 import { fieldValues, type HeaderFields } from '../../core/header-fields.ts';
-import { errorResponse, type HttpResponse } from '../../core/response.ts';
+import { type Delivery, errorResponse, type HttpResponse } from '../../core/response.ts';
 import type { OpenExtra } from '../../service.ts';
 import { preferencesOf } from './preferences.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
@@ -15,7 +15,6 @@ const WARNING = {
   detail: 'this is a sandbox, which fails on request; send it no plants that you want to keep',
   advice: 'use it only to test clients',
 };
-const APPLIED = 'Preference-Applied';
 
 /**
  * Makes a service fail on request. It creates the file that identifies the store of a sandbox.
@@ -33,8 +32,6 @@ export function sandboxExtra(files: SandboxFiles, prefer: string): OpenExtra {
 function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper {
   /** The number of failed requests with the same id and preferences, if `times` limits it. */
   const failures = new Map<string, number>();
-  /** The recorded requests, by their responses. */
-  const requests = new WeakMap<object, string>();
 
   /** Records a request. @returns its faults, or none after `times` failures */
   const begin = ({ request: { headers }, tokenHash }: Admission, plant: NewPlant) => {
@@ -55,31 +52,32 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
     warning: WARNING,
     wrap: create => async (admission, reading) => {
       // An invalid plant gets its own error.
-      if (reading.plant === undefined) return create(admission, reading);
+      if (reading.plant === undefined) return marked(await create(admission, reading));
       const { request, text, code, lose, delayMs } = begin(admission, reading.plant);
       // `create` queues the plant, and nothing is awaited before. So plants stay in the order of
       // their requests.
-      let response =
+      const response =
         code === undefined && lose !== 'request'
           ? await create(admission, reading)
           : catalogueResponse(code ?? 'internal', admission.fields);
-      if (text !== '') {
-        await delay(delayMs, undefined, { ref: false });
-        const headers = [...response.headers, APPLIED, `sandbox, ${text}`];
-        const connectionEnds = lose === 'half' ? 'within' : 'before';
-        response = { ...response, headers, ...(lose !== undefined && { connectionEnds }) };
-      }
-      requests.set(response, request);
-      return response;
-    },
-    fieldsOf: ({ headers }) => (headers.includes(APPLIED) ? [] : [APPLIED, 'sandbox']),
-    /** Records the status of a response that was sent while the client waited for it. */
-    onTaken(response, isClientThere) {
-      const request = requests.get(response);
-      if (request !== undefined && response.connectionEnds !== 'within' && isClientThere)
-        files.requests.append({ request, status: response.status });
+      if (text !== '') await delay(delayMs, undefined, { ref: false });
+      if (lose !== undefined)
+        return marked(response, text, { kind: lose === 'half' ? 'incomplete' : 'none' });
+      /** Records the status of a response that was sent while the client waited for it. */
+      const onTaken = (isClientThere: boolean): void => {
+        if (isClientThere) files.requests.append({ request, status: response.status });
+      };
+      const isLast = code !== undefined && CLOSING.includes(code);
+      return marked(response, text, { kind: 'whole', isLast, onTaken });
     },
   };
+}
+
+/** Adds the field that says that this is a sandbox, and the applied faults. */
+function marked(response: HttpResponse, faults = '', delivery?: Delivery): HttpResponse {
+  const applied = faults === '' ? 'sandbox' : `sandbox, ${faults}`;
+  const headers = [...response.headers, 'Preference-Applied', applied];
+  return { ...response, headers, ...(delivery && { delivery }) };
 }
 
 /** Errors after which the service closes the connection. */
@@ -88,7 +86,7 @@ const CLOSING: readonly ErrorName[] = ['badHttp', 'tooSlow', 'headersTooLarge', 
 const COUNTED: readonly number[] = [400, 413, 415, 429, 503];
 
 function catalogueResponse(name: ErrorName, rateLimitFields: HeaderFields): HttpResponse {
-  if (CLOSING.includes(name)) return { ...errorResponse(name), connectionEnds: 'after' };
+  if (CLOSING.includes(name)) return errorResponse(name);
   const fields = COUNTED.includes(ERRORS[name].status) ? [...rateLimitFields] : [];
   if (name === 'methodNotAllowed') fields.push('Allow', 'POST');
   if (name === 'tooManyRequests') fields.push('Retry-After', '1');

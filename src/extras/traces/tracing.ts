@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Counter, type Registry } from 'prom-client';
 import type { PlantWrite } from '../../core/commit/plant-commits.ts';
-import type { ResponseObserver } from '../../core/extension-points.ts';
+import type { ResponseObserver, Tracer } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import type { HttpResponse } from '../../core/response.ts';
 import type { TraceContext } from '../../core/trace-context.ts';
@@ -17,7 +17,7 @@ const METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TR
 const HOST = /^(?:\[(.+)\]|([^:]+))(?::(\d{0,5}))?$/;
 
 /** Makes spans of sampled requests, by the semantic conventions for HTTP, and of their commits. */
-export class Tracing implements ResponseObserver {
+export class Tracing implements Tracer, ResponseObserver {
   readonly #settings: TraceSettings;
   readonly #exporter: SpanExporter;
   /** The span of the commit of a plant, by the trace of its request. */
@@ -40,16 +40,16 @@ export class Tracing implements ResponseObserver {
   }
 
   /** Decides whether a request is sampled. A request without a trace may begin a trace. */
-  received(request: ReceivedRequest): void {
+  traceOf(caller: TraceContext | undefined): TraceContext | undefined {
     const { isParentBased, ratio } = this.#settings;
-    const { trace } = request;
-    if (trace === undefined) {
-      if (Math.random() < ratio)
-        request.trace = { traceId: randomId(16), parentId: undefined, isSampled: true };
-    } else if (!isParentBased) {
-      // The last 13 digits are random, so services with the same ratio sample the same traces.
-      trace.isSampled = Number(`0x${trace.traceId.slice(-13)}`) >= 16 ** 13 * (1 - ratio);
+    if (caller === undefined) {
+      if (Math.random() >= ratio) return undefined;
+      return { traceId: randomId(16), parentId: undefined, isSampled: true };
     }
+    if (isParentBased) return caller;
+    // The last 13 digits are random. Services with the same ratio sample the same traces.
+    const isSampled = Number(`0x${caller.traceId.slice(-13)}`) >= 16 ** 13 * (1 - ratio);
+    return { ...caller, isSampled };
   }
 
   /** Makes the span of a commit. It is a trace of its own, to which its requests link. */
@@ -65,7 +65,7 @@ export class Tracing implements ResponseObserver {
 
   /** Makes the span of a request, if it is sampled. */
   responded(
-    response: HttpResponse<string | Uint8Array>,
+    response: HttpResponse,
     request: ReceivedRequest | undefined,
     durationMs: number,
     addressOf: () => string | undefined,

@@ -1,10 +1,11 @@
 import { isUtf8 } from 'node:buffer';
-import { withoutTokens } from '../../core/contract/bearer-token.ts';
 import { ERRORS, type ErrorBody, type ErrorName } from '../../core/contract/errors.ts';
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
-import { type HttpResponse, isErrorName } from '../../core/response.ts';
+import type { HttpResponse } from '../../core/response.ts';
+import { withoutTokens } from '../masked-tokens.ts';
+import { isErrorName } from '../result-kind.ts';
 
 /** Maximum of groups. A further group replaces the one whose newest request is the oldest. */
 const GROUPS_MAX = 300;
@@ -85,7 +86,7 @@ export class RejectedRequests implements ResponseObserver {
 
   /** Counts a rejection. The service calls it with every response, so it returns early. */
   responded(
-    { result, body }: HttpResponse<string | Uint8Array>,
+    { result, body }: HttpResponse,
     received: ReceivedRequest | undefined,
     _durationMs: number,
     addressOf: () => string | undefined,

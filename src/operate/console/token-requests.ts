@@ -1,14 +1,10 @@
-import {
-  SUBJECT_LABEL_LENGTH_MAX,
-  TOKEN_EXPIRY_MS_MAX,
-  TOKEN_LABEL_LENGTH_MAX,
-} from '../../core/contract/limits.ts';
+import { TOKEN_EXPIRY_MS_MAX } from '../../core/contract/limits.ts';
 import type { HttpResponse } from '../../core/response.ts';
-import { isTokenLabel } from '../../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { StorageEngine } from '../../engines/storage-engine.ts';
 import type { ServiceLog } from '../rate-limited-log.ts';
+import { isTokenLabel, SUBJECT_LABEL_LENGTH_MAX, TOKEN_LABEL_LENGTH_MAX } from '../token-label.ts';
 import { type ApiRequest, failure, InvalidApiRequest, json, noContent } from './api-requests.ts';
 
 interface TokenParts {

@@ -1,14 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { errorAnchor, helpLink } from '../../client/help-link.ts';
 import { CREATE_PLANT, ID_SCHEMA, openApiJson, SCHEMAS, STATUS_DESCRIPTIONS } from '../../client/openapi.ts';
-import {
-  ERROR_NAMES,
-  ERRORS,
-  type ErrorName,
-  errorAnchor,
-  errorBody,
-  ID_RULE,
-} from '../../core/contract/errors.ts';
+import { ERROR_NAMES, ERRORS, type ErrorName, errorBody, ID_RULE } from '../../core/contract/errors.ts';
 import { contentResponse, type HttpResponse, jsonResponse } from '../../core/response.ts';
 import { STATUS_TEXTS } from '../../server/response-headers.ts';
 import type { Documentation } from '../../server/server-context.ts';
@@ -44,12 +38,13 @@ export function documentationOf(version: string, publicUrl?: string): Documentat
     "trusted-types 'none'",
   ].join('; ');
   const fields = ['Content-Security-Policy', contentSecurityPolicy, 'Referrer-Policy', 'no-referrer'];
-  return new Map<string, HttpResponse>([
+  const pages = new Map<string, HttpResponse>([
     ['/', seeOther('docs')],
     ['/docs', contentResponse('text/html; charset=utf-8', page(version, publicUrl).text, fields)],
     ['/docs/', seeOther('../docs')],
     ['/openapi.json', jsonResponse(200, openApiJson(publicUrl))],
   ]);
+  return { pages, helpFields: Object.fromEntries(ERROR_NAMES.map(name => [name, ['Link', helpLink(name)]])) };
 }
 
 /** @param path is relative, so that a proxy may put a path in front of the service */

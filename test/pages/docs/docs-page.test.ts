@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { ERROR_NAMES, ERRORS, errorAnchor, helpLink } from '../../../src/core/contract/errors.ts';
+import { errorAnchor, helpLink } from '../../../src/client/help-link.ts';
+import { ERROR_NAMES, ERRORS } from '../../../src/core/contract/errors.ts';
 import { ERROR_HELP } from '../../../src/pages/docs/error-help.ts';
 import { startServe } from '../../harness/program.ts';
 import { ask, type RequestParts } from '../../harness/raw-connection.ts';

@@ -1,7 +1,9 @@
 import * as fs from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
-import { DEFAULT_SQLITE_PATH } from '../default-path.ts';
+
+/** The store of commands without --database. Only its folder is created if it does not exist. */
+export const DEFAULT_SQLITE_PATH = './data/plant-store.db';
 
 /** https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html, only on Linux. */
 const MOUNTS = '/proc/self/mountinfo';

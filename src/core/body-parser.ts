@@ -1,0 +1,47 @@
+import type { Clock } from './clock.ts';
+import { SHORT_BODY_BYTES_MAX } from './contract/limits.ts';
+import { type NewPlantReading, readNewPlant, readNewPlantInSlices } from './contract/plant.ts';
+import type { OpenRequest } from './request.ts';
+import { TickBudget } from './tick-budget.ts';
+
+/** Time per tick for the parsing of bodies longer than {@link SHORT_BODY_BYTES_MAX}. */
+const LONG_BODY_BUDGET_MS = 2;
+
+/** The result of parsing a body. */
+export type ParsedBody =
+  | { kind: 'parsed'; reading: NewPlantReading }
+  /** Nobody waits for the response any more. */
+  | { kind: 'abandoned' };
+
+/**
+ * Parses the bodies of all requests. Long bodies are parsed one after the other, for a few
+ * milliseconds of each tick. So other requests do not wait for a body of a million members, and
+ * only one body has its names in memory. A thread would take as much memory.
+ */
+export class BodyParser {
+  readonly #longBodyBudget: TickBudget;
+  /** Settles when all long bodies so far are parsed. */
+  #longBodiesParsed: Promise<unknown> = Promise.resolve();
+
+  constructor(clock: Clock) {
+    this.#longBodyBudget = new TickBudget(LONG_BODY_BUDGET_MS, clock);
+  }
+
+  async parse(body: Uint8Array, open: OpenRequest): Promise<ParsedBody> {
+    if (body.length <= SHORT_BODY_BYTES_MAX) return { kind: 'parsed', reading: readNewPlant(body) };
+    const parsed = this.#longBodiesParsed.then(() => this.#parseInSlices(body, open));
+    // A body that fails does not stop the bodies after it.
+    this.#longBodiesParsed = parsed.catch(() => {});
+    return await parsed;
+  }
+
+  async #parseInSlices(body: Uint8Array, open: OpenRequest): Promise<ParsedBody> {
+    const slices = readNewPlantInSlices(body);
+    for (;;) {
+      if (!this.#longBodyBudget.hasTime()) await this.#longBodyBudget.nextTick();
+      if (!open.isAwaited) return { kind: 'abandoned' };
+      const slice = slices.next();
+      if (slice.done) return { kind: 'parsed', reading: slice.value };
+    }
+  }
+}

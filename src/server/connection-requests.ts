@@ -1,0 +1,152 @@
+import type { ErrorName } from '../core/contract/errors.ts';
+import { errorResponse } from '../core/response.ts';
+import type { ConnectionExchanges } from './connection-exchanges.ts';
+import type { ConnectionParts } from './connection-parts.ts';
+import {
+  FLUSHING,
+  IDLE,
+  type NextRequest,
+  type ReadingState,
+  type StateMachine,
+} from './connection-state.ts';
+import { HeadersReader, type KnownHeaders } from './known-headers.ts';
+import type { LastRead } from './last-read.ts';
+import { EXCHANGE } from './plain-creates.ts';
+import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-headers.ts';
+import type { ResponseQueue } from './response-queue.ts';
+import { rejectsPlants } from './server-context.ts';
+
+/**
+ * Reads the requests of one connection. Plain creates go on at once, all others with their handlers
+ * ({@link ConnectionExchanges}).
+ */
+export class ConnectionRequests {
+  readonly #parts: ConnectionParts;
+  readonly #states: StateMachine;
+  readonly #exchanges: ConnectionExchanges;
+  readonly #responses: ResponseQueue;
+  readonly #lastRead: LastRead;
+  readonly #headers: HeadersReader;
+
+  constructor(
+    parts: ConnectionParts,
+    states: StateMachine,
+    exchanges: ConnectionExchanges,
+    responses: ResponseQueue,
+    lastRead: LastRead,
+  ) {
+    this.#parts = parts;
+    this.#states = states;
+    this.#exchanges = exchanges;
+    this.#responses = responses;
+    this.#lastRead = lastRead;
+    this.#headers = new HeadersReader(parts.headersCache);
+  }
+
+  /** Reads the requests in these bytes, the first one as in the given state. */
+  read(state: ReadingState, received: string): void {
+    const { clock } = this.#parts;
+    const arrivedAt = clock.now();
+    let from = state;
+    let start: NextRequest = 0;
+    if (state.kind === 'request') {
+      const { known, since, cameInTime } = state;
+      start = this.#readBody(state, known, received, 0, since, cameInTime, arrivedAt);
+      from = IDLE;
+    }
+    while (start !== 'entered' && start < received.length) {
+      // Reading the requests before this one has taken time.
+      const now = start === 0 ? arrivedAt : clock.now();
+      start = this.#readRequest(from, received, start, arrivedAt, now);
+      from = IDLE;
+    }
+    if (start !== 'entered') this.#states.enter(IDLE);
+  }
+
+  /** Rejects bytes that are no request, after the responses to all requests. */
+  fail(error: ErrorName): 'entered' {
+    this.#states.enter(FLUSHING);
+    this.#responses.endWith(errorResponse(error));
+    return 'entered';
+  }
+
+  /**
+   * Reads the request that begins at `start`.
+   *
+   * @param from the state in which its first byte is read
+   */
+  #readRequest(
+    from: ReadingState,
+    received: string,
+    start: number,
+    arrivedAt: number,
+    now: number,
+  ): NextRequest {
+    if (this.#responses.isFull) return this.#states.enter({ kind: 'full' }, received.slice(start));
+    // The first byte of an empty line begins no request, and no new limit of time.
+    if (received.length === start + 1 && received[start] === '\r') return this.#states.enter(IDLE, '\r');
+    const emptyBytes = emptyLinesAt(received, start);
+    if (emptyBytes > EMPTY_LINES_BYTES_MAX) return this.fail('badHttp');
+    if (emptyBytes > 0) return start + emptyBytes;
+    const { context, creates, exchangeBudget } = this.#parts;
+    const budget = creates.budgetOf(this.#responses.length);
+    if (!budget.hasTime(now)) return this.#states.defer(budget, from, received.slice(start));
+    const isBegun = from.kind === 'headers';
+    const since = isBegun ? from.since : arrivedAt;
+    const reading = this.#headers.read(received, start, isBegun ? from.scanned : 0, exchangeBudget);
+    switch (reading.kind) {
+      case 'headers': {
+        const bodyStart = start + reading.section.length;
+        const cameInTime = !rejectsPlants(context.phase);
+        return this.#readBody(from, reading, received, bodyStart, since, cameInTime, arrivedAt);
+      }
+      case 'more': {
+        // Otherwise a client that sends without a pause would delay the end.
+        if (this.#lastRead.isOver) return this.fail('shuttingDown');
+        const scanned = received.length - start;
+        return this.#states.enter({ kind: 'headers', since, scanned }, received.slice(start));
+      }
+      case 'later':
+        return this.#states.defer(exchangeBudget, from, received.slice(start));
+      case 'invalid':
+        return this.fail(reading.error);
+    }
+  }
+
+  /**
+   * Reads the body that begins at `start`, unless it is for a handler.
+   *
+   * @param from `request` if its header section was read before
+   * @param since when its first byte arrived; ms, monotonic clock
+   * @param cameInTime as in the state `request`
+   */
+  #readBody(
+    from: ReadingState,
+    known: KnownHeaders,
+    received: string,
+    start: number,
+    since: number,
+    cameInTime: boolean,
+    arrivedAt: number,
+  ): NextRequest {
+    const { creates, exchangeBudget } = this.#parts;
+    const body = cameInTime ? creates.bodyAt(known, received, start) : EXCHANGE;
+    if (body.kind === 'more')
+      return this.#states.enter({ kind: 'request', since, known, cameInTime }, received.slice(start));
+    const { length } = this.#responses;
+    const budget = body.kind === 'exchange' ? exchangeBudget : creates.budgetOf(length);
+    // Before a header section is read, the budget of plain creates is asked.
+    const isBudgetAsked = body.kind === 'body' && from.kind !== 'request';
+    if (!isBudgetAsked && !budget.hasTime())
+      return this.#states.defer(budget, { kind: 'request', since, known, cameInTime }, received.slice(start));
+    if (body.kind === 'exchange') {
+      this.#exchanges.begin(known, received.slice(start), since, arrivedAt);
+      return 'entered';
+    }
+    // `create` queues the plant before it returns. So the plants of a connection stay in the order
+    // of its requests.
+    const created = creates.create(known, body, arrivedAt, this, length === 0);
+    this.#responses.respondLater(this.#responses.add(created.request), created.response);
+    return known.headers.isLast ? this.#states.enter(FLUSHING) : body.end;
+  }
+}
