@@ -9,7 +9,8 @@ import {
   FLUSHING,
   type Handling,
   IDLE,
-  type StateMachine,
+  type ReadingState,
+  type State,
 } from './connection-state.ts';
 import { Exchange } from './exchange.ts';
 import type { KnownHeaders } from './known-headers.ts';
@@ -21,6 +22,25 @@ import type { PendingResponse, ResponseQueue } from './response-queue.ts';
 const DECODED_BYTES_MAX = 8 * 1024;
 /** Ticks for which the rest of a rejected request is discarded, in the hope that it is whole then. */
 const DISCARD_TICKS = 2;
+
+/** Changes the state of a connection. */
+export interface StateMachine {
+  readonly state: State;
+  /**
+   * Enters a state, and pauses or resumes input as the state needs it.
+   *
+   * @param unread the received bytes that are read later, by default none; all others were read, or
+   * are dropped
+   */
+  enter(state: State, unread?: string): 'entered';
+  /**
+   * Reads the unread bytes as if they arrived in the given state. The connection enters that state,
+   * or the one to which the bytes lead.
+   */
+  resume(state: ReadingState | BodyState): void;
+  /** Enters `deferred`. A later tick resumes in the state `next`. @param unread as in `enter` */
+  defer(budget: TickBudget, next: ReadingState | BodyState, unread: string): 'entered';
+}
 
 /** What decoding came to. The bytes from `end` on were not decoded. */
 type BodyDecoding =

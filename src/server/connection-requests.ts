@@ -1,20 +1,17 @@
 import type { ErrorName } from '../core/contract/errors.ts';
 import { errorResponse } from '../core/response.ts';
-import type { ConnectionExchanges } from './connection-exchanges.ts';
+import type { ConnectionExchanges, StateMachine } from './connection-exchanges.ts';
 import type { ConnectionParts } from './connection-parts.ts';
-import {
-  FLUSHING,
-  IDLE,
-  type NextRequest,
-  type ReadingState,
-  type StateMachine,
-} from './connection-state.ts';
+import { FLUSHING, IDLE, type ReadingState } from './connection-state.ts';
 import { HeadersReader, type KnownHeaders } from './known-headers.ts';
 import type { LastRead } from './last-read.ts';
 import { EXCHANGE } from './plain-creates.ts';
 import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-headers.ts';
 import type { ResponseQueue } from './response-queue.ts';
 import { rejectsPlants } from './server-context.ts';
+
+/** Where the next request begins; `entered`: reading stops, since the connection entered a state. */
+type NextRequest = number | 'entered';
 
 /**
  * Reads the requests of one connection. Plain creates go on at once, all others with their handlers

@@ -1,11 +1,7 @@
-import { REQUEST_TIMEOUT_MS } from '../core/contract/limits.ts';
 import type { HttpResponse } from '../core/response.ts';
-import type { TickBudget } from '../core/tick-budget.ts';
 import type { Exchange } from './exchange.ts';
 import type { KnownHeaders } from './known-headers.ts';
-import type { LastRead } from './last-read.ts';
 import type { PendingResponse } from './response-queue.ts';
-import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './timeouts.ts';
 
 /**
  * What a connection waits for, and what it does with input meanwhile.
@@ -129,67 +125,3 @@ type PassiveState =
 
 export const IDLE: ReadingState = { kind: 'idle' };
 export const FLUSHING: State = { kind: 'flushing' };
-
-/** Where the next request begins; `entered`: reading stops, since the connection entered a state. */
-export type NextRequest = number | 'entered';
-
-/** Changes the state of a connection. */
-export interface StateMachine {
-  readonly state: State;
-  /**
-   * Enters a state, and pauses or resumes input as the state needs it.
-   *
-   * @param unread the received bytes that are read later, by default none; all others were read, or
-   * are dropped
-   */
-  enter(state: State, unread?: string): 'entered';
-  /**
-   * Reads the unread bytes as if they arrived in the given state. The connection enters that state,
-   * or the one to which the bytes lead.
-   */
-  resume(state: ReadingState | BodyState): void;
-  /** Enters `deferred`. A later tick resumes in the state `next`. @param unread as in `enter` */
-  defer(budget: TickBudget, next: ReadingState | BodyState, unread: string): 'entered';
-}
-
-/** How long a connection may be in a state. The server enforces the timeouts at intervals. */
-export const STATE_TIMEOUTS_MS = {
-  new: HEADERS_TIMEOUT_MS,
-  headers: HEADERS_TIMEOUT_MS,
-  request: REQUEST_TIMEOUT_MS,
-  body: REQUEST_TIMEOUT_MS,
-  /** One second longer than Keep-Alive announces, since a request may be in flight. */
-  idle: KEEP_ALIVE_MS + 1_000,
-  lingering: LINGER_MS,
-};
-
-/**
- * Why a connection may not stay in a state any longer; undefined: it may. `unused`: it is closed
- * without a response.
- *
- * @param unusedSince undefined: responses are pending, or not taken; ms, monotonic clock
- * @param now ms, monotonic clock
- */
-export function overdueOf(
-  state: State,
-  unusedSince: number | undefined,
-  lastRead: LastRead,
-  now: number,
-): 'tooSlow' | 'shuttingDown' | 'unused' | undefined {
-  switch (state.kind) {
-    case 'new':
-    case 'headers':
-    case 'request':
-      if (now - state.since >= STATE_TIMEOUTS_MS[state.kind]) return 'tooSlow';
-      return lastRead.isTooLate(now) ? 'shuttingDown' : undefined;
-    case 'body':
-      return now - state.since >= STATE_TIMEOUTS_MS.body ? 'tooSlow' : undefined;
-    case 'idle':
-    case 'lingering': {
-      const isUsed = unusedSince === undefined || now - unusedSince < STATE_TIMEOUTS_MS[state.kind];
-      return isUsed ? undefined : 'unused';
-    }
-    default:
-      return undefined;
-  }
-}

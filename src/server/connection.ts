@@ -1,17 +1,10 @@
 import type { Socket } from 'node:net';
 import type { TickBudget } from '../core/tick-budget.ts';
-import { ConnectionExchanges } from './connection-exchanges.ts';
+import { ConnectionExchanges, type StateMachine } from './connection-exchanges.ts';
 import type { ConnectionParts } from './connection-parts.ts';
 import { ConnectionRequests } from './connection-requests.ts';
-import {
-  type BodyState,
-  FLUSHING,
-  IDLE,
-  overdueOf,
-  type ReadingState,
-  type State,
-  type StateMachine,
-} from './connection-state.ts';
+import { type BodyState, FLUSHING, IDLE, type ReadingState, type State } from './connection-state.ts';
+import { overdueOf } from './connection-timeouts.ts';
 import { LastRead } from './last-read.ts';
 import { Output } from './output.ts';
 import { ResponseQueue } from './response-queue.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { STATE_TIMEOUTS_MS } from '../../src/server/connection-state.ts';
+import { STATE_TIMEOUTS_MS } from '../../src/server/connection-timeouts.ts';
 import { ReservedAddress } from '../../src/server/listen.ts';
 import { freePort } from '../harness/free-port.ts';
 import { chunked, RawConnection, requestBytes } from '../harness/raw-connection.ts';
