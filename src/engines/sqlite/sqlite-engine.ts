@@ -78,7 +78,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   }
 
   async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
-    const blocks = writes[0]?.isOnlySender && this.#lastFlushMs < COMMIT_AWAITED_MS;
+    const blocks = writes[0]?.isAlone && this.#lastFlushMs < COMMIT_AWAITED_MS;
     const reply = this.#call(['commit', ...packWrites(writes)], blocks ? COMMIT_AWAITED_MS : 0);
     const { results, flushMs } = unpackResults(await reply);
     this.#checkpoints.committed();
