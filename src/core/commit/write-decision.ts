@@ -2,10 +2,10 @@
 import { isSameContent } from '../contract/plant.ts';
 import { isIntact, revisionChecksum } from './checksum.ts';
 import type { Confirmed, PlantWrite, RepeatedIdRule, WriteResult } from './plant-commits.ts';
-import type { PlantRevision } from './plant-revision.ts';
+import type { IntactRevision, PlantRevision } from './plant-revision.ts';
 
 export type WriteDecision =
-  | { kind: 'insert'; revision: PlantRevision }
+  | { kind: 'insert'; revision: IntactRevision }
   /** The write needs no revision of its own. */
   | { kind: 'result'; result: WriteResult };
 
@@ -37,7 +37,7 @@ export function nextRevision(
   { plant, contentChecksum, recordedBy }: PlantWrite,
   latest: PlantRevision | undefined,
   recordedAt: number,
-): PlantRevision {
+): IntactRevision {
   const revision = latest === undefined ? 1 : latest.revision + 1;
   const checksum = revisionChecksum(contentChecksum, { revision, recordedAt, recordedBy });
   return { plant, revision, recordedAt, recordedBy, checksum };

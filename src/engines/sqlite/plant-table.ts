@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { PlantWrite, RepeatedIdRule, WriteResult } from '../../core/commit/plant-commits.ts';
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
+import type { IntactRevision } from '../../core/commit/plant-revision.ts';
 import { decide, nextRevision, storedResult } from '../../core/commit/write-decision.ts';
 import { REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
 import { rejectSchema } from '../schema-faults.ts';
@@ -76,7 +76,7 @@ export class PlantTable {
 }
 
 /** @returns the number of inserted rows */
-function insertWith(statement: StatementSync, inserted: PlantRevision): number | bigint {
+function insertWith(statement: StatementSync, inserted: IntactRevision): number | bigint {
   const { plant, revision, recordedAt, recordedBy, checksum } = inserted;
   const { id, name, tag = null } = plant;
   return statement.run(id, revision, name, tag, recordedAt, recordedBy, checksum).changes;
