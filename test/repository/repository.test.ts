@@ -72,7 +72,7 @@ test('each file that a text names is there', () => {
 });
 
 /** Longer, it would be no afternoon's reading. */
-const READING_LINES_MAX = 3_700;
+const READING_LINES_MAX = 3_800;
 
 test('the reading list has the core and the SQLite engine, and each file after those that it uses', () => {
   const [, section = ''] = read('ARCHITECTURE.md').split('## The reading list\n');

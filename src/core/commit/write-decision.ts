@@ -14,7 +14,7 @@ const ID_TAKEN: WriteDecision = { kind: 'result', result: { kind: 'rejected', er
 /** Most plants are new, so they share one result. */
 const CREATED: Confirmed = { kind: 'confirmed', outcome: 'created', revision: 1 };
 
-/** @param latest undefined if the plant has no revision */
+/** @param latest undefined if no revision is known. Then the insert shows whether there is one. */
 export function decide(
   write: PlantWrite,
   latest: PlantRevision | undefined,

@@ -47,7 +47,8 @@ const OPEN: WriteStatus = { kind: 'open' };
  *
  * The batch is written in rounds; most batches need one. A round has at most one revision of each
  * id, so plants with the same id keep their order and revision numbers have no gaps. Each statement
- * is a transaction. The primary key decides between instances:
+ * is a transaction. {@link decide} has the rule for an open write, and the primary key decides between
+ * instances:
  *
  * | write is    | event                                             | next status                 |
  * | ----------- | ------------------------------------------------- | --------------------------- |
