@@ -1,8 +1,9 @@
 /** The search of plants, the same for both engines. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { BATCH_TEXT_LENGTH_MAX, countThatFits, TEXT_BYTES, textLengthOf } from '../core/commit/batch-size.ts';
+import { BATCH_TEXT_LENGTH_MAX, textLengthOf } from '../core/commit/batch-size.ts';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { ID_MAX, ID_MIN } from '../core/contract/limits.ts';
+import { countThatFits, TEXT_BYTES } from './page-size.ts';
 import { type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
 
 /** A slice that takes longer than this is followed by a smaller one. */

@@ -16,28 +16,51 @@ export async function countRows(query: Query): Promise<{ plants: number; revisio
   return { plants: plants!, revisions: revisions! };
 }
 
+/** @returns 0 if there is none */
 export async function newestTime(query: Query, until: number): Promise<number> {
-  const [row] = await query('SELECT max(recorded_at) FROM plant_revision WHERE recorded_at <= $1', [until]);
+  const text = 'SELECT coalesce(max(recorded_at), 0) FROM plant_revision WHERE recorded_at <= $1';
+  const [row] = await query(text, [until]);
   return numberOf(row![0]);
 }
 
+/**
+ * Reads a row, which may be damaged: then SQLite may find a value of any type in any column.
+ *
+ * A row with such a value gets no checksum, so `isIntact` rejects it. The value is read as 0 or as
+ * an empty text, since messages name a damaged revision by its other values.
+ */
 export function revisionOf(row: Readonly<Row>): PlantRevision {
   const [id, revision, name, tag, recordedAt, recordedBy, checksum] = row;
-  const plant = { id: integer(id), name: textOf(name) };
+  const plant = { id: bigintOf(id), name: textOf(name) };
   return {
     plant: tag === null ? plant : { ...plant, tag: textOf(tag) },
     revision: numberOf(revision),
     recordedAt: numberOf(recordedAt),
     recordedBy: numberOf(recordedBy),
-    checksum: integer(checksum),
+    checksum: hasRightTypes(row) ? bigintOf(checksum) : undefined,
   };
 }
 
-/**
- * A value of a damaged row of SQLite may have any type. A value of another type is read as 0 or as
- * an empty text. The checksum of the row is then wrong, unless that was the original value.
- */
-function integer(value: unknown): bigint {
+function hasRightTypes([id, revision, name, tag, recordedAt, recordedBy, checksum]: Readonly<Row>): boolean {
+  return (
+    isInteger(id) &&
+    isInteger(revision) &&
+    typeof name === 'string' &&
+    (tag === null || typeof tag === 'string') &&
+    isInteger(recordedAt) &&
+    isInteger(recordedBy) &&
+    isInteger(checksum)
+  );
+}
+
+const INTEGER = /^-?[0-9]+$/;
+
+function isInteger(value: unknown): boolean {
+  return typeof value === 'bigint' || (typeof value === 'string' && INTEGER.test(value));
+}
+
+/** @returns 0 if the value of a damaged row is no integer */
+function bigintOf(value: unknown): bigint {
   try {
     return BigInt(value as bigint);
   } catch {
@@ -45,11 +68,13 @@ function integer(value: unknown): bigint {
   }
 }
 
+/** @returns 0 if the value of a damaged row is no integer */
 export function numberOf(value: unknown): number {
-  const integer = Number(value);
-  return Number.isInteger(integer) ? integer : 0;
+  const number = Number(value);
+  return Number.isInteger(number) ? number : 0;
 }
 
+/** @returns an empty text if the value of a damaged row is no text */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }

@@ -2,9 +2,9 @@ import { TOKEN_EXPIRY_MS_MAX, TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../
 import type { StoredToken, TokenGroup } from '../core/tokens/stored-token.ts';
 import { numberOf, type Query, type Row, textOf } from './revision-rows.ts';
 
-/** The columns of `token` for {@link tokenOf}. An expiry that no Date can have is read as none. */
-export const TOKEN_COLUMNS = `id, hash, label, created_at,
-  CASE WHEN expires_at <= ${TOKEN_EXPIRY_MS_MAX} THEN expires_at END, revoked_at, last_used_day, change_number`;
+/** The columns of `token` for {@link tokenOf}. */
+export const TOKEN_COLUMNS =
+  'id, hash, label, created_at, expires_at, revoked_at, last_used_day, change_number';
 
 /** The next unique number. In PostgreSQL, one of two concurrent changes fails, and is retried. */
 export const NEXT_CHANGE_NUMBER = '(SELECT coalesce(max(change_number), 0) + 1 FROM token)';
@@ -29,6 +29,12 @@ export function putValues(token: StoredToken): unknown[] {
   return [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay];
 }
 
+/**
+ * Reads a row, which may be damaged: then SQLite may find a value of any type in any column.
+ *
+ * No token becomes valid by such a value. An empty hash is the hash of no token, the expiry 0 has
+ * passed, and a revocation at the time 0 is a revocation.
+ */
 export function tokenOf(row: Readonly<Row>): StoredToken {
   const [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay, changeNumber] = row;
   return {
@@ -36,11 +42,16 @@ export function tokenOf(row: Readonly<Row>): StoredToken {
     hash: textOf(hash),
     label: textOf(label),
     createdAt: numberOf(createdAt),
-    expiresAt: expiresAt === null ? null : numberOf(expiresAt),
+    expiresAt: expiresAt === null ? null : expiryOf(numberOf(expiresAt)),
     revokedAt: revokedAt === null ? null : numberOf(revokedAt),
     lastUsedDay: lastUsedDay === null ? null : textOf(lastUsedDay),
     changeNumber: numberOf(changeNumber),
   };
+}
+
+/** An expiry that no Date can have is read as none. */
+function expiryOf(time: number): number | null {
+  return time <= TOKEN_EXPIRY_MS_MAX ? time : null;
 }
 
 /**

@@ -11,12 +11,8 @@ import {
   sendReply,
 } from '../../src/engines/sqlite/called-thread.ts';
 import type { CheckpointProgress } from '../../src/engines/sqlite/checkpoints/checkpoint-thread.ts';
-import {
-  type Batch,
-  type BatchResults,
-  RESULTS,
-  unpackWrites,
-} from '../../src/engines/sqlite/packed-batch.ts';
+import { type Batch, packResults, unpackWrites } from '../../src/engines/sqlite/packed-batch.ts';
+import type { CommittedBatch } from '../../src/engines/sqlite/plant-table.ts';
 import { StoreFileReplaced } from '../../src/engines/sqlite/sqlite-errors.ts';
 import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from '../../src/engines/sqlite/wal-limits.ts';
 import type { WriterCall } from '../../src/engines/sqlite/writer-thread.ts';
@@ -271,9 +267,9 @@ function writerProgram(model: ModelSqlite): (call: WriterCall) => unknown {
     if (operation === 'reopen' || operation === 'close') return undefined;
     reject();
     if (operation === 'commit') {
-      const results = commit(model, args as unknown as Batch);
+      const committed = commit(model, args as unknown as Batch);
       if (model.goesWrong(5, 'a durable commit fails')) throw sqliteError(DISK_FULL);
-      return JSON.stringify(results);
+      return packResults(committed);
     }
     if (operation === 'schemaSteps') return { before: 1, now: 1 };
     if (operation === 'tokenFingerprints') return new Map([[0, 'fingerprint']]);
@@ -283,22 +279,25 @@ function writerProgram(model: ModelSqlite): (call: WriterCall) => unknown {
 }
 
 /** Inserts the plants in one transaction. An id that is a multiple of 7 rejects another content. */
-function commit(model: ModelSqlite, batch: Batch): BatchResults {
+function commit(model: ModelSqlite, batch: Batch): CommittedBatch {
   const { scheduler, disk } = model;
   const number = ++model.commits;
-  const results: BatchResults = { outcomes: [], revisions: [], flushMs: scheduler.pick(0.1, 5) };
+  const committed: CommittedBatch = { results: [], flushMs: scheduler.pick(0.1, 5) };
   for (const { plant, recordedBy } of unpackWrites(batch)) {
     const revisions = disk.getOrInsertComputed(plant.id, () => []);
     const latest = revisions.at(-1);
     const revision = { name: plant.name, recordedBy, storedAt: scheduler.timestamp(), commit: number };
     const isSame = latest?.name === plant.name;
     const isTaken = latest !== undefined && !isSame && plant.id % 7n === 0n;
-    const result = isTaken ? 'idTaken' : isSame ? 'unchanged' : latest ? 'revised' : 'created';
-    if (!isSame && !isTaken) revisions.push(revision);
-    results.outcomes.push(RESULTS.indexOf(result));
-    results.revisions.push(isTaken ? 0 : revisions.length);
+    if (isTaken) {
+      committed.results.push({ kind: 'rejected', error: 'idTaken' });
+      continue;
+    }
+    if (!isSame) revisions.push(revision);
+    const outcome = isSame ? 'unchanged' : latest ? 'revised' : 'created';
+    committed.results.push({ kind: 'confirmed', outcome, revision: revisions.length });
   }
-  return results;
+  return committed;
 }
 
 function checkpointProgram(model: ModelSqlite): ThreadProgram {

@@ -11,7 +11,7 @@
  * damage once in 2^32 cases.
  */
 import type { NewPlant } from '../contract/plant.ts';
-import type { PlantRevision } from './plant-revision.ts';
+import type { IntactRevision, PlantRevision } from './plant-revision.ts';
 
 function highStep(state: number, word: number): number {
   const product = Math.imul(state ^ word, 0xb5297a4d);
@@ -75,6 +75,6 @@ export function revisionChecksum(content: bigint, { revision, recordedAt, record
 }
 
 /** Whether a revision that was read is the one that was written. */
-export function isIntact(stored: PlantRevision): boolean {
+export function isIntact(stored: PlantRevision): stored is IntactRevision {
   return stored.checksum === revisionChecksum(contentChecksum(stored.plant), stored);
 }

@@ -130,7 +130,7 @@ export class GroupCommit implements PlantQueue {
         contentChecksum: contentChecksum(plant),
         recordedBy,
         trace,
-        isOnlySender: isAlone,
+        isAlone,
         queuedAt,
         ahead,
         textLength,

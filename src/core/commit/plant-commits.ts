@@ -4,22 +4,25 @@ import type { TraceContext } from '../trace-context.ts';
 /** The setting for an id that exists with other content: add a revision, or reject it. */
 export type RepeatedIdRule = 'revise' | 'reject';
 
-/** A plant to store, and the id of the token that sent it. */
-export interface PlantWrite {
+/** A plant to queue, and the id of the token that sent it. */
+export interface NewPlantWrite {
   plant: NewPlant;
-  contentChecksum: bigint;
   recordedBy: number;
   /** The trace of its request. It is not stored. */
   trace?: TraceContext | undefined;
-  /**
-   * Whether no other connection has sent plants lately, and no other plant is in flight. Then the
-   * engine may block the event loop for the time of a commit.
-   */
+  /** Whether no other connection has sent plants lately. */
   isOnlySender?: boolean | undefined;
 }
 
-/** A plant before its content checksum is computed. */
-export type NewPlantWrite = Omit<PlantWrite, 'contentChecksum'>;
+/** A plant to store in a batch. */
+export interface PlantWrite extends Omit<NewPlantWrite, 'isOnlySender'> {
+  contentChecksum: bigint;
+  /**
+   * Whether the only sender sent it, and no other plant was in flight. Then the engine may block the
+   * event loop for the time of a commit.
+   */
+  isAlone?: boolean | undefined;
+}
 
 /** The plant is durable as this revision. */
 export interface Confirmed {

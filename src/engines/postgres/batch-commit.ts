@@ -1,9 +1,9 @@
 import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
-import { isIntact, revisionChecksum } from '../../core/commit/checksum.ts';
+import { isIntact } from '../../core/commit/checksum.ts';
 import type { PlantWrite, RepeatedIdRule, WriteResult } from '../../core/commit/plant-commits.ts';
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { isSameContent } from '../../core/contract/plant.ts';
+import { decide, storedResult } from '../../core/commit/write-decision.ts';
 import { revisionOf } from '../revision-rows.ts';
 import { confirmLatest } from './confirm-commits.ts';
 import type { Connection, TextRow } from './connection.ts';
@@ -37,12 +37,7 @@ interface SameId {
   /** In the order of the batch, and of statuses: settled, unconfirmed, at most one sent, open. */
   readonly writes: BatchWrite[];
   /** The latest revision in the store, if this call of `run` has inserted it or looked it up. */
-  latest: Latest | undefined;
-}
-
-interface Latest {
-  revision: PlantRevision;
-  isDamaged: boolean;
+  latest: PlantRevision | undefined;
 }
 
 const OPEN: WriteStatus = { kind: 'open' };
@@ -52,7 +47,8 @@ const OPEN: WriteStatus = { kind: 'open' };
  *
  * The batch is written in rounds; most batches need one. A round has at most one revision of each
  * id, so plants with the same id keep their order and revision numbers have no gaps. Each statement
- * is a transaction. The primary key decides between instances:
+ * is a transaction. {@link decide} has the rule for an open write, and the primary key decides between
+ * instances:
  *
  * | write is    | event                                             | next status                 |
  * | ----------- | ------------------------------------------------- | --------------------------- |
@@ -151,34 +147,16 @@ export class BatchCommit {
     return round.sort((a, b) => (a.write.plant.id < b.write.plant.id ? -1 : 1));
   }
 
-  #nextRevision({ writes, latest: known }: SameId): Sent | undefined {
-    const latest = known?.revision;
+  #nextRevision({ writes, latest }: SameId): Sent | undefined {
     for (const write of writes) {
       if (write.status.kind !== 'open') continue;
-      const { plant, contentChecksum, recordedBy } = write;
-      if (known?.isDamaged) {
-        write.status = { kind: 'unconfirmed', result: { kind: 'rejected', error: 'damaged' } };
-      } else if (latest !== undefined && isSameContent(latest.plant, plant)) {
-        const result: WriteResult = { kind: 'confirmed', outcome: 'unchanged', revision: latest.revision };
-        write.status = { kind: 'unconfirmed', result };
-      } else if (latest !== undefined && this.#repeatedIdRule === 'reject') {
-        write.status = { kind: 'unconfirmed', result: { kind: 'rejected', error: 'idTaken' } };
-      } else {
-        const numbers = {
-          revision: (latest?.revision ?? 0) + 1,
-          recordedAt: this.#recordedAt,
-          recordedBy,
-        };
-        const checksum = revisionChecksum(contentChecksum, numbers);
-        const sent: Sent = {
-          kind: 'sent',
-          write,
-          revision: { plant, ...numbers, checksum },
-          base: latest,
-        };
+      const decision = decide(write, latest, this.#repeatedIdRule, this.#recordedAt);
+      if (decision.kind === 'insert') {
+        const sent: Sent = { kind: 'sent', write, revision: decision.revision, base: latest };
         write.status = sent;
         return sent;
       }
+      write.status = { kind: 'unconfirmed', result: decision.result };
     }
     return undefined;
   }
@@ -225,20 +203,18 @@ export class BatchCommit {
         'PostgreSQL accepts a plant but does not store it; `npx plant-store verify` names what was changed',
       );
     }
-    const latest = found.map(revision => this.#found(revision));
+    for (const revision of found) this.#found(revision);
     // A row with a damaged id is found by the id in the index, but contains another id.
-    const damaged = latest.find(({ isDamaged }) => isDamaged);
+    const damaged = found.find(revision => !isIntact(revision));
     if (damaged === undefined) return;
     const foundIds = new Set(found.map(({ plant }) => plant.id));
     for (const id of ids) if (!foundIds.has(id)) this.#ids.get(id)!.latest = damaged;
   }
 
-  #found(revision: PlantRevision): Latest {
-    const latest = { revision, isDamaged: !isIntact(revision) };
+  #found(latest: PlantRevision): void {
     // If the id of a row is damaged, the batch may not have this id.
-    const sameId = this.#ids.get(revision.plant.id);
+    const sameId = this.#ids.get(latest.plant.id);
     if (sameId !== undefined) sameId.latest = latest;
-    return latest;
   }
 
   /** Looks up which of these revisions are stored, and the latest revision of each id. */
@@ -282,12 +258,8 @@ function isPartlySettled({ writes }: SameId): boolean {
 function settleStored({ write, revision: stored }: Sent): void {
   const { sameId } = write;
   settleUnconfirmed(sameId.writes);
-  const { revision } = stored;
-  write.status = {
-    kind: 'settled',
-    result: { kind: 'confirmed', outcome: revision === 1 ? 'created' : 'revised', revision },
-  };
-  sameId.latest = { revision: stored, isDamaged: false };
+  write.status = { kind: 'settled', result: storedResult(stored) };
+  sameId.latest = stored;
 }
 
 /** Settles the writes that have a result. Called after a commit of their server. */

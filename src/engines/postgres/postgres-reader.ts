@@ -1,8 +1,8 @@
-import { countThatFits, TEXT_BYTES } from '../../core/commit/batch-size.ts';
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreDamaged } from '../../core/commit/store-errors.ts';
 import { ID_MIN } from '../../core/contract/limits.ts';
 import { knownDamage } from '../damage-record.ts';
+import { countThatFits, TEXT_BYTES } from '../page-size.ts';
 import type { PlantReader } from '../plant-reader.ts';
 import { countRows, newestTime, type Query, REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
 import { allTokens } from '../token-rows.ts';

@@ -1,26 +1,19 @@
+/**
+ * A batch and its results as texts. Threads exchange copies of their messages, and copy a text much
+ * faster than an object for each plant.
+ */
 import type { PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
 import { OUTCOMES } from '../../core/contract/plant.ts';
+import type { CommittedBatch } from './plant-table.ts';
 
 /**
- * A batch as it is sent to the writer thread. Structured clone copies texts much faster than
- * objects.
+ * A batch as it is sent to the writer thread.
  *
  * - `integers`: id and content checksum of each plant, as an array of int64 with a character for
  *   each byte
  * - `rest`: name, tag or null, and `recordedBy` of each plant, one after the other, as a JSON array
  */
 export type Batch = [integers: string, rest: string];
-
-/** Sent as JSON: for each plant an index into {@link RESULTS}, and its revision. */
-export interface BatchResults {
-  outcomes: number[];
-  revisions: number[];
-  /** Duration of the COMMIT, which includes the flush, in ms. */
-  flushMs: number;
-}
-
-/** A plant with one of the last two results has no revision; 0 stands for it. */
-export const RESULTS = [...OUTCOMES, 'idTaken', 'damaged'] as const;
 
 export function packWrites(writes: readonly PlantWrite[]): Batch {
   const integers = new BigInt64Array(2 * writes.length);
@@ -51,11 +44,28 @@ export function unpackWrites([bytes, rest]: Batch): PlantWrite[] {
   return writes;
 }
 
-export function unpackResults({ outcomes, revisions }: BatchResults): WriteResult[] {
-  return outcomes.map((outcome, index) => {
-    const result = RESULTS[outcome]!;
-    return result === 'idTaken' || result === 'damaged'
-      ? { kind: 'rejected', error: result }
-      : { kind: 'confirmed', outcome: result, revision: revisions[index]! };
-  });
+const RESULTS = [...OUTCOMES, 'idTaken', 'damaged'] as const;
+
+/**
+ * Packs the results as numbers: for each plant an index into {@link RESULTS}, and after an outcome
+ * the revision.
+ */
+export function packResults({ results, flushMs }: CommittedBatch): string {
+  const numbers: number[] = [];
+  for (const result of results) {
+    if (result.kind === 'confirmed') numbers.push(RESULTS.indexOf(result.outcome), result.revision);
+    else numbers.push(RESULTS.indexOf(result.error));
+  }
+  return JSON.stringify({ numbers, flushMs });
+}
+
+export function unpackResults(packed: string): CommittedBatch {
+  const { numbers, flushMs }: { numbers: number[]; flushMs: number } = JSON.parse(packed);
+  const results: WriteResult[] = [];
+  for (let next = 0; next < numbers.length; ) {
+    const result = RESULTS[numbers[next++]!]!;
+    if (result === 'idTaken' || result === 'damaged') results.push({ kind: 'rejected', error: result });
+    else results.push({ kind: 'confirmed', outcome: result, revision: numbers[next++]! });
+  }
+  return { results, flushMs };
 }

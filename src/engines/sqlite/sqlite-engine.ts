@@ -10,7 +10,7 @@ import type { SchemaSteps, SqliteStatistics } from '../storage-engine.ts';
 import { CalledThread, type StartWorker } from './called-thread.ts';
 import { Checkpoints } from './checkpoints/checkpoints.ts';
 import { prepareFile } from './files/store-files.ts';
-import { type BatchResults, packWrites, unpackResults } from './packed-batch.ts';
+import { packWrites, unpackResults } from './packed-batch.ts';
 import { explainFailure, StoreFileReplaced } from './sqlite-errors.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
 
@@ -78,14 +78,14 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   }
 
   async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
-    const blocks = writes[0]?.isOnlySender && this.#lastFlushMs < COMMIT_AWAITED_MS;
+    const blocks = writes[0]?.isAlone && this.#lastFlushMs < COMMIT_AWAITED_MS;
     const reply = this.#call(['commit', ...packWrites(writes)], blocks ? COMMIT_AWAITED_MS : 0);
-    const results: BatchResults = JSON.parse(await reply);
+    const { results, flushMs } = unpackResults(await reply);
     this.#checkpoints.committed();
-    this.#lastFlushMs = results.flushMs;
+    this.#lastFlushMs = flushMs;
     this.#flushes.count++;
-    this.#flushes.totalMs += results.flushMs;
-    return unpackResults(results);
+    this.#flushes.totalMs += flushMs;
+    return results;
   }
 
   async probe(): Promise<void> {

@@ -9,8 +9,8 @@ import { replyToCalls, threadData } from './called-thread.ts';
 import { type LockFile, type ServeLock, takeLockFile } from './files/serve-lock.ts';
 import { identityOf } from './files/store-files.ts';
 import { DatabaseFolder, openLockHolder, openWal, type UsedFile, usedIndex } from './files/used-files.ts';
-import { type Batch, unpackWrites } from './packed-batch.ts';
-import { type PlantTable, plantTable } from './plant-table.ts';
+import { type Batch, packResults, unpackWrites } from './packed-batch.ts';
+import { PlantTable } from './plant-table.ts';
 import { queryRows } from './queries.ts';
 import { StoreFileReplaced } from './sqlite-errors.ts';
 import { rewriteWal } from './wal-flush.ts';
@@ -85,13 +85,13 @@ export class StoreWriter {
     this.#run(({ plants }) => plants.checkSchema());
   }
 
-  /** @returns {@link BatchResults} as JSON */
+  /** @returns the {@link CommittedBatch}, packed */
   commit(...batch: Batch): string {
     return this.#run(open => {
       this.#prepareWrite(open);
-      const results = open.plants.commit(unpackWrites(batch));
+      const committed = open.plants.commit(unpackWrites(batch));
       this.#checkFiles(open);
-      return JSON.stringify(results);
+      return packResults(committed);
     });
   }
 
@@ -189,7 +189,7 @@ export class StoreWriter {
     // https://sqlite.org/pragma.html#pragma_journal_size_limit
     database.exec(`PRAGMA journal_size_limit = ${WAL_FILE_BYTES_MAX}`);
     this.#file ??= identityOf(path);
-    const plants = plantTable(database, repeatedIdRule);
+    const plants = new PlantTable(database, repeatedIdRule);
     const connection = `${threadId} ${++this.#connections}`;
     const folder = new DatabaseFolder(path);
     return { database, plants, connection, folder, index: usedIndex(path), wal: undefined };

@@ -6,8 +6,9 @@ import { StoreDamaged } from '../../../core/commit/store-errors.ts';
 import { keyOrder, REVISION_COLUMNS, type Row, revisionName, revisionOf } from '../../revision-rows.ts';
 import { AS_ROWS } from '../queries.ts';
 
-/** Rows and text of one slice of {@link revisionsInSlices}. It may have one row more. */
+/** Rows of one slice of {@link revisionsInSlices}. It may have one row more. */
 const SLICE_ROWS = 2_048;
+/** Text of one slice, in UTF-16 code units. */
 const SLICE_TEXT_LENGTH = 4 * 1024 * 1024;
 
 /** The revisions come from one statement, so from one snapshot. */

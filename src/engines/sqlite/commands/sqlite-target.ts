@@ -20,7 +20,8 @@ export async function openSqliteTarget(path: string): Promise<CopyTarget> {
       write(() => {
         for (const { plant, revision, recordedAt, recordedBy, checksum } of revisions) {
           const { id, name, tag = null } = plant;
-          const { changes } = insert.run(id, revision, name, tag, recordedAt, recordedBy, checksum);
+          // A copy has only intact revisions, so each has a checksum.
+          const { changes } = insert.run(id, revision, name, tag, recordedAt, recordedBy, checksum!);
           if (changes === 0) throw concurrentChange(`revision ${revision} of plant ${id}`);
         }
       }),

@@ -1,0 +1,19 @@
+/** Text of the rows that one statement returns, in bytes of UTF-8. A longer row is returned alone. */
+const PAGE_TEXT_BYTES_MAX = 8 * 1024 * 1024;
+
+/** SQL: the text of a row of `plant_revision`, in bytes of UTF-8. */
+export const TEXT_BYTES = 'octet_length(name) + coalesce(octet_length(tag), 0)';
+
+/**
+ * Counts how many of the first rows fit a page.
+ *
+ * @param rows have their {@link TEXT_BYTES} as the last column
+ */
+export function countThatFits(rows: readonly (readonly unknown[])[]): number {
+  let bytes = 0;
+  const beyond = rows.findIndex((row, index) => {
+    bytes += Number(row.at(-1));
+    return bytes > PAGE_TEXT_BYTES_MAX && index > 0;
+  });
+  return beyond === -1 ? rows.length : beyond;
+}
