@@ -31,12 +31,12 @@ export async function noteRun(
   try {
     const isUnchangeable = !isServed && isBackup(database.path, isCompared);
     if (isUnchangeable && (repaired === undefined || fault !== undefined)) return;
-    await inExistingStore(database, async store => {
+    await inExistingStore(database, async tables => {
       if (fault !== undefined)
-        await store.recordDamage({ foundAt: endedAt, foundBy: `${command}: ${fault}` });
-      else if (repaired !== undefined) await store.forgetDamage(repaired);
+        await tables.recordDamage({ foundAt: endedAt, foundBy: `${command}: ${fault}` });
+      else if (repaired !== undefined) await tables.forgetDamage(repaired);
       if (result === undefined) return;
-      await store.recordRun({
+      await tables.recordRun({
         command,
         endedAt,
         hasSucceeded: fault === undefined,

@@ -18,7 +18,7 @@ export class StoreMonitor {
   readonly readState: () => Promise<StoreState>;
 
   constructor(engine: StorageEngine, metrics: Metrics, log: ServiceLog) {
-    this.damage = new KnownDamage(engine, log);
+    this.damage = new KnownDamage(engine.tables, log);
     this.commits = monitoredCommits(engine, metrics, this.damage, log);
     this.readState = storeStateOf(this.commits.readWarnings, log);
   }

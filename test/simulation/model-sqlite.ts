@@ -277,7 +277,7 @@ function writerProgram(model: ModelSqlite): (call: WriterCall) => unknown {
     }
     if (operation === 'schemaSteps') return { before: 1, now: 1 };
     if (operation === 'tokenFingerprints') return new Map([[0, 'fingerprint']]);
-    if (operation === 'query') return [[scheduler.random(10)]];
+    if (operation === 'readRows' || operation === 'writeRows') return [[scheduler.random(10)]];
     return undefined;
   };
 }

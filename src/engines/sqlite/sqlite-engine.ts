@@ -5,8 +5,7 @@ import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
 import { GroupCommit } from '../../core/commit/group-commit.ts';
 import type { PlantCommits, PlantQueue, PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
 import { OperatorTables } from '../operator-tables.ts';
-import type { Row } from '../revision-rows.ts';
-import type { SchemaSteps, SqliteStatistics } from '../storage-engine.ts';
+import type { SchemaSteps, SqliteStatistics, StorageEngine } from '../storage-engine.ts';
 import { CalledThread, type StartWorker } from './called-thread.ts';
 import { Checkpoints } from './checkpoints/checkpoints.ts';
 import { prepareFile } from './files/store-files.ts';
@@ -26,10 +25,10 @@ const MEASURE_TIMEOUT_MS = 500;
  * The SQLite engine. Every operation runs on a writer thread, so a slow flush does not block the
  * event loop. When the thread dies, its operations fail. The next operation starts another thread.
  */
-export class SqliteEngine extends OperatorTables implements PlantCommits {
-  /** Set by `open`. */
-  schemaSteps!: SchemaSteps;
-  readonly #settings: SqliteSettings;
+export class SqliteEngine implements StorageEngine {
+  readonly schemaSteps: SchemaSteps;
+  readonly tables: OperatorTables;
+  readonly #path: string;
   readonly #writer: CalledThread<WriterCall, unknown>;
   readonly #checkpoints: Checkpoints;
   readonly #clock: Clock;
@@ -39,14 +38,25 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   #measuring: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
 
-  private constructor(settings: SqliteSettings, clock: Clock, startWorker?: StartWorker) {
-    super();
-    this.#settings = settings;
+  private constructor(
+    path: string,
+    writer: CalledThread<WriterCall, unknown>,
+    schemaSteps: SchemaSteps,
+    clock: Clock,
+    startWorker?: StartWorker,
+  ) {
+    this.#path = path;
+    this.#writer = writer;
+    this.schemaSteps = schemaSteps;
     this.#clock = clock;
-    const program = new URL('./writer-thread.ts', import.meta.url);
-    this.#writer = new CalledThread('writer', program, settings, startWorker);
-    const finish = (): Promise<unknown> => this.query('PRAGMA wal_checkpoint(PASSIVE)', []);
-    this.#checkpoints = new Checkpoints(settings.path, finish, clock, startWorker);
+    this.#checkpoints = new Checkpoints(path, () => this.#call(['finishCheckpoint']), clock, startWorker);
+    this.tables = new OperatorTables({
+      readRows: (text, values) => this.#call(['readRows', text, values]),
+      writeRows: (text, values) => this.#call(['writeRows', text, values]),
+      confirmRows: () => this.probe(),
+      tokenFingerprints: () => this.#call(['tokenFingerprints']),
+      tokenDigest: undefined,
+    });
   }
 
   /**
@@ -62,12 +72,18 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
     startWorker?: StartWorker,
   ): Promise<SqliteEngine> {
     const path = explainFailure(settings.path, () => prepareFile(settings.path));
-    const engine = new SqliteEngine({ ...settings, path }, clock, startWorker);
+    const program = new URL('./writer-thread.ts', import.meta.url);
+    const writer = new CalledThread<WriterCall, unknown>(
+      'writer',
+      program,
+      { ...settings, path },
+      startWorker,
+    );
     try {
-      engine.schemaSteps = await engine.#call(['schemaSteps']);
-      return engine;
+      const schemaSteps = (await writer.call(['schemaSteps'])) as SchemaSteps;
+      return new SqliteEngine(path, writer, schemaSteps, clock, startWorker);
     } catch (error) {
-      await engine.#writer.end();
+      await writer.end();
       throw error;
     }
   }
@@ -106,7 +122,7 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   }
 
   async #measure(): Promise<void> {
-    const { path } = this.#settings;
+    const path = this.#path;
     // A new or closed store has no log.
     const wal = await stat(`${path}-wal`).catch(() => undefined);
     const disk = await statfs(dirname(path)).catch(() => undefined);
@@ -124,18 +140,6 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
     const { failure } = this.#checkpoints;
     if (failure === undefined) return [];
     return [`the write-ahead log cannot be copied into the database file, so it grows: ${failure}`];
-  }
-
-  tokenFingerprints(): Promise<ReadonlyMap<number, string>> {
-    return this.#call(['tokenFingerprints']);
-  }
-
-  protected override query(text: string, values: unknown[]): Promise<Row[]> {
-    return this.#call(['query', text, values]);
-  }
-
-  protected override read(text: string): Promise<Row[]> {
-    return this.#call(['read', text]);
   }
 
   async close(): Promise<void> {

@@ -107,20 +107,33 @@ export class StoreWriter {
     this.#closeConnection();
   }
 
-  query(text: string, values: unknown[]): Row[] {
+  /** Needs no lock, so a service can start while another process writes. */
+  readRows(text: string, values: unknown[]): Row[] {
     return this.#run(open => {
-      // A read needs no lock, so a service can start while another process writes.
-      if (text.startsWith('SELECT')) this.#checkIndex(open);
-      else this.#prepareWrite(open);
+      this.#checkIndex(open);
       const rows = queryRows(open.database, text, values);
       if (open.wal !== undefined) this.#checkFiles(open);
       return rows;
     });
   }
 
-  /** Reads rows that decide no response to a plant, so it does not check for replaced files. */
-  read(text: string): Row[] {
-    return this.#run(({ database }) => queryRows(database, text));
+  /** The change is durable when it returns. */
+  writeRows(text: string, values: unknown[]): Row[] {
+    return this.#run(open => {
+      this.#prepareWrite(open);
+      const rows = queryRows(open.database, text, values);
+      this.#checkFiles(open);
+      return rows;
+    });
+  }
+
+  /** Copies the rest of the log into the database file, so that the next commit restarts the log. */
+  finishCheckpoint(): void {
+    this.#run(open => {
+      this.#prepareWrite(open);
+      open.database.exec('PRAGMA wal_checkpoint(PASSIVE)');
+      this.#checkFiles(open);
+    });
   }
 
   /** Returns fingerprints that all change after each commit of another connection. */

@@ -98,7 +98,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
 
   constructor(parts: ConsoleParts) {
     this.#parts = parts;
-    this.#sessions = new Sessions(parts.engine);
+    this.#sessions = new Sessions(parts.engine.tables);
     this.#facts = new StoreFacts(parts.engine, parts.damage, parts.shown);
     this.observers = [this.#rejected, this.#activity, parts.samples];
     const onError = errorLog(parts.log, 'a request of the console failed');
@@ -199,7 +199,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
       return noContent();
     },
     'GET api/tokens': async () => {
-      const tokens = await this.#parts.engine.tokens();
+      const tokens = await this.#parts.engine.tables.tokens();
       const shown = tokens.map(({ id, label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
         const lastUsedAt = this.#activity.lastUses.get(id) ?? null;
         return { label, createdAt, expiresAt, revokedAt, lastUsedDay, lastUsedAt };
@@ -212,7 +212,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
       const token =
         typeof label === 'string' &&
         isTokenLabel(label, SUBJECT_LABEL_LENGTH_MAX) &&
-        (await engine.revokeToken(label, Date.now()));
+        (await engine.tables.revokeToken(label, Date.now()));
       if (!token) throw new InvalidCall('no token has this label');
       tokens.add(token);
       log.info(`an operator revoked the token ${JSON.stringify(token.label)} in the console`);
@@ -260,7 +260,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
       throw new InvalidCall('the token must expire in the future, and before the year 275760');
     const token = makeToken();
     const row = { hash: hashToken(token), label, createdAt, expiresAt: expiresAt as number | null };
-    const stored = await engine.createToken(row);
+    const stored = await engine.tables.createToken(row);
     if (stored === undefined) return failure(409, 'another token has this label; choose another one');
     tokens.add(stored);
     log.info(`an operator created the token ${JSON.stringify(label)} in the console`);
