@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events';
 import {
+  AS_MESSAGE,
   AWAITED,
   type CalledWorker,
-  NOT_AWAITED,
   REPLY,
   type Reply,
   replyTo,
@@ -153,7 +153,7 @@ class ModelThread extends EventEmitter implements CalledWorker {
         this.#send(replyTo(this.#resultOf, this.#calls.shift()));
         return;
       }
-      Atomics.store(this.#shared.words, REPLY, NOT_AWAITED);
+      Atomics.store(this.#shared.words, REPLY, AS_MESSAGE);
     }
     this.#work();
   }
@@ -163,7 +163,7 @@ class ModelThread extends EventEmitter implements CalledWorker {
     if (!this.#isDying) {
       if (this.#isWorking) {
         count(this.#model.happened, 'a thread is ended within an operation');
-        this.#send({ internalError: new Error(TERMINATED) });
+        this.#send({ kind: 'internalError', cause: new Error(TERMINATED) });
       }
       this.#end();
     }

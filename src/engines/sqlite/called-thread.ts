@@ -14,21 +14,40 @@ const ERROR_CLASSES = [StoreRejected, StoreFileReplaced, StoreDamaged, StoreUnav
 const EVENT_LOOP_INTERVAL_MS = 1_000;
 /** Longest reply in shared memory, in bytes. The results of one plant take about 60. */
 const SHORT_REPLY_BYTES_MAX = 256;
-/** Indexes of {@link SharedMemory.words}: the number of calls, and the state of the reply. */
+/**
+ * Indexes of {@link SharedMemory.words}: the number of calls, where the last call gets its reply,
+ * and the length of the short reply in bytes, which only `IN_MEMORY` makes valid.
+ */
 const CALLS = 0;
 export const REPLY = 1;
-/** States of the reply. Any other state is its length in shared memory, in bytes. */
-export const NOT_AWAITED = 0;
-export const AWAITED = -1;
+const SHORT_REPLY_BYTES = 2;
+const WORDS = 3;
+/**
+ * Values of the word `REPLY`. Caller and thread change it at the same time, so each change from
+ * `AWAITED` is atomic.
+ *
+ * | value      | event                                  | next value | what is sent            |
+ * | ---------- | -------------------------------------- | ---------- | ----------------------- |
+ * | any        | a call that does not block             | AS_MESSAGE | the call                |
+ * | any        | a call that blocks                     | AWAITED    | the call                |
+ * | AS_MESSAGE | the thread has the reply               | AS_MESSAGE | a message               |
+ * | AWAITED    | the thread has a short reply           | IN_MEMORY  | a wake-up               |
+ * | AWAITED    | the thread has another reply           | AS_MESSAGE | a message and a wake-up |
+ * | AWAITED    | the caller has blocked long enough     | AS_MESSAGE |                         |
+ * | IN_MEMORY  | the caller wakes up, takes the reply   | AS_MESSAGE |                         |
+ */
+export const AS_MESSAGE = 0;
+export const AWAITED = 1;
+const IN_MEMORY = 2;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 export type Reply<Result> =
-  | { result: Result }
-  | { errorClass: number; message: string }
+  | { kind: 'result'; result: Result }
+  | { kind: 'storeError'; errorClass: number; message: string }
   /** The copy of an error keeps its stack, and its class if the class is built into JavaScript. */
-  | { internalError: unknown };
+  | { kind: 'internalError'; cause: unknown };
 
 /** Memory of both threads. A futex in it wakes a thread faster than an event does. */
 export interface SharedMemory {
@@ -89,7 +108,7 @@ export class CalledThread<Call, Result> {
       this.#running ??= this.#start();
       const { worker, words, calls } = this.#running;
       const blocks = blockMs > 0 && calls.length === 0;
-      Atomics.store(words, REPLY, blocks ? AWAITED : NOT_AWAITED);
+      Atomics.store(words, REPLY, blocks ? AWAITED : AS_MESSAGE);
       worker.postMessage(call);
       calls.push(reply);
       Atomics.add(words, CALLS, 1);
@@ -127,7 +146,7 @@ export class CalledThread<Call, Result> {
   }
 
   #start(): RunningThread<Result> {
-    const words = new Int32Array(new SharedArrayBuffer(8));
+    const words = new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT));
     const shortReply = new Uint8Array(new SharedArrayBuffer(SHORT_REPLY_BYTES_MAX));
     const shared: SharedMemory = { words, shortReply };
     const worker = this.#startWorker(this.#program, { workerData: { shared, data: this.#data } });
@@ -152,17 +171,26 @@ export class CalledThread<Call, Result> {
 function awaitShortReply<Result>(running: RunningThread<Result>, timeoutMs: number): void {
   const { words, shortReply } = running;
   Atomics.wait(words, REPLY, AWAITED, timeoutMs);
-  const bytes = Atomics.exchange(words, REPLY, NOT_AWAITED);
-  if (bytes > 0) settleCall(running, { result: decoder.decode(shortReply.subarray(0, bytes)) as Result });
+  if (Atomics.exchange(words, REPLY, AS_MESSAGE) !== IN_MEMORY) return;
+  const bytes = Atomics.load(words, SHORT_REPLY_BYTES);
+  const result = decoder.decode(shortReply.subarray(0, bytes)) as Result;
+  settleCall(running, { kind: 'result', result });
 }
 
 function settleCall<Result>({ calls }: RunningThread<Result>, reply: Reply<Result>): void {
   const call = calls.shift();
   // A call that failed by `end` or an `error` event may still get its reply.
   if (call === undefined) return;
-  if ('result' in reply) call.resolve(reply.result);
-  else if ('internalError' in reply) call.reject(new StoreInternalError(reply.internalError));
-  else call.reject(new ERROR_CLASSES[reply.errorClass]!(reply.message));
+  switch (reply.kind) {
+    case 'result':
+      call.resolve(reply.result);
+      break;
+    case 'storeError':
+      call.reject(new ERROR_CLASSES[reply.errorClass]!(reply.message));
+      break;
+    case 'internalError':
+      call.reject(new StoreInternalError(reply.cause));
+  }
 }
 
 function failCalls<Result>({ calls }: RunningThread<Result>, message: string, cause?: unknown): void {
@@ -204,23 +232,33 @@ export function sendReply(
   reply: Reply<unknown>,
   post: (reply: Reply<unknown>) => void,
 ): void {
-  const text = 'result' in reply && typeof reply.result === 'string' ? reply.result : '';
-  const { read, written } = encoder.encodeInto(text, shortReply);
-  const isShort = written > 0 && read === text.length;
-  const next = isShort ? written : NOT_AWAITED;
+  const text = reply.kind === 'result' && typeof reply.result === 'string' ? reply.result : undefined;
+  const isShort = text !== undefined && writeShortReply(words, shortReply, text);
+  const next = isShort ? IN_MEMORY : AS_MESSAGE;
   const isAwaited = Atomics.compareExchange(words, REPLY, AWAITED, next) === AWAITED;
   if (!isShort || !isAwaited) post(reply);
   // The caller may already block for its next call.
   if (isAwaited) Atomics.notify(words, REPLY);
 }
 
+/** @returns whether the whole text fits */
+function writeShortReply(
+  words: SharedMemory['words'],
+  shortReply: SharedMemory['shortReply'],
+  text: string,
+): boolean {
+  const { read, written } = encoder.encodeInto(text, shortReply);
+  Atomics.store(words, SHORT_REPLY_BYTES, written);
+  return read === text.length;
+}
+
 export function replyTo<Call>(resultOf: (call: Call) => unknown, call: Call): Reply<unknown> {
   try {
-    return { result: resultOf(call) };
+    return { kind: 'result', result: resultOf(call) };
   } catch (error) {
     const reported = unavailable(error);
-    if (reported instanceof StoreInternalError) return { internalError: reported.cause };
+    if (reported instanceof StoreInternalError) return { kind: 'internalError', cause: reported.cause };
     const errorClass = ERROR_CLASSES.findIndex(each => reported instanceof each);
-    return { errorClass, message: reported.message };
+    return { kind: 'storeError', errorClass, message: reported.message };
   }
 }
