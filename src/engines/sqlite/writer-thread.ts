@@ -8,7 +8,14 @@ import type { SchemaSteps } from '../storage-engine.ts';
 import { replyToCalls, threadData } from './called-thread.ts';
 import { type LockFile, type ServeLock, takeLockFile } from './files/serve-lock.ts';
 import { identityOf } from './files/store-files.ts';
-import { DatabaseFolder, openLockHolder, openWal, type UsedFile, usedIndex } from './files/used-files.ts';
+import {
+  DatabaseFolder,
+  openLockHolder,
+  openWal,
+  type UsedFile,
+  type UsedWal,
+  usedIndex,
+} from './files/used-files.ts';
 import { type Batch, unpackWrites } from './packed-batch.ts';
 import { type PlantTable, plantTable } from './plant-table.ts';
 import { queryRows } from './queries.ts';
@@ -32,7 +39,8 @@ export interface SqliteSettings {
 export type WriterCall = [operation: keyof StoreWriter, ...args: unknown[]];
 
 interface OpenStore {
-  database: ReturnType<typeof openForWriting>;
+  database: DatabaseSync;
+  schemaSteps: SchemaSteps;
   plants: PlantTable;
   /** Unique name of this connection in the process. */
   connection: string;
@@ -40,7 +48,7 @@ interface OpenStore {
   /** The index of the write-ahead log. */
   index: UsedFile;
   /** The write-ahead log; undefined before the first change of the connection. */
-  wal: ReturnType<typeof openWal> | undefined;
+  wal: UsedWal | undefined;
 }
 
 function fileReplaced(path: string): StoreFileReplaced {
@@ -78,7 +86,7 @@ export class StoreWriter {
   #connections = 0;
 
   schemaSteps(): SchemaSteps {
-    return this.#run(({ database }) => database.schemaSteps);
+    return this.#run(open => open.schemaSteps);
   }
 
   checkSchema(): void {
@@ -196,7 +204,7 @@ export class StoreWriter {
   #openStore(): OpenStore {
     const { path, repeatedIdRule } = this.#settings;
     if (this.#file !== undefined && this.#file !== identityOf(path)) throw fileReplaced(path);
-    const database = openForWriting(path);
+    const { database, schemaSteps } = openForWriting(path);
     // A checkpoint by SQLite blocks a commit. It is the fallback when checkpoints.ts fails.
     database.exec(`PRAGMA wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
     // https://sqlite.org/pragma.html#pragma_journal_size_limit
@@ -205,7 +213,7 @@ export class StoreWriter {
     const plants = plantTable(database, repeatedIdRule);
     const connection = `${threadId} ${++this.#connections}`;
     const folder = new DatabaseFolder(path);
-    return { database, plants, connection, folder, index: usedIndex(path), wal: undefined };
+    return { database, schemaSteps, plants, connection, folder, index: usedIndex(path), wal: undefined };
   }
 
   /** Checks the files, because a write with another index could overwrite commits of a command. */

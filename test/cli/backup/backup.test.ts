@@ -83,7 +83,7 @@ test('a commit during the copy is not in the copy and does not restart it', asyn
   const { path } = await newStore(manyPlants(PLANTS).map(plant => ({ ...plant, tag: 'x'.repeat(200) })));
   const copy = join(newFolder(), 'copy.db');
   closeSync(openSync(copy, 'wx'));
-  using writer = openForWriting(path);
+  using writer = openForWriting(path).database;
   const insert = writer.prepare(`INSERT INTO plant_revision VALUES (?, 1, 'came later', NULL, 0, 1, 0)`);
   let steps = 0;
   let pages = 0;
