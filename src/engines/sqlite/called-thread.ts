@@ -14,30 +14,17 @@ const ERROR_CLASSES = [StoreRejected, StoreFileReplaced, StoreDamaged, StoreUnav
 const EVENT_LOOP_INTERVAL_MS = 1_000;
 /** Longest reply in shared memory, in bytes. The results of one plant take about 60. */
 const SHORT_REPLY_BYTES_MAX = 256;
-/**
- * Indexes of {@link SharedMemory.words}: the number of calls, where the last call gets its reply,
- * and the length of the short reply in bytes, which only `IN_MEMORY` makes valid.
- */
+/** Indexes of {@link SharedMemory.words}. The length of the short reply is in bytes. */
 const CALLS = 0;
 export const REPLY = 1;
 const SHORT_REPLY_BYTES = 2;
-const WORDS = 3;
-/**
- * Values of the word `REPLY`. Caller and thread change it at the same time, so each change from
- * `AWAITED` is atomic.
- *
- * | value      | event                                  | next value | what is sent            |
- * | ---------- | -------------------------------------- | ---------- | ----------------------- |
- * | any        | a call that does not block             | AS_MESSAGE | the call                |
- * | any        | a call that blocks                     | AWAITED    | the call                |
- * | AS_MESSAGE | the thread has the reply               | AS_MESSAGE | a message               |
- * | AWAITED    | the thread has a short reply           | IN_MEMORY  | a wake-up               |
- * | AWAITED    | the thread has another reply           | AS_MESSAGE | a message and a wake-up |
- * | AWAITED    | the caller has blocked long enough     | AS_MESSAGE |                         |
- * | IN_MEMORY  | the caller wakes up, takes the reply   | AS_MESSAGE |                         |
- */
+// The states of the word `REPLY` follow. The caller may stop waiting while the thread replies, so
+// each of them leaves `AWAITED` by an atomic exchange.
+/** The reply to the last call comes as a message. */
 export const AS_MESSAGE = 0;
+/** The caller sleeps. The thread writes a short reply into the memory, or sends a message. */
 export const AWAITED = 1;
+/** A short reply is in the memory. The caller takes it when it wakes up. */
 const IN_MEMORY = 2;
 
 const encoder = new TextEncoder();
@@ -146,15 +133,11 @@ export class CalledThread<Call, Result> {
   }
 
   #start(): RunningThread<Result> {
-    const words = new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT));
+    const words = new Int32Array(new SharedArrayBuffer(3 * Int32Array.BYTES_PER_ELEMENT));
     const shortReply = new Uint8Array(new SharedArrayBuffer(SHORT_REPLY_BYTES_MAX));
     const shared: SharedMemory = { words, shortReply };
     const worker = this.#startWorker(this.#program, { workerData: { shared, data: this.#data } });
-    const running: RunningThread<Result> = {
-      ...shared,
-      worker,
-      calls: [],
-    };
+    const running: RunningThread<Result> = { ...shared, worker, calls: [] };
     worker.on('message', reply => settleCall(running, reply as Reply<Result>));
     // The `exit` event follows an `error` event. In between, a new thread may already have calls.
     const died = (cause?: unknown): void => {
@@ -181,16 +164,9 @@ function settleCall<Result>({ calls }: RunningThread<Result>, reply: Reply<Resul
   const call = calls.shift();
   // A call that failed by `end` or an `error` event may still get its reply.
   if (call === undefined) return;
-  switch (reply.kind) {
-    case 'result':
-      call.resolve(reply.result);
-      break;
-    case 'storeError':
-      call.reject(new ERROR_CLASSES[reply.errorClass]!(reply.message));
-      break;
-    case 'internalError':
-      call.reject(new StoreInternalError(reply.cause));
-  }
+  if (reply.kind === 'result') call.resolve(reply.result);
+  else if (reply.kind === 'internalError') call.reject(new StoreInternalError(reply.cause));
+  else call.reject(new ERROR_CLASSES[reply.errorClass]!(reply.message));
 }
 
 function failCalls<Result>({ calls }: RunningThread<Result>, message: string, cause?: unknown): void {
@@ -233,23 +209,14 @@ export function sendReply(
   post: (reply: Reply<unknown>) => void,
 ): void {
   const text = reply.kind === 'result' && typeof reply.result === 'string' ? reply.result : undefined;
-  const isShort = text !== undefined && writeShortReply(words, shortReply, text);
+  const { read, written } = encoder.encodeInto(text ?? '', shortReply);
+  const isShort = read === text?.length;
+  Atomics.store(words, SHORT_REPLY_BYTES, written);
   const next = isShort ? IN_MEMORY : AS_MESSAGE;
   const isAwaited = Atomics.compareExchange(words, REPLY, AWAITED, next) === AWAITED;
   if (!isShort || !isAwaited) post(reply);
   // The caller may already block for its next call.
   if (isAwaited) Atomics.notify(words, REPLY);
-}
-
-/** @returns whether the whole text fits */
-function writeShortReply(
-  words: SharedMemory['words'],
-  shortReply: SharedMemory['shortReply'],
-  text: string,
-): boolean {
-  const { read, written } = encoder.encodeInto(text, shortReply);
-  Atomics.store(words, SHORT_REPLY_BYTES, written);
-  return read === text.length;
 }
 
 export function replyTo<Call>(resultOf: (call: Call) => unknown, call: Call): Reply<unknown> {

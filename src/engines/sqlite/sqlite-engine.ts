@@ -1,6 +1,3 @@
-import { stat, statfs } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
 import { GroupCommit } from '../../core/commit/group-commit.ts';
 import type { PlantCommits, PlantQueue, PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
@@ -9,6 +6,7 @@ import type { SchemaSteps, SqliteStatistics, StorageEngine } from '../storage-en
 import { CalledThread, type StartWorker } from './called-thread.ts';
 import { Checkpoints } from './checkpoints/checkpoints.ts';
 import { prepareFile } from './files/store-files.ts';
+import { StoreSizes } from './files/store-sizes.ts';
 import { type BatchResults, packWrites, unpackResults } from './packed-batch.ts';
 import { explainFailure, StoreFileReplaced } from './sqlite-errors.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
@@ -18,8 +16,8 @@ import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts
  * last flush took less time than this.
  */
 const COMMIT_AWAITED_MS = 1;
-/** Timeout of a hanging file system. After it, the last known sizes are used. */
-const MEASURE_TIMEOUT_MS = 500;
+
+type Writer = CalledThread<WriterCall, unknown>;
 
 /**
  * The SQLite engine. Every operation runs on a writer thread, so a slow flush does not block the
@@ -28,24 +26,22 @@ const MEASURE_TIMEOUT_MS = 500;
 export class SqliteEngine implements StorageEngine {
   readonly schemaSteps: SchemaSteps;
   readonly tables: OperatorTables;
-  readonly #path: string;
-  readonly #writer: CalledThread<WriterCall, unknown>;
+  readonly #sizes: StoreSizes;
+  readonly #writer: Writer;
   readonly #checkpoints: Checkpoints;
   readonly #clock: Clock;
   readonly #flushes = { count: 0, totalMs: 0 };
   #lastFlushMs = 0;
-  #lastMeasured: Pick<SqliteStatistics, 'walBytes' | 'disk'> = { walBytes: 0, disk: undefined };
-  #measuring: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
 
   private constructor(
     path: string,
-    writer: CalledThread<WriterCall, unknown>,
+    writer: Writer,
     schemaSteps: SchemaSteps,
     clock: Clock,
     startWorker?: StartWorker,
   ) {
-    this.#path = path;
+    this.#sizes = new StoreSizes(path);
     this.#writer = writer;
     this.schemaSteps = schemaSteps;
     this.#clock = clock;
@@ -73,12 +69,7 @@ export class SqliteEngine implements StorageEngine {
   ): Promise<SqliteEngine> {
     const path = explainFailure(settings.path, () => prepareFile(settings.path));
     const program = new URL('./writer-thread.ts', import.meta.url);
-    const writer = new CalledThread<WriterCall, unknown>(
-      'writer',
-      program,
-      { ...settings, path },
-      startWorker,
-    );
+    const writer: Writer = new CalledThread('writer', program, { ...settings, path }, startWorker);
     try {
       const schemaSteps = (await writer.call(['schemaSteps'])) as SchemaSteps;
       return new SqliteEngine(path, writer, schemaSteps, clock, startWorker);
@@ -110,28 +101,11 @@ export class SqliteEngine implements StorageEngine {
   }
 
   async statistics(): Promise<SqliteStatistics> {
-    // A file system that hangs blocks a thread of Node's small pool, so only one call is in flight.
-    this.#measuring ??= this.#measure().finally(() => (this.#measuring = undefined));
-    await Promise.race([this.#measuring, delay(MEASURE_TIMEOUT_MS, undefined, { ref: false })]);
     return {
       kind: 'sqlite',
       flushes: this.#flushes,
       isCheckpointFailing: this.#checkpoints.failure !== undefined,
-      ...this.#lastMeasured,
-    };
-  }
-
-  async #measure(): Promise<void> {
-    const path = this.#path;
-    // A new or closed store has no log.
-    const wal = await stat(`${path}-wal`).catch(() => undefined);
-    const disk = await statfs(dirname(path)).catch(() => undefined);
-    this.#lastMeasured = {
-      walBytes: wal?.size ?? 0,
-      disk: disk && {
-        bytes: disk.blocks * disk.bsize,
-        freeBytes: disk.bavail * disk.bsize,
-      },
+      ...(await this.#sizes.read()),
     };
   }
 

@@ -22,7 +22,7 @@ import { queryRows } from './queries.ts';
 import { StoreFileReplaced } from './sqlite-errors.ts';
 import { rewriteWal } from './wal-flush.ts';
 import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './wal-limits.ts';
-import { APPLICATION_ID, openForWriting } from './writing-database.ts';
+import { APPLICATION_ID, openForWriting, type WritingDatabase } from './writing-database.ts';
 
 /** Size of a test commit, as large as a full batch. A nearly full disk may have room for less. */
 const PROBE_BYTES = 8 * 1024 * 1024;
@@ -38,9 +38,7 @@ export interface SqliteSettings {
 /** An operation of the writer, and its arguments. */
 export type WriterCall = [operation: keyof StoreWriter, ...args: unknown[]];
 
-interface OpenStore {
-  database: DatabaseSync;
-  schemaSteps: SchemaSteps;
+interface OpenStore extends WritingDatabase {
   plants: PlantTable;
   /** Unique name of this connection in the process. */
   connection: string;
@@ -137,11 +135,7 @@ export class StoreWriter {
 
   /** Copies the rest of the log into the database file, so that the next commit restarts the log. */
   finishCheckpoint(): void {
-    this.#run(open => {
-      this.#prepareWrite(open);
-      open.database.exec('PRAGMA wal_checkpoint(PASSIVE)');
-      this.#checkFiles(open);
-    });
+    this.writeRows('PRAGMA wal_checkpoint(PASSIVE)', []);
   }
 
   /** Returns fingerprints that all change after each commit of another connection. */
@@ -204,7 +198,8 @@ export class StoreWriter {
   #openStore(): OpenStore {
     const { path, repeatedIdRule } = this.#settings;
     if (this.#file !== undefined && this.#file !== identityOf(path)) throw fileReplaced(path);
-    const { database, schemaSteps } = openForWriting(path);
+    const opened = openForWriting(path);
+    const { database } = opened;
     // A checkpoint by SQLite blocks a commit. It is the fallback when checkpoints.ts fails.
     database.exec(`PRAGMA wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
     // https://sqlite.org/pragma.html#pragma_journal_size_limit
@@ -213,7 +208,7 @@ export class StoreWriter {
     const plants = plantTable(database, repeatedIdRule);
     const connection = `${threadId} ${++this.#connections}`;
     const folder = new DatabaseFolder(path);
-    return { database, schemaSteps, plants, connection, folder, index: usedIndex(path), wal: undefined };
+    return { ...opened, plants, connection, folder, index: usedIndex(path), wal: undefined };
   }
 
   /** Checks the files, because a write with another index could overwrite commits of a command. */
