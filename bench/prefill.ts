@@ -14,7 +14,7 @@ const ID_MAX = 922n * 10n ** 16n;
  * @param path the database file, which is created if it is missing
  */
 export function prefillStore(path: string, rows: number): void {
-  const database = openForWriting(path);
+  const { database } = openForWriting(path);
   // No plant is confirmed here, and the last checkpoint flushes all data.
   database.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -2000000; PRAGMA wal_autocheckpoint = 100000');
   database.exec(

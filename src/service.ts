@@ -4,8 +4,11 @@ import { CreatePlant } from './core/create-plant.ts';
 import type { Attached } from './core/extension-points.ts';
 import { RateLimit, type RateLimitPolicy } from './core/tokens/rate-limit.ts';
 import type { TokenCache } from './core/tokens/token-cache.ts';
-import { openSearch, openServedStore, type ServedStore, type StoreSettings } from './engines/open-store.ts';
-import { type StorageEngine, schemaUpdateOf } from './engines/storage-engine.ts';
+import type { DatabaseAddress } from './engines/database-url.ts';
+import { storeAt } from './engines/open-store.ts';
+import type { OperatorTables } from './engines/operator-tables.ts';
+import { schemaUpdateOf } from './engines/storage-engine.ts';
+import type { ServedSettings, ServedStore } from './engines/store-opener.ts';
 import { makeConsoleCode } from './operate/console/console-code.ts';
 import {
   type ConsoleParts,
@@ -32,7 +35,8 @@ import { type ListenAddress, ReservedAddress } from './server/listen.ts';
 import { PlantServer } from './server/plant-server.ts';
 import { VERSION } from './version.ts';
 
-export interface ServiceSettings extends StoreSettings {
+export interface ServiceSettings extends ServedSettings {
+  database: DatabaseAddress;
   listen: ListenAddress;
   ops: ListenAddress;
   /** Names that the Host field of operators may have, besides localhost and the host in `ops`. */
@@ -65,7 +69,7 @@ export interface ServiceSettings extends StoreSettings {
 /** What an extra uses of the service. */
 export interface ExtraContext {
   tokens: TokenCache;
-  engine: StorageEngine;
+  tables: OperatorTables;
   metrics: Metrics;
   log: ServiceLog;
 }
@@ -110,11 +114,12 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const listener = opened.use(await ReservedAddress.reserve(settings.listen));
     // What extras open is closed after the store: a collector that hangs must not keep it open.
     const openedByExtras = opened.use(new AsyncDisposableStack());
-    const engine = opened.use(await openStore(settings));
+    const { engine, isAfterCrash } = opened.use(await openStore(settings));
+    const { tables } = engine;
     const monitor = new StoreMonitor(engine, metrics, log);
     const { damage } = monitor;
-    const tokens = opened.adopt(await openMonitoredTokens(engine, damage, log), each => each.close());
-    const attached = await openExtras(settings, { tokens, engine, metrics, log }, openedByExtras);
+    const tokens = opened.adopt(await openMonitoredTokens(tables, damage, log), each => each.close());
+    const attached = await openExtras(settings, { tokens, tables, metrics, log }, openedByExtras);
     const rates = opened.use(new RecentRates(metrics));
     const commit = tracedCommit(writes => monitor.commits.commit(writes), attached.tracers);
     const queue = opened.adopt(engine.openQueue(commit), each => each.close());
@@ -130,13 +135,22 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       ...attached.observers,
     ];
     const server = plantServer(settings, tokens, queue, { ...attached, observers });
-    const status = new ServiceStatus({ engine, monitor, tokens, queue, rates, server, attached });
+    const status = new ServiceStatus({
+      engine,
+      isAfterCrash,
+      monitor,
+      tokens,
+      queue,
+      rates,
+      server,
+      attached,
+    });
     const hostNames = [settings.ops.host, ...(settings.opsHosts ?? [])];
     const ops = opened.adopt(opsServer({ status, metrics, hostNames, page, log }), each => each.close());
     const opsAddress = await ops.listen(opsListener);
     const address = await opened.adopt(server, each => each.close()).listen(listener);
     // The token comes last: a start that fails later could not show the token that it made.
-    const firstToken = await makeFirstToken(tokens, engine, settings);
+    const firstToken = await makeFirstToken(tokens, tables, settings);
     let closing: Promise<void> | undefined;
     return {
       address,
@@ -144,7 +158,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       firstToken: firstToken.kind === 'made' ? firstToken.token : undefined,
       hasToken: firstToken.kind !== 'none' || attached.verifiers.length > 0,
       warnings: state.kind === 'usable' ? state.warnings : [],
-      makeConsoleCode: page && (() => makeConsoleCode(engine)),
+      makeConsoleCode: page && (() => makeConsoleCode(tables)),
       close() {
         status.isShuttingDown = true;
         closing ??= opened.disposeAsync();
@@ -160,10 +174,11 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
 }
 
 async function openStore(settings: ServiceSettings): Promise<ServedStore> {
-  const engine = await openServedStore(settings, message => settings.log.info(message));
-  const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
-  if (schemaUpdate !== undefined) settings.log.info(schemaUpdate);
-  return engine;
+  const { database, log } = settings;
+  const store = await storeAt(database).openServed(settings, message => log.info(message));
+  const schemaUpdate = schemaUpdateOf(store.engine.schemaSteps);
+  if (schemaUpdate !== undefined) log.info(schemaUpdate);
+  return store;
 }
 
 async function openExtras(
@@ -206,7 +221,7 @@ async function openConsole(
   return new OperatorConsole({
     ...parts,
     shown,
-    search: await openSearch(database),
+    search: await storeAt(database).openSearch(),
     samples: new Samples(metrics, queue),
     log,
   });

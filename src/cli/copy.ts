@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { StoreDamaged, StoreMissing, StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
-import { openCopyTarget, openReader, serviceOf } from '../engines/open-store.ts';
+import { storeAt } from '../engines/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import type { Damaged } from '../operate/proof/checked-revisions.ts';
 import { sealLine } from '../operate/proof/seal.ts';
@@ -113,8 +113,8 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const sourceAddress = await at(SOURCE, async () => readDatabase({ ...options, database: options.from }));
   const targetAddress = await at(TARGET, async () => readDatabase({ ...options, database: options.to }));
   // The source is opened first. If it cannot be read, no target is created.
-  const source = await open(SOURCE, () => openReader(sourceAddress));
-  const existing = await open(TARGET, () => openReader(targetAddress).catch(ifMissing));
+  const source = await open(SOURCE, () => storeAt(sourceAddress).openReader());
+  const existing = await open(TARGET, () => storeAt(targetAddress).openReader().catch(ifMissing));
   if (existing !== undefined) await checkDistinct(source, existing);
   const damaged: DamagedCounts = { [SOURCE]: 0, [TARGET]: 0 };
   const leftOut: SourcePass['leftOut'] = new Map();
@@ -135,8 +135,11 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
     rejectUnknownIds(options.except, leftOut);
   }
 
-  const writer = await open(TARGET, () => openCopyTarget(targetAddress));
-  const to = { name: TARGET, reader: existing ?? (await open(TARGET, () => openReader(targetAddress))) };
+  const writer = await open(TARGET, () => storeAt(targetAddress).openCopyTarget());
+  const to = {
+    name: TARGET,
+    reader: existing ?? (await open(TARGET, () => storeAt(targetAddress).openReader())),
+  };
   await pass('checking', each => checkTarget({ ...each, target: to }));
   rejectDamagedTarget(damaged);
   const startMs = performance.now();
@@ -157,7 +160,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
 
 /** Warns if a service uses the source, since the target lacks plants that are stored later. */
 function warnOfService(source: DatabaseAddress, advice: string): void {
-  const service = serviceOf(source);
+  const service = storeAt(source).runningService();
   if (service === undefined) return;
   console.error(
     `WARNING: ${service} uses the source, and the target lacks each plant that it confirms after this copy; ${advice}`,

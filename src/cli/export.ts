@@ -5,7 +5,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { isSameContent } from '../core/contract/plant.ts';
 import { folded } from '../engines/folded-text.ts';
-import { openReader } from '../engines/open-store.ts';
+import { storeAt } from '../engines/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import type { PlantFilter } from '../engines/plant-search.ts';
 import { csvLine } from '../operate/csv-line.ts';
@@ -106,7 +106,7 @@ export async function printPlants(options: PrintOptions, content: Content): Prom
   if (isStdoutClosed()) throw new Failure('stdout is closed or discarded; print to a file or to a program');
   const { format } = options;
   const isRecord = content !== 'plants';
-  await using reader = await openReader(readDatabase(options));
+  await using reader = await storeAt(readDatabase(options)).openReader();
   let count = 0;
   let chunk = format === 'csv' ? (isRecord ? REVISION_CSV_HEADER : PLANT_CSV_HEADER) : '';
   const labelOf = tokenLabels(reader);

@@ -2,7 +2,7 @@ import * as fs from 'node:fs';
 import { resolve } from 'node:path';
 import { hashToken } from '../core/tokens/token.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
-import { openReader } from '../engines/open-store.ts';
+import { storeAt } from '../engines/open-store.ts';
 
 /** @returns the file for the first token, beside the SQLite file; undefined on PostgreSQL */
 export function firstTokenFile(database: DatabaseAddress): string | undefined {
@@ -39,7 +39,7 @@ export async function publishFirstToken(database: DatabaseAddress): Promise<stri
   const partial = partialOf(file);
   if (!fs.existsSync(partial)) return undefined;
   const token = fs.readFileSync(partial, 'utf8').trimEnd();
-  await using reader = await openReader(database);
+  await using reader = await storeAt(database).openReader();
   const isStored = (await reader.tokens()).some(({ hash }) => hash === hashToken(token));
   if (isStored) fs.renameSync(partial, file);
   else fs.rmSync(partial);

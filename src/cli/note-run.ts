@@ -36,12 +36,12 @@ export async function noteRun(
   try {
     const isUnchangeable = !isServed && isBackup(database.path, isCompared);
     if (isUnchangeable && (knownDamage === undefined || fault !== undefined)) return;
-    await inExistingStore(database, async store => {
+    await inExistingStore(database, async tables => {
       if (fault !== undefined)
-        await store.recordDamage({ foundAt: endedAt, foundBy: `${command}: ${fault}` });
-      else if (knownDamage !== undefined) await store.forgetDamage(knownDamage);
+        await tables.recordDamage({ foundAt: endedAt, foundBy: `${command}: ${fault}` });
+      else if (knownDamage !== undefined) await tables.forgetDamage(knownDamage);
       if (result === undefined) return;
-      await store.recordRun({
+      await tables.recordRun({
         command,
         endedAt,
         hasSucceeded: fault === undefined,

@@ -5,7 +5,7 @@ import { type Logger, pino } from 'pino';
 import { EXIT_MS } from '../core/contract/limits.ts';
 import { newPlantJson } from '../core/contract/plant.ts';
 import { type DatabaseAddress, shownDatabase } from '../engines/database-url.ts';
-import { rejectServed } from '../engines/open-store.ts';
+import { storeAt } from '../engines/open-store.ts';
 import type { ShownSetting } from '../operate/console/operator-console.ts';
 import { isLoopback, ListenFailed } from '../server/listen.ts';
 import { type Service, startService } from '../service.ts';
@@ -96,7 +96,7 @@ async function start(
   } catch (error) {
     if (!(error instanceof ListenFailed)) throw error;
     // If a service uses the same store, its user must know this first.
-    if (error.code === 'EADDRINUSE') await rejectServed(database);
+    if (error.code === 'EADDRINUSE') storeAt(database).rejectServed();
     if (isDeepStrictEqual(listen, ops))
       throw new Failure('--listen and --ops name the same address; give each its own', 2);
     throw new Failure(listenAdvice(error, error.address === ops ? '--ops' : '--listen'));

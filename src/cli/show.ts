@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { shownDatabase } from '../engines/database-url.ts';
-import { openReader } from '../engines/open-store.ts';
+import { storeAt } from '../engines/open-store.ts';
 import { checkedRevisions, Damaged, revisionsOfPlant } from '../operate/proof/checked-revisions.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { parseId } from './options/id-argument.ts';
@@ -22,7 +22,7 @@ export function showCommand(): Command {
 
 async function show(id: bigint, { json, ...options }: DatabaseOptions & { json?: true }): Promise<void> {
   const database = readDatabase(options);
-  await using reader = await openReader(database);
+  await using reader = await storeAt(database).openReader();
   const labelOf = tokenLabels(reader);
   const textOf = json ? revisionJson : revisionText;
   const texts: string[] = [];

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { openReader } from '../engines/open-store.ts';
+import { storeAt } from '../engines/open-store.ts';
 import { bytesText } from '../operate/bytes-text.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { amount } from './output/number-text.ts';
@@ -9,7 +9,7 @@ export function statsCommand(): Command {
     .description('print how many plants, revisions, tokens and bytes the store has')
     .option('--json', 'print one JSON object')
     .action(async (options: DatabaseOptions & { json?: true }) => {
-      await using reader = await openReader(readDatabase(options));
+      await using reader = await storeAt(readDatabase(options)).openReader();
       const { plants, revisions, bytes } = await reader.size();
       const { length: tokens } = await reader.tokens();
       if (options.json)

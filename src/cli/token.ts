@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import type { StoredToken } from '../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../core/tokens/token.ts';
 import { shownDatabase } from '../engines/database-url.ts';
-import { inExistingStore, openCommandStore, openReader } from '../engines/open-store.ts';
+import { inExistingStore, storeAt } from '../engines/open-store.ts';
 import { schemaUpdateOf } from '../engines/storage-engine.ts';
 import { isTokenLabel, TOKEN_LABEL_LENGTH_MAX } from '../operate/token-label.ts';
 import type { Extra } from './extra.ts';
@@ -52,11 +52,11 @@ async function create(
   const createdAt = Date.now();
   const expiresAt = options.expires === undefined ? null : createdAt + options.expires;
   for (const { apply } of newTokens) await apply(options, hashToken(token));
-  const store = await openCommandStore(database);
+  const store = await storeAt(database).openForCommand();
   if (store.schemaSteps.before === 0) console.error(`created a new store at ${shownDatabase(database)}`);
   const schemaUpdate = schemaUpdateOf(store.schemaSteps);
   if (schemaUpdate !== undefined) console.error(schemaUpdate);
-  const stored = await store
+  const stored = await store.tables
     .createToken({ hash: hashToken(token), label, createdAt, expiresAt })
     .finally(() => store.close());
   if (stored === undefined)
@@ -66,7 +66,7 @@ async function create(
 }
 
 async function list(options: DatabaseOptions & { json?: true }): Promise<void> {
-  await using reader = await openReader(readDatabase(options));
+  await using reader = await storeAt(readDatabase(options)).openReader();
   const tokens = await reader.tokens();
   if (options.json) return void process.stdout.write(tokens.map(tokenJson).join(''));
   const table = [
@@ -84,7 +84,7 @@ async function list(options: DatabaseOptions & { json?: true }): Promise<void> {
 
 async function revoke(label: string, options: DatabaseOptions): Promise<void> {
   const database = readDatabase(options);
-  const token = await inExistingStore(database, store => store.revokeToken(label, Date.now()));
+  const token = await inExistingStore(database, tables => tables.revokeToken(label, Date.now()));
   if (token === undefined)
     throw new Failure(
       `there is no token with the label ${JSON.stringify(label)} in ${shownDatabase(database)}; list the labels with: npx plant-store token list`,

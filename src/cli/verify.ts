@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { StoreDamaged, StoreRejected } from '../core/commit/store-errors.ts';
 import type { DamageRecord } from '../engines/damage-record.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
-import { openReader } from '../engines/open-store.ts';
+import { storeAt } from '../engines/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../operate/proof/seal.ts';
 import { settledTime, type Verification, verifyRevisions } from '../operate/proof/verification.ts';
@@ -97,7 +97,7 @@ interface VerifiedStore {
 }
 
 async function verifyStore(database: DatabaseAddress, earlier: Seal | undefined): Promise<VerifiedStore> {
-  await using reader = await openReader(database);
+  await using reader = await storeAt(database).openReader();
   // Known damage is read first, since this run may not cover damage that is found later. The page
   // with this row may be damaged, too.
   const knownDamage = await reader.knownDamage().catch(() => undefined);

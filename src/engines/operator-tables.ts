@@ -1,43 +1,52 @@
 import type { NewStoredToken, StoredToken, TokenGroup } from '../core/tokens/stored-token.ts';
 import type { CommandRun } from './command-runs.ts';
 import { type DamageRecord, knownDamage } from './damage-record.ts';
-import { numberOf, type Row } from './revision-rows.ts';
+import { numberOf, type Query, type Row } from './revision-rows.ts';
 import { allTokens, NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf, tokensOfGroup } from './token-rows.ts';
+
+/** How an engine reads and writes the tables of operators. */
+export interface TableAccess {
+  /** Runs a statement that only reads. */
+  readRows: Query;
+  /**
+   * Runs a statement that changes rows. Its change is durable when the promise resolves. After a
+   * failure the change may be stored or not.
+   */
+  writeRows: Query;
+  /** Resolves when all rows that were read before are durable. */
+  confirmRows(): Promise<void>;
+  /** Implements {@link OperatorTables.tokenFingerprints}. */
+  tokenFingerprints(): Promise<ReadonlyMap<number, string>>;
+  /** SQL that computes the fingerprint of a group from its tokens; undefined if there is none. */
+  tokenDigest: string | undefined;
+}
 
 /**
  * The tables of a store for its operators: tokens, codes and sessions of the console, runs of
  * commands, and known damage. Both engines run the same SQL.
  */
-export abstract class OperatorTables {
-  /**
-   * Runs a {@link Query}. Its change is durable when the promise resolves. After a failure the
-   * change may be stored or not.
-   */
-  protected abstract query(text: string, values: unknown[]): Promise<Row[]>;
+export class OperatorTables {
+  readonly #access: TableAccess;
 
-  /** Runs a query without parameters, whose rows decide no response to a plant. */
-  protected read(text: string): Promise<Row[]> {
-    return this.query(text, []);
+  constructor(access: TableAccess) {
+    this.#access = access;
   }
-
-  /** SQL that computes the fingerprint of a group from its tokens, if the engine does so. */
-  protected readonly tokenDigest?: string;
-
-  abstract probe(): Promise<void>;
 
   /**
    * Returns a text for each group that has tokens. The text changes whenever another connection
    * creates or revokes a token of the group. This also holds when a failover or a restored backup
    * reuses a change number. Other commits may change the text, too.
    */
-  abstract tokenFingerprints(): Promise<ReadonlyMap<number, string>>;
+  tokenFingerprints(): Promise<ReadonlyMap<number, string>> {
+    return this.#access.tokenFingerprints();
+  }
 
   tokensOfGroup(group: number): Promise<TokenGroup> {
-    return tokensOfGroup((text, values) => this.query(text, values), group, this.tokenDigest);
+    return tokensOfGroup(this.#access.readRows, group, this.#access.tokenDigest);
   }
 
   async hasPlants(): Promise<boolean> {
-    return (await this.query('SELECT 1 FROM plant_revision LIMIT 1', [])).length > 0;
+    return (await this.#access.readRows('SELECT 1 FROM plant_revision LIMIT 1', [])).length > 0;
   }
 
   /** @returns the token as it is stored, or undefined when its label is taken */
@@ -46,7 +55,7 @@ export abstract class OperatorTables {
       VALUES ((SELECT coalesce(max(id), 0) + 1 FROM token), $1, $2, $3, $4, ${NEXT_CHANGE_NUMBER})
       ON CONFLICT DO NOTHING RETURNING ${TOKEN_COLUMNS}`;
     for (;;) {
-      const [created] = await this.query(insert, [hash, label, createdAt, expiresAt]);
+      const [created] = await this.#access.writeRows(insert, [hash, label, createdAt, expiresAt]);
       if (created !== undefined) return tokenOf(created);
       const existing = await this.#token('label = $1 OR hash = $2', [label, hash]);
       if (existing?.hash === hash && existing.label === label) return await this.#onceDurable(existing);
@@ -56,14 +65,14 @@ export abstract class OperatorTables {
   }
 
   tokens(): Promise<StoredToken[]> {
-    return allTokens((text, values) => this.query(text, values));
+    return allTokens(this.#access.readRows);
   }
 
   /** Revokes a token permanently. @returns undefined when no token has this label */
   async revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined> {
     const update = `UPDATE token SET revoked_at = $1, change_number = ${NEXT_CHANGE_NUMBER}
       WHERE label = $2 AND revoked_at IS NULL RETURNING ${TOKEN_COLUMNS}`;
-    const [revoked] = await this.query(update, [revokedAt, label]);
+    const [revoked] = await this.#access.writeRows(update, [revokedAt, label]);
     if (revoked !== undefined) return tokenOf(revoked);
     const existing = await this.#token('label = $1', [label]);
     return existing && (await this.#onceDurable(existing));
@@ -75,7 +84,7 @@ export abstract class OperatorTables {
     // One statement stores all tokens, because a flush for each token would delay plants.
     const update = `UPDATE token SET last_used_day = $1
       WHERE id IN (${parameters(tokenIds, 2)}) AND (last_used_day IS NULL OR last_used_day < $1)`;
-    await this.query(update, [day, ...tokenIds]);
+    await this.#access.writeRows(update, [day, ...tokenIds]);
   }
 
   /** Stores the SHA-256 of a code that signs in to the console once. Deletes expired codes. */
@@ -85,7 +94,8 @@ export abstract class OperatorTables {
 
   /** Deletes codes. @returns those that were valid, each to only one caller among all instances */
   async takeConsoleCodes(hashes: string[], now: number): Promise<string[]> {
-    const taken = await this.#rowsOf(
+    const taken = await rowsOf(
+      this.#access.writeRows,
       hashes,
       among => `DELETE FROM console_code WHERE hash IN (${among}) RETURNING hash, expires_at`,
     );
@@ -103,7 +113,8 @@ export abstract class OperatorTables {
 
   /** Returns when each valid session of the console expires, in ms since 1970 UTC. */
   async consoleSessions(keys: string[], now: number): Promise<Map<string, number>> {
-    const rows = await this.#rowsOf(
+    const rows = await rowsOf(
+      this.#access.readRows,
       keys,
       among => `SELECT hash, expires_at FROM console_session WHERE hash IN (${among})`,
     );
@@ -113,12 +124,15 @@ export abstract class OperatorTables {
 
   /** Moves the end of a session, unless the session has ended. */
   async extendConsoleSession(key: string, expiresAt: number): Promise<void> {
-    await this.query('UPDATE console_session SET expires_at = $1 WHERE hash = $2', [expiresAt, key]);
+    await this.#access.writeRows('UPDATE console_session SET expires_at = $1 WHERE hash = $2', [
+      expiresAt,
+      key,
+    ]);
   }
 
   /** Ends a session in all instances. */
   async endConsoleSession(key: string): Promise<void> {
-    await this.query('DELETE FROM console_session WHERE hash = $1', [key]);
+    await this.#access.writeRows('DELETE FROM console_session WHERE hash = $1', [key]);
   }
 
   /** Stores the run of a command in place of the last run of the same command. */
@@ -126,12 +140,12 @@ export abstract class OperatorTables {
     const upsert = `INSERT INTO last_run (command, ended_at, has_succeeded, result)
       VALUES ($1, $2, $3, $4) ON CONFLICT (command) DO UPDATE SET
         ended_at = excluded.ended_at, has_succeeded = excluded.has_succeeded, result = excluded.result`;
-    await this.query(upsert, [command, endedAt, Number(hasSucceeded), result]);
+    await this.#access.writeRows(upsert, [command, endedAt, Number(hasSucceeded), result]);
   }
 
   /** The last run of each command that has one. */
   async lastRuns(): Promise<CommandRun[]> {
-    const rows = await this.read(LAST_RUNS);
+    const rows = await this.#access.readRows(LAST_RUNS, []);
     return rows.map(([command, endedAt, hasSucceeded, result]) => ({
       command: command as CommandRun['command'],
       endedAt: numberOf(endedAt),
@@ -144,17 +158,20 @@ export abstract class OperatorTables {
   async recordDamage({ foundAt, foundBy }: DamageRecord): Promise<void> {
     const upsert = `INSERT INTO known_damage (id, found_at, found_by) VALUES (1, $1, $2)
       ON CONFLICT (id) DO UPDATE SET found_at = excluded.found_at, found_by = excluded.found_by`;
-    await this.query(upsert, [foundAt, foundBy]);
+    await this.#access.writeRows(upsert, [foundAt, foundBy]);
   }
 
   /** @returns undefined if the store has no record of damage */
   knownDamage(): Promise<DamageRecord | undefined> {
-    return knownDamage(text => this.read(text));
+    return knownDamage(this.#access.readRows);
   }
 
   /** Deletes the record of repaired damage, unless other damage has replaced the record. */
   async forgetDamage({ foundAt, foundBy }: DamageRecord): Promise<void> {
-    await this.query('DELETE FROM known_damage WHERE found_at = $1 AND found_by = $2', [foundAt, foundBy]);
+    await this.#access.writeRows('DELETE FROM known_damage WHERE found_at = $1 AND found_by = $2', [
+      foundAt,
+      foundBy,
+    ]);
   }
 
   async #createExpiring(
@@ -162,35 +179,26 @@ export abstract class OperatorTables {
     hash: string,
     expiresAt: number,
   ): Promise<void> {
-    await this.query(`DELETE FROM ${table} WHERE expires_at <= $1`, [Date.now()]);
+    await this.#access.writeRows(`DELETE FROM ${table} WHERE expires_at <= $1`, [Date.now()]);
     // The row exists if the result of an earlier attempt was lost. Then nothing changes.
     const insert = `INSERT INTO ${table} (hash, expires_at) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`;
-    await this.query(insert, [hash, expiresAt]);
-  }
-
-  /** @param statement returns the SQL for the hashes of a parameter list, such as `$1, $2` */
-  async #rowsOf(hashes: string[], statement: (among: string) => string): Promise<Row[]> {
-    const rows: Row[] = [];
-    // A statement has at most about 30,000 parameters, and there may be more guessed codes.
-    for (let first = 0; first < hashes.length; first += HASHES_AT_A_TIME_MAX) {
-      const some = hashes.slice(first, first + HASHES_AT_A_TIME_MAX);
-      rows.push(...(await this.query(statement(parameters(some)), some)));
-    }
-    return rows;
+    await this.#access.writeRows(insert, [hash, expiresAt]);
   }
 
   async #token(condition: string, values: unknown[]): Promise<StoredToken | undefined> {
-    const [row] = await this.query(`SELECT ${TOKEN_COLUMNS} FROM token WHERE ${condition}`, values);
+    const [row] = await this.#access.readRows(
+      `SELECT ${TOKEN_COLUMNS} FROM token WHERE ${condition}`,
+      values,
+    );
     return row && tokenOf(row);
   }
 
   /**
    * Returns a stored token when it is durable. PostgreSQL shows a row before the standby has it,
-   * for example after an attempt whose result was lost. The commit of `probe` waits for the
-   * standby.
+   * for example after an attempt whose result was lost.
    */
   async #onceDurable(token: StoredToken): Promise<StoredToken> {
-    await this.probe();
+    await this.#access.confirmRows();
     return token;
   }
 }
@@ -200,6 +208,17 @@ const LAST_RUNS = `SELECT command, ended_at, CASE WHEN has_succeeded THEN 1 ELSE
   FROM last_run ORDER BY command`;
 
 const HASHES_AT_A_TIME_MAX = 1_000;
+
+/** @param statement returns the SQL for the hashes of a parameter list, such as `$1, $2` */
+async function rowsOf(query: Query, hashes: string[], statement: (among: string) => string): Promise<Row[]> {
+  const rows: Row[] = [];
+  // A statement has at most about 30,000 parameters, and there may be more guessed codes.
+  for (let first = 0; first < hashes.length; first += HASHES_AT_A_TIME_MAX) {
+    const some = hashes.slice(first, first + HASHES_AT_A_TIME_MAX);
+    rows.push(...(await query(statement(parameters(some)), some)));
+  }
+  return rows;
+}
 
 function parameters(values: readonly unknown[], first = 1): string {
   return values.map((_, index) => `$${first + index}`).join(', ');

@@ -39,7 +39,8 @@ export function schemaUpdateOf({ before, now }: SchemaSteps): string | undefined
 }
 
 /** An open store. Group commit is implemented once, above every engine. */
-export interface StorageEngine extends PlantCommits, OperatorTables {
+export interface StorageEngine extends PlantCommits {
+  readonly tables: OperatorTables;
   readonly schemaSteps: SchemaSteps;
   /** Does not access the database. Never throws. */
   statistics(): Promise<EngineStatistics>;

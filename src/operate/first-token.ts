@@ -1,7 +1,7 @@
 import { StoreRejected } from '../core/commit/store-errors.ts';
 import { hashToken, makeToken } from '../core/tokens/token.ts';
 import type { TokenCache } from '../core/tokens/token-cache.ts';
-import type { StorageEngine } from '../engines/storage-engine.ts';
+import type { OperatorTables } from '../engines/operator-tables.ts';
 import { isLoopback, type ListenAddress } from '../server/listen.ts';
 import type { ServiceLog } from './rate-limited-log.ts';
 
@@ -27,15 +27,15 @@ interface FirstTokenSettings {
  */
 export async function makeFirstToken(
   tokens: TokenCache,
-  engine: StorageEngine,
+  tables: OperatorTables,
   { listen, handOverFirstToken, log }: FirstTokenSettings,
 ): Promise<FirstToken> {
   if (tokens.size > 0) return { kind: 'exists' };
-  if (!isLoopback(listen.host) || (await engine.hasPlants())) return { kind: 'none' };
+  if (!isLoopback(listen.host) || (await tables.hasPlants())) return { kind: 'none' };
   const token = makeToken();
   if (!handOverFirstToken(token)) return { kind: 'none' };
   try {
-    const stored = await engine.createToken({
+    const stored = await tables.createToken({
       hash: hashToken(token),
       label: 'first',
       createdAt: Date.now(),

@@ -1,14 +1,16 @@
 import type { PlantQueue } from '../core/commit/plant-commits.ts';
 import type { Attached } from '../core/extension-points.ts';
 import type { TokenCache } from '../core/tokens/token-cache.ts';
-import type { ServedStore } from '../engines/open-store.ts';
+import type { StorageEngine } from '../engines/storage-engine.ts';
 import type { RecentRates } from './recent-rates.ts';
 import type { ServiceState } from './service-state.ts';
 import type { StoreMonitor } from './store-monitor.ts';
 
 /** The parts of a service whose state operators see. */
 interface StatusSources {
-  engine: ServedStore;
+  engine: StorageEngine;
+  /** Whether the last service of this store was killed. */
+  isAfterCrash: boolean;
   monitor: StoreMonitor;
   tokens: TokenCache;
   queue: PlantQueue;
@@ -26,7 +28,7 @@ export class ServiceStatus {
 
   constructor(parts: StatusSources) {
     this.#parts = parts;
-    this.#restartedAt = parts.engine.isAfterCrash ? Date.now() : null;
+    this.#restartedAt = parts.isAfterCrash ? Date.now() : null;
   }
 
   /** Reads the state. It waits for the store for a limited time, and never throws. */

@@ -23,7 +23,12 @@ const database = `sqlite:${join(folder, 'plants.db')}`;
 const newer = join(folder, 'newer.db');
 {
   await using store = await openStore(database);
-  await store.createToken({ hash: '0'.repeat(64), label: 'first', createdAt: Date.now(), expiresAt: null });
+  await store.tables.createToken({
+    hash: '0'.repeat(64),
+    label: 'first',
+    createdAt: Date.now(),
+    expiresAt: null,
+  });
   await store.commit([1n, -1n].map(id => plantWrite({ id, name: `plant ${id}` }, 1)));
   await using _newer = await openStore(`sqlite:${newer}`);
 }

@@ -24,7 +24,7 @@ for (const engine of await enginesUnderTest()) {
 function testTokens(under: EngineUnderTest): void {
   test('are stored and revoked with all their columns, and each change has a number', async () => {
     await using engine = await openNewStore(under);
-    assert.deepEqual(await engine.tokens(), []);
+    assert.deepEqual(await engine.tables.tokens(), []);
     const first = {
       ...newToken('first', { createdAt: 2 ** 41, expiresAt: 8.64e15 }),
       id: 1,
@@ -33,24 +33,24 @@ function testTokens(under: EngineUnderTest): void {
       changeNumber: 1,
     };
     const { id, revokedAt, lastUsedDay, changeNumber, ...asked } = first;
-    assert.deepEqual([await engine.createToken(asked)], [first]);
+    assert.deepEqual([await engine.tables.createToken(asked)], [first]);
     // As after a lost result.
-    assert.deepEqual(await engine.createToken(asked), first);
-    const second = (await engine.createToken(newToken('second, "quoted" \'ä\' \u{1f335}')))!;
+    assert.deepEqual(await engine.tables.createToken(asked), first);
+    const second = (await engine.tables.createToken(newToken('second, "quoted" \'ä\' \u{1f335}')))!;
     assert.deepEqual([second.id, second.expiresAt, second.changeNumber], [2, null, 2]);
-    assert.deepEqual(await engine.tokens(), [first, second]);
+    assert.deepEqual(await engine.tables.tokens(), [first, second]);
 
-    const revoked = await engine.revokeToken('first', 2 ** 41 + 1);
+    const revoked = await engine.tables.revokeToken('first', 2 ** 41 + 1);
     assert.deepEqual([revoked], [{ ...first, revokedAt: 2 ** 41 + 1, changeNumber: 3 }]);
-    assert.deepEqual(await engine.tokens(), [revoked, second]);
-    assert.deepEqual([await engine.revokeToken('first', 2 ** 42)], [revoked]);
-    assert.equal(await engine.revokeToken('none', 2), undefined);
+    assert.deepEqual(await engine.tables.tokens(), [revoked, second]);
+    assert.deepEqual([await engine.tables.revokeToken('first', 2 ** 42)], [revoked]);
+    assert.equal(await engine.tables.revokeToken('none', 2), undefined);
     // A label stays in use, also after the revocation.
     for (const label of ['first', second.label]) {
       const other = newToken(label, { hash: '1'.repeat(64) });
-      assert.equal(await engine.createToken(other), undefined);
+      assert.equal(await engine.tables.createToken(other), undefined);
     }
-    assert.equal((await engine.createToken(newToken('First')))?.id, 3);
+    assert.equal((await engine.tables.createToken(newToken('First')))?.id, 3);
     // The day of the last use gets no change number, and an earlier day changes nothing.
     for (const [ids, day] of [
       [[1, 3], '2026-01-30'],
@@ -59,8 +59,8 @@ function testTokens(under: EngineUnderTest): void {
       [[], '2026-02-01'],
       [[99], '2026-02-01'],
     ] as const)
-      await engine.recordTokenUse([...ids], day);
-    const tokens = await engine.tokens();
+      await engine.tables.recordTokenUse([...ids], day);
+    const tokens = await engine.tables.tokens();
     const changes = tokens.map(({ lastUsedDay, changeNumber }) => `${lastUsedDay} ${changeNumber}`);
     assert.deepEqual(changes, ['2026-01-30 3', 'null 2', '2026-01-31 4']);
     await using reader = await openReader(engine.database);
@@ -77,14 +77,14 @@ function testTokens(under: EngineUnderTest): void {
     const insert = 'INSERT INTO token (id, hash, label, created_at, change_number) VALUES';
     await under.sql(engine.database, `${insert} ${rows.join(', ')}`);
     assert.deepEqual(
-      (await engine.tokens()).map(({ id }) => id),
+      (await engine.tables.tokens()).map(({ id }) => id),
       rows.map((_, index) => index + 1),
     );
-    const fingerprints = [...(await engine.tokenFingerprints())].sort(([one], [other]) => one - other);
-    const read = await Promise.all(fingerprints.map(([group]) => engine.tokensOfGroup(group)));
+    const fingerprints = [...(await engine.tables.tokenFingerprints())].sort(([one], [other]) => one - other);
+    const read = await Promise.all(fingerprints.map(([group]) => engine.tables.tokensOfGroup(group)));
     assert.deepEqual(
       read.flatMap(({ tokens }) => tokens),
-      await engine.tokens(),
+      await engine.tables.tokens(),
     );
     const own = under.name === 'PostgreSQL' ? fingerprints.map(([, fingerprint]) => fingerprint) : [];
     assert.deepEqual(
@@ -98,20 +98,20 @@ function testTokens(under: EngineUnderTest): void {
     await using other = await openTokens(engine.database);
     const seen = new Set<string>();
     const assertChanged = async (): Promise<void> => {
-      const fingerprint = (await engine.tokenFingerprints()).get(0)!;
+      const fingerprint = (await engine.tables.tokenFingerprints()).get(0)!;
       assert.ok(!seen.has(fingerprint));
       seen.add(fingerprint);
       await engine.commit([plantWrite({ id: BigInt(seen.size), name: 'A' }, 1)]);
-      assert.equal((await engine.tokenFingerprints()).get(0), fingerprint);
+      assert.equal((await engine.tables.tokenFingerprints()).get(0), fingerprint);
     };
     await assertChanged();
-    for (const label of ['first', 'lost']) await other.createToken(newToken(label));
+    for (const label of ['first', 'lost']) await other.tables.createToken(newToken(label));
     await assertChanged();
     await under.sql(engine.database, `DELETE FROM token WHERE label = 'lost'`);
-    assert.equal((await other.createToken(newToken('in its place')))?.changeNumber, 2);
+    assert.equal((await other.tables.createToken(newToken('in its place')))?.changeNumber, 2);
     await assertChanged();
     await under.sql(engine.database, `DELETE FROM token WHERE label = 'in its place'`);
-    assert.equal((await other.revokeToken('first', 2))?.changeNumber, 2);
+    assert.equal((await other.tables.revokeToken('first', 2))?.changeNumber, 2);
     await assertChanged();
   });
 
@@ -123,12 +123,12 @@ function testTokens(under: EngineUnderTest): void {
       Array.from({ length: 20 }, async (_, index) => {
         const engine = index % 2 === 0 ? one : other;
         const label = String(index);
-        const token = await engine.createToken(newToken(label));
+        const token = await engine.tables.createToken(newToken(label));
         assert.equal(token?.label, label);
-        if (index % 4 === 0) assert.equal((await other.revokeToken(label, 9))?.revokedAt, 9);
+        if (index % 4 === 0) assert.equal((await other.tables.revokeToken(label, 9))?.revokedAt, 9);
       }),
     );
-    const all = await one.tokens();
+    const all = await one.tables.tokens();
     assert.equal(new Set(all.map(({ id }) => id)).size, 20);
     assert.equal(new Set(all.map(({ changeNumber }) => changeNumber)).size, 20);
     assert.equal(all.filter(({ revokedAt }) => revokedAt !== null).length, 5);
@@ -147,15 +147,19 @@ function testTokens(under: EngineUnderTest): void {
       ['expired', soon, 2 ** 53 - 1, false],
     ];
     for (const [hash, expiresAt, now, isValid] of cases) {
-      await command.createConsoleCode(hash, expiresAt);
+      await command.tables.createConsoleCode(hash, expiresAt);
       assert.deepEqual(await hashesIn(service.database), [hash]);
-      assert.deepEqual(await service.takeConsoleCodes(['another'], now), []);
-      assert.deepEqual(await service.takeConsoleCodes(['another', hash], now), isValid ? [hash] : [], hash);
+      assert.deepEqual(await service.tables.takeConsoleCodes(['another'], now), []);
+      assert.deepEqual(
+        await service.tables.takeConsoleCodes(['another', hash], now),
+        isValid ? [hash] : [],
+        hash,
+      );
       assert.deepEqual(await hashesIn(service.database), []);
-      assert.deepEqual(await command.takeConsoleCodes([hash], now), []);
+      assert.deepEqual(await command.tables.takeConsoleCodes([hash], now), []);
     }
     for (const expiresAt of [1, soon, Date.now() - 1, soon + 1])
-      await command.createConsoleCode(`until ${expiresAt}`, expiresAt);
+      await command.tables.createConsoleCode(`until ${expiresAt}`, expiresAt);
     assert.deepEqual(await hashesIn(service.database), [`until ${soon}`, `until ${soon + 1}`]);
   });
 
@@ -163,10 +167,10 @@ function testTokens(under: EngineUnderTest): void {
     await using service = await openNewStore(under);
     await using another = await openTokens(service.database);
     const soon = Date.now() + 60_000;
-    const sessions = (now: number, ...keys: string[]) => another.consoleSessions(keys, now);
-    for (const key of ['one', 'other']) await service.createConsoleSession(key, soon);
-    await service.createConsoleCode('code', soon);
-    assert.deepEqual(await service.takeConsoleCodes(['one', 'other'], 1), []);
+    const sessions = (now: number, ...keys: string[]) => another.tables.consoleSessions(keys, now);
+    for (const key of ['one', 'other']) await service.tables.createConsoleSession(key, soon);
+    await service.tables.createConsoleCode('code', soon);
+    assert.deepEqual(await service.tables.takeConsoleCodes(['one', 'other'], 1), []);
     assert.deepEqual(
       await sessions(soon - 1, 'one', 'other', 'code'),
       new Map([
@@ -175,16 +179,16 @@ function testTokens(under: EngineUnderTest): void {
       ]),
     );
     assert.deepEqual(await sessions(soon, 'one'), new Map());
-    await service.extendConsoleSession('one', soon + 1);
+    await service.tables.extendConsoleSession('one', soon + 1);
     assert.deepEqual(await sessions(soon, 'one', 'other'), new Map([['one', soon + 1]]));
-    await service.endConsoleSession('one');
+    await service.tables.endConsoleSession('one');
     // Its end may come before the extension of another instance.
-    await another.extendConsoleSession('one', soon + 2);
+    await another.tables.extendConsoleSession('one', soon + 2);
     assert.deepEqual(await sessions(1, 'one', 'other'), new Map([['other', soon]]));
-    await service.extendConsoleSession('other', Date.now() - 1);
-    await service.createConsoleSession('later', soon);
+    await service.tables.extendConsoleSession('other', Date.now() - 1);
+    await service.tables.createConsoleSession('later', soon);
     const rows = await under.sql(service.database, 'SELECT hash FROM console_session');
     assert.deepEqual(rows, [{ hash: 'later' }]);
-    assert.deepEqual(await service.takeConsoleCodes(['code'], 1), ['code']);
+    assert.deepEqual(await service.tables.takeConsoleCodes(['code'], 1), ['code']);
   });
 }

@@ -248,7 +248,12 @@ function testReaders(under: EngineUnderTest): void {
       assert.equal(plant.name, 'before');
       if (++count > 1) continue;
       await commit(engine, { id: 4_999n, name: 'after' }, { id: 5_000n, name: 'after' });
-      await engine.createToken({ hash: '0'.repeat(64), label: 'meanwhile', createdAt: 0, expiresAt: null });
+      await engine.tables.createToken({
+        hash: '0'.repeat(64),
+        label: 'meanwhile',
+        createdAt: 0,
+        expiresAt: null,
+      });
       await reader.tokens();
     }
     assert.equal(count, 5_001);

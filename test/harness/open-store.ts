@@ -1,16 +1,17 @@
-/** The functions of `src/engines/open-store.ts`, with the URL of a database as for `--database`. */
+/** Opens stores by the URL of a database, as for `--database`. */
 import { databaseAddressOf } from '../../src/engines/database-url.ts';
-import * as stores from '../../src/engines/open-store.ts';
+import { storeAt } from '../../src/engines/open-store.ts';
+import type { ServedSettings, StoreOpener } from '../../src/engines/store-opener.ts';
 
-type ServedSettings = Omit<stores.StoreSettings, 'database'> & { database: string };
+const openerOf = (url: string): StoreOpener => storeAt(databaseAddressOf(url));
 
-export const openServedStore = async (settings: ServedSettings) =>
-  stores.openServedStore({ ...settings, database: databaseAddressOf(settings.database) });
+export const openServedStore = async ({ database, ...settings }: ServedSettings & { database: string }) =>
+  openerOf(database).openServed(settings, () => {});
 
-export const openCommandStore = async (url: string) => stores.openCommandStore(databaseAddressOf(url));
+export const openCommandStore = async (url: string) => openerOf(url).openForCommand();
 
-export const openReader = async (url: string) => stores.openReader(databaseAddressOf(url));
+export const openReader = async (url: string) => openerOf(url).openReader();
 
-export const openSearch = async (url: string) => stores.openSearch(databaseAddressOf(url));
+export const openSearch = async (url: string) => openerOf(url).openSearch();
 
-export const openCopyTarget = async (url: string) => stores.openCopyTarget(databaseAddressOf(url));
+export const openCopyTarget = async (url: string) => openerOf(url).openCopyTarget();

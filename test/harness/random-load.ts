@@ -20,7 +20,7 @@ export async function createTokens(database: string): Promise<string[]> {
   const tokens = Array.from({ length: CLIENTS }, makeToken);
   for (const token of tokens) {
     const label = `load ${token.slice(-6)}`;
-    await store.createToken({ hash: hashToken(token), label, createdAt: Date.now(), expiresAt: null });
+    await store.tables.createToken({ hash: hashToken(token), label, createdAt: Date.now(), expiresAt: null });
   }
   await store.close();
   return tokens;

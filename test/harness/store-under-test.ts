@@ -69,7 +69,8 @@ export async function openStore(
   database: string,
   repeatedIdRule: RepeatedIdRule = 'revise',
 ): Promise<StorageEngine & AsyncDisposable> {
-  return await openServedStore({ database, repeatedIdRule, connections: 4 });
+  const served = await openServedStore({ database, repeatedIdRule, connections: 4 });
+  return Object.assign(served.engine, { [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() });
 }
 
 export async function openNewStore(

@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events';
 import {
+  AS_MESSAGE,
   AWAITED,
   type CalledWorker,
-  NOT_AWAITED,
   REPLY,
   type Reply,
   replyTo,
@@ -149,7 +149,7 @@ class ModelThread extends EventEmitter implements CalledWorker {
         this.#send(replyTo(this.#resultOf, this.#calls.shift()));
         return;
       }
-      Atomics.store(this.#shared.words, REPLY, NOT_AWAITED);
+      Atomics.store(this.#shared.words, REPLY, AS_MESSAGE);
     }
     this.#work();
   }
@@ -159,7 +159,7 @@ class ModelThread extends EventEmitter implements CalledWorker {
     if (!this.#isDying) {
       if (this.#isWorking) {
         count(this.#model.happened, 'a thread is ended within an operation');
-        this.#send({ internalError: new Error(TERMINATED) });
+        this.#send({ kind: 'internalError', cause: new Error(TERMINATED) });
       }
       this.#end();
     }
@@ -273,7 +273,7 @@ function writerProgram(model: ModelSqlite): (call: WriterCall) => unknown {
     }
     if (operation === 'schemaSteps') return { before: 1, now: 1 };
     if (operation === 'tokenFingerprints') return new Map([[0, 'fingerprint']]);
-    if (operation === 'query') return [[scheduler.random(10)]];
+    if (operation === 'readRows' || operation === 'writeRows') return [[scheduler.random(10)]];
     return undefined;
   };
 }

@@ -221,8 +221,8 @@ class Simulation {
     const [operate, expected] = this.#scheduler.pick<[() => Promise<unknown>, (result: unknown) => boolean]>(
       [() => engine.probe(), result => result === undefined],
       [() => engine.warnings(), Array.isArray],
-      [() => engine.tokenFingerprints(), result => result instanceof Map],
-      [() => engine.hasPlants(), result => typeof result === 'boolean'],
+      [() => engine.tables.tokenFingerprints(), result => result instanceof Map],
+      [() => engine.tables.hasPlants(), result => typeof result === 'boolean'],
     );
     try {
       const result = await this.#settled(operate);

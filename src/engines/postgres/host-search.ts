@@ -53,13 +53,13 @@ export class HostSearch {
   /**
    * Connects for the first time.
    *
-   * @param prepare may create the store
+   * @param prepare may create the store; its result is returned
    * @throws {StoreRejected} if the store cannot be opened
    */
-  async open(
-    prepare: (connection: Connection) => Promise<void>,
+  async open<Prepared>(
+    prepare: (connection: Connection) => Promise<Prepared>,
     { timeoutMs, onWait }: FirstConnection = { timeoutMs: CONNECT_TIMEOUT_MS },
-  ): Promise<Connection> {
+  ): Promise<{ connection: Connection; prepared: Prepared }> {
     const { connectTimeoutMs = timeoutMs } = this.#address;
     const waiting = this.#clock.setTimer(() => {
       const store = shownPostgresAddress(this.#address);
@@ -69,8 +69,7 @@ export class HostSearch {
     let connection: Connection | undefined;
     try {
       connection = await this.connect(connectTimeoutMs).finally(() => waiting[Symbol.dispose]());
-      await prepare(connection);
-      return connection;
+      return { connection, prepared: await prepare(connection) };
     } catch (error) {
       connection?.destroy();
       throw openFailure(error, this.#address);

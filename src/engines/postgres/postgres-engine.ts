@@ -9,8 +9,8 @@ import type {
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { TOKEN_GROUP_SIZE } from '../../core/contract/limits.ts';
 import { OperatorTables } from '../operator-tables.ts';
-import { numberOf, type Row, textOf } from '../revision-rows.ts';
-import type { PostgresStatistics, SchemaSteps } from '../storage-engine.ts';
+import { numberOf, type Query, type Row, textOf } from '../revision-rows.ts';
+import type { PostgresStatistics, SchemaSteps, StorageEngine } from '../storage-engine.ts';
 import { BatchCommit } from './batch-commit.ts';
 import { CitusWorkers, prepareCoordinator, prepareServer } from './citus/citus-workers.ts';
 import { workerQueues } from './citus/worker-queues.ts';
@@ -30,29 +30,39 @@ interface PostgresSettings {
   connections: number;
 }
 
+/** SQL that covers all columns that decide whether a token is valid. */
+const TOKEN_DIGEST = `md5(string_agg(
+    hash || ' ' || id::text || ' ' || change_number::text || ' ' ||
+      coalesce(expires_at::text, '') || ' ' || coalesce(revoked_at::text, ''),
+    ' ' ORDER BY id
+  ))`;
+const TOKEN_FINGERPRINTS = `SELECT id / ${TOKEN_GROUP_SIZE}, ${TOKEN_DIGEST} FROM token GROUP BY 1`;
+
 /** A store in PostgreSQL or in an engine with its protocol. Any number of services may share it. */
-export class PostgresEngine extends OperatorTables implements PlantCommits {
-  /** Covers all columns that decide whether a token is valid. */
-  protected override readonly tokenDigest = `md5(string_agg(
-      hash || ' ' || id::text || ' ' || change_number::text || ' ' ||
-        coalesce(expires_at::text, '') || ' ' || coalesce(revoked_at::text, ''),
-      ' ' ORDER BY id
-    ))`;
-  /** Set by `open`. */
-  schemaSteps!: SchemaSteps;
+export class PostgresEngine implements StorageEngine {
+  readonly schemaSteps: SchemaSteps;
+  readonly tables: OperatorTables;
   readonly #settings: PostgresSettings;
   readonly #pool: ConnectionPool;
   readonly #workers: CitusWorkers;
 
-  private constructor(settings: PostgresSettings, search: HostSearch) {
-    super();
+  private constructor(
+    settings: PostgresSettings,
+    pool: ConnectionPool,
+    workers: CitusWorkers,
+    schemaSteps: SchemaSteps,
+  ) {
     this.#settings = settings;
-    // The pool has one more connection for tokens and one for `warnings`, so neither waits for
-    // plants. They share one pool: after a failover, tokens must come from the host of the plants.
-    this.#pool = new ConnectionPool(search, settings.connections + 2);
-    this.#workers = new CitusWorkers(this.#pool, worker => {
-      const address = { ...settings.address, hosts: [worker] };
-      return new ConnectionPool(new HostSearch(address, prepareServer), settings.connections + 1);
+    this.#pool = pool;
+    this.#workers = workers;
+    this.schemaSteps = schemaSteps;
+    const commitRows: Query = (text, values) => this.#commitRows(text, values);
+    this.tables = new OperatorTables({
+      readRows: commitRows,
+      writeRows: commitRows,
+      confirmRows: () => this.probe(),
+      tokenFingerprints: () => this.#tokenFingerprints(),
+      tokenDigest: TOKEN_DIGEST,
     });
   }
 
@@ -64,16 +74,23 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
    */
   static async open(settings: PostgresSettings, first?: FirstConnection): Promise<PostgresEngine> {
     const search = new HostSearch(settings.address, prepareCoordinator);
-    const engine = new PostgresEngine(settings, search);
-    const connection = await search.open(async opened => {
+    // The pool has one more connection for tokens and one for `warnings`, so neither waits for
+    // plants. They share one pool: after a failover, tokens must come from the host of the plants.
+    const pool = new ConnectionPool(search, settings.connections + 2);
+    const workers = new CitusWorkers(pool, worker => {
+      const address = { ...settings.address, hosts: [worker] };
+      return new ConnectionPool(new HostSearch(address, prepareServer), settings.connections + 1);
+    });
+    const { connection, prepared: schemaSteps } = await search.open(async opened => {
       await opened.setStatementTimeout();
-      engine.schemaSteps = await applySchemaSteps(opened);
+      const steps = await applySchemaSteps(opened);
       await rejectMissingRights(opened, SERVICE_RIGHTS);
-      await engine.#workers.refresh(opened);
+      await workers.refresh(opened);
       await opened.setStatementTimeout(STATEMENT_TIMEOUT_MS);
+      return steps;
     }, first);
-    engine.#pool.add(connection);
-    return engine;
+    pool.add(connection);
+    return new PostgresEngine(settings, pool, workers, schemaSteps);
   }
 
   openQueue(commit: PlantCommits['commit']): PlantQueue {
@@ -120,13 +137,18 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
     return { kind: 'postgres', connections: this.#pool.connections + this.#workers.connections };
   }
 
-  async tokenFingerprints(): Promise<ReadonlyMap<number, string>> {
-    const text = `SELECT id / ${TOKEN_GROUP_SIZE}, ${this.tokenDigest} FROM token GROUP BY 1`;
-    const rows = await this.#pool.use(connection => connection.run({ name: 'token_fingerprints', text }));
+  async close(): Promise<void> {
+    await Promise.all([this.#pool.close(), this.#workers.close()]);
+  }
+
+  async #tokenFingerprints(): Promise<ReadonlyMap<number, string>> {
+    const statement = { name: 'token_fingerprints', text: TOKEN_FINGERPRINTS };
+    const rows = await this.#pool.use(connection => connection.run(statement));
     return new Map(rows.map(([group, digest]) => [numberOf(group!), textOf(digest!)]));
   }
 
-  protected override async query(text: string, values: unknown[]): Promise<Row[]> {
+  /** Runs a statement in a transaction of its own, also if it only reads. */
+  async #commitRows(text: string, values: unknown[]): Promise<Row[]> {
     try {
       return await this.#pool.use(connection => connection.commit({ text, values }));
     } catch (error) {
@@ -137,9 +159,5 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
         { cause },
       );
     }
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([this.#pool.close(), this.#workers.close()]);
   }
 }

@@ -15,7 +15,7 @@ import { rejectUnreadable, schemaFaults } from './schema.ts';
 
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
   const search = new HostSearch(address, rejectWorker);
-  const connection = await search.open(async opened => {
+  const { connection } = await search.open(async opened => {
     await opened.setStatementTimeout();
     await rejectUnreadable(opened);
   });

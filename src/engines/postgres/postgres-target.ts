@@ -10,7 +10,7 @@ import { applySchemaSteps, COPY_RIGHTS, rejectMissingRights } from './schema.ts'
 /** Opens the target of a copy on one connection. After its loss the copy must be repeated. */
 export async function openPostgresTarget(address: PostgresAddress): Promise<CopyTarget> {
   const search = new HostSearch(address, prepareCoordinator);
-  const connection = await search.open(async opened => {
+  const { connection } = await search.open(async opened => {
     await applySchemaSteps(opened);
     await rejectMissingRights(opened, COPY_RIGHTS);
     await opened.setStatementTimeout();

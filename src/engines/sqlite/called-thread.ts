@@ -14,21 +14,27 @@ const ERROR_CLASSES = [StoreRejected, StoreFileReplaced, StoreDamaged, StoreUnav
 const EVENT_LOOP_INTERVAL_MS = 1_000;
 /** Longest reply in shared memory, in bytes. The results of one plant take about 60. */
 const SHORT_REPLY_BYTES_MAX = 256;
-/** Indexes of {@link SharedMemory.words}: the number of calls, and the state of the reply. */
+/** Indexes of {@link SharedMemory.words}. The length of the short reply is in bytes. */
 const CALLS = 0;
 export const REPLY = 1;
-/** States of the reply. Any other state is its length in shared memory, in bytes. */
-export const NOT_AWAITED = 0;
-export const AWAITED = -1;
+const SHORT_REPLY_BYTES = 2;
+// The states of the word `REPLY` follow. The caller may stop waiting while the thread replies, so
+// each of them leaves `AWAITED` by an atomic exchange.
+/** The reply to the last call comes as a message. */
+export const AS_MESSAGE = 0;
+/** The caller sleeps. The thread writes a short reply into the memory, or sends a message. */
+export const AWAITED = 1;
+/** A short reply is in the memory. The caller takes it when it wakes up. */
+const IN_MEMORY = 2;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 export type Reply<Result> =
-  | { result: Result }
-  | { errorClass: number; message: string }
+  | { kind: 'result'; result: Result }
+  | { kind: 'storeError'; errorClass: number; message: string }
   /** The copy of an error keeps its stack, and its class if the class is built into JavaScript. */
-  | { internalError: unknown };
+  | { kind: 'internalError'; cause: unknown };
 
 /** Memory of both threads. A futex in it wakes a thread faster than an event does. */
 export interface SharedMemory {
@@ -89,7 +95,7 @@ export class CalledThread<Call, Result> {
       this.#running ??= this.#start();
       const { worker, words, calls } = this.#running;
       const blocks = blockMs > 0 && calls.length === 0;
-      Atomics.store(words, REPLY, blocks ? AWAITED : NOT_AWAITED);
+      Atomics.store(words, REPLY, blocks ? AWAITED : AS_MESSAGE);
       worker.postMessage(call);
       calls.push(reply);
       Atomics.add(words, CALLS, 1);
@@ -127,15 +133,11 @@ export class CalledThread<Call, Result> {
   }
 
   #start(): RunningThread<Result> {
-    const words = new Int32Array(new SharedArrayBuffer(8));
+    const words = new Int32Array(new SharedArrayBuffer(3 * Int32Array.BYTES_PER_ELEMENT));
     const shortReply = new Uint8Array(new SharedArrayBuffer(SHORT_REPLY_BYTES_MAX));
     const shared: SharedMemory = { words, shortReply };
     const worker = this.#startWorker(this.#program, { workerData: { shared, data: this.#data } });
-    const running: RunningThread<Result> = {
-      ...shared,
-      worker,
-      calls: [],
-    };
+    const running: RunningThread<Result> = { ...shared, worker, calls: [] };
     worker.on('message', reply => settleCall(running, reply as Reply<Result>));
     // The `exit` event follows an `error` event. In between, a new thread may already have calls.
     const died = (cause?: unknown): void => {
@@ -152,16 +154,18 @@ export class CalledThread<Call, Result> {
 function awaitShortReply<Result>(running: RunningThread<Result>, timeoutMs: number): void {
   const { words, shortReply } = running;
   Atomics.wait(words, REPLY, AWAITED, timeoutMs);
-  const bytes = Atomics.exchange(words, REPLY, NOT_AWAITED);
-  if (bytes > 0) settleCall(running, { result: decoder.decode(shortReply.subarray(0, bytes)) as Result });
+  if (Atomics.exchange(words, REPLY, AS_MESSAGE) !== IN_MEMORY) return;
+  const bytes = Atomics.load(words, SHORT_REPLY_BYTES);
+  const result = decoder.decode(shortReply.subarray(0, bytes)) as Result;
+  settleCall(running, { kind: 'result', result });
 }
 
 function settleCall<Result>({ calls }: RunningThread<Result>, reply: Reply<Result>): void {
   const call = calls.shift();
   // A call that failed by `end` or an `error` event may still get its reply.
   if (call === undefined) return;
-  if ('result' in reply) call.resolve(reply.result);
-  else if ('internalError' in reply) call.reject(new StoreInternalError(reply.internalError));
+  if (reply.kind === 'result') call.resolve(reply.result);
+  else if (reply.kind === 'internalError') call.reject(new StoreInternalError(reply.cause));
   else call.reject(new ERROR_CLASSES[reply.errorClass]!(reply.message));
 }
 
@@ -204,10 +208,11 @@ export function sendReply(
   reply: Reply<unknown>,
   post: (reply: Reply<unknown>) => void,
 ): void {
-  const text = 'result' in reply && typeof reply.result === 'string' ? reply.result : '';
-  const { read, written } = encoder.encodeInto(text, shortReply);
-  const isShort = written > 0 && read === text.length;
-  const next = isShort ? written : NOT_AWAITED;
+  const text = reply.kind === 'result' && typeof reply.result === 'string' ? reply.result : undefined;
+  const { read, written } = encoder.encodeInto(text ?? '', shortReply);
+  const isShort = read === text?.length;
+  Atomics.store(words, SHORT_REPLY_BYTES, written);
+  const next = isShort ? IN_MEMORY : AS_MESSAGE;
   const isAwaited = Atomics.compareExchange(words, REPLY, AWAITED, next) === AWAITED;
   if (!isShort || !isAwaited) post(reply);
   // The caller may already block for its next call.
@@ -216,11 +221,11 @@ export function sendReply(
 
 export function replyTo<Call>(resultOf: (call: Call) => unknown, call: Call): Reply<unknown> {
   try {
-    return { result: resultOf(call) };
+    return { kind: 'result', result: resultOf(call) };
   } catch (error) {
     const reported = unavailable(error);
-    if (reported instanceof StoreInternalError) return { internalError: reported.cause };
+    if (reported instanceof StoreInternalError) return { kind: 'internalError', cause: reported.cause };
     const errorClass = ERROR_CLASSES.findIndex(each => reported instanceof each);
-    return { errorClass, message: reported.message };
+    return { kind: 'storeError', errorClass, message: reported.message };
   }
 }

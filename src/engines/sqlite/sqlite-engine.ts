@@ -1,15 +1,12 @@
-import { stat, statfs } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
 import { GroupCommit } from '../../core/commit/group-commit.ts';
 import type { PlantCommits, PlantQueue, PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
 import { OperatorTables } from '../operator-tables.ts';
-import type { Row } from '../revision-rows.ts';
-import type { SchemaSteps, SqliteStatistics } from '../storage-engine.ts';
+import type { SchemaSteps, SqliteStatistics, StorageEngine } from '../storage-engine.ts';
 import { CalledThread, type StartWorker } from './called-thread.ts';
 import { Checkpoints } from './checkpoints/checkpoints.ts';
 import { prepareFile } from './files/store-files.ts';
+import { StoreSizes } from './files/store-sizes.ts';
 import { packWrites, unpackResults } from './packed-batch.ts';
 import { explainFailure, StoreFileReplaced } from './sqlite-errors.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
@@ -19,34 +16,43 @@ import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts
  * last flush took less time than this.
  */
 const COMMIT_AWAITED_MS = 1;
-/** Timeout of a hanging file system. After it, the last known sizes are used. */
-const MEASURE_TIMEOUT_MS = 500;
+
+type Writer = CalledThread<WriterCall, unknown>;
 
 /**
  * The SQLite engine. Every operation runs on a writer thread, so a slow flush does not block the
  * event loop. When the thread dies, its operations fail. The next operation starts another thread.
  */
-export class SqliteEngine extends OperatorTables implements PlantCommits {
-  /** Set by `open`. */
-  schemaSteps!: SchemaSteps;
-  readonly #settings: SqliteSettings;
-  readonly #writer: CalledThread<WriterCall, unknown>;
+export class SqliteEngine implements StorageEngine {
+  readonly schemaSteps: SchemaSteps;
+  readonly tables: OperatorTables;
+  readonly #sizes: StoreSizes;
+  readonly #writer: Writer;
   readonly #checkpoints: Checkpoints;
   readonly #clock: Clock;
   readonly #flushes = { count: 0, totalMs: 0 };
   #lastFlushMs = 0;
-  #lastMeasured: Pick<SqliteStatistics, 'walBytes' | 'disk'> = { walBytes: 0, disk: undefined };
-  #measuring: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
 
-  private constructor(settings: SqliteSettings, clock: Clock, startWorker?: StartWorker) {
-    super();
-    this.#settings = settings;
+  private constructor(
+    path: string,
+    writer: Writer,
+    schemaSteps: SchemaSteps,
+    clock: Clock,
+    startWorker?: StartWorker,
+  ) {
+    this.#sizes = new StoreSizes(path);
+    this.#writer = writer;
+    this.schemaSteps = schemaSteps;
     this.#clock = clock;
-    const program = new URL('./writer-thread.ts', import.meta.url);
-    this.#writer = new CalledThread('writer', program, settings, startWorker);
-    const finish = (): Promise<unknown> => this.query('PRAGMA wal_checkpoint(PASSIVE)', []);
-    this.#checkpoints = new Checkpoints(settings.path, finish, clock, startWorker);
+    this.#checkpoints = new Checkpoints(path, () => this.#call(['finishCheckpoint']), clock, startWorker);
+    this.tables = new OperatorTables({
+      readRows: (text, values) => this.#call(['readRows', text, values]),
+      writeRows: (text, values) => this.#call(['writeRows', text, values]),
+      confirmRows: () => this.probe(),
+      tokenFingerprints: () => this.#call(['tokenFingerprints']),
+      tokenDigest: undefined,
+    });
   }
 
   /**
@@ -62,12 +68,13 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
     startWorker?: StartWorker,
   ): Promise<SqliteEngine> {
     const path = explainFailure(settings.path, () => prepareFile(settings.path));
-    const engine = new SqliteEngine({ ...settings, path }, clock, startWorker);
+    const program = new URL('./writer-thread.ts', import.meta.url);
+    const writer: Writer = new CalledThread('writer', program, { ...settings, path }, startWorker);
     try {
-      engine.schemaSteps = await engine.#call(['schemaSteps']);
-      return engine;
+      const schemaSteps = (await writer.call(['schemaSteps'])) as SchemaSteps;
+      return new SqliteEngine(path, writer, schemaSteps, clock, startWorker);
     } catch (error) {
-      await engine.#writer.end();
+      await writer.end();
       throw error;
     }
   }
@@ -94,28 +101,11 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   }
 
   async statistics(): Promise<SqliteStatistics> {
-    // A file system that hangs blocks a thread of Node's small pool, so only one call is in flight.
-    this.#measuring ??= this.#measure().finally(() => (this.#measuring = undefined));
-    await Promise.race([this.#measuring, delay(MEASURE_TIMEOUT_MS, undefined, { ref: false })]);
     return {
       kind: 'sqlite',
       flushes: this.#flushes,
       isCheckpointFailing: this.#checkpoints.failure !== undefined,
-      ...this.#lastMeasured,
-    };
-  }
-
-  async #measure(): Promise<void> {
-    const { path } = this.#settings;
-    // A new or closed store has no log.
-    const wal = await stat(`${path}-wal`).catch(() => undefined);
-    const disk = await statfs(dirname(path)).catch(() => undefined);
-    this.#lastMeasured = {
-      walBytes: wal?.size ?? 0,
-      disk: disk && {
-        bytes: disk.blocks * disk.bsize,
-        freeBytes: disk.bavail * disk.bsize,
-      },
+      ...(await this.#sizes.read()),
     };
   }
 
@@ -124,18 +114,6 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
     const { failure } = this.#checkpoints;
     if (failure === undefined) return [];
     return [`the write-ahead log cannot be copied into the database file, so it grows: ${failure}`];
-  }
-
-  tokenFingerprints(): Promise<ReadonlyMap<number, string>> {
-    return this.#call(['tokenFingerprints']);
-  }
-
-  protected override query(text: string, values: unknown[]): Promise<Row[]> {
-    return this.#call(['query', text, values]);
-  }
-
-  protected override read(text: string): Promise<Row[]> {
-    return this.#call(['read', text]);
   }
 
   async close(): Promise<void> {

@@ -8,14 +8,21 @@ import type { SchemaSteps } from '../storage-engine.ts';
 import { replyToCalls, threadData } from './called-thread.ts';
 import { type LockFile, type ServeLock, takeLockFile } from './files/serve-lock.ts';
 import { identityOf } from './files/store-files.ts';
-import { DatabaseFolder, openLockHolder, openWal, type UsedFile, usedIndex } from './files/used-files.ts';
+import {
+  DatabaseFolder,
+  openLockHolder,
+  openWal,
+  type UsedFile,
+  type UsedWal,
+  usedIndex,
+} from './files/used-files.ts';
 import { type Batch, packResults, unpackWrites } from './packed-batch.ts';
 import { PlantTable } from './plant-table.ts';
 import { queryRows } from './queries.ts';
 import { StoreFileReplaced } from './sqlite-errors.ts';
 import { rewriteWal } from './wal-flush.ts';
 import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './wal-limits.ts';
-import { APPLICATION_ID, openForWriting } from './writing-database.ts';
+import { APPLICATION_ID, openForWriting, type WritingDatabase } from './writing-database.ts';
 
 /** Size of a test commit, as large as a full batch. A nearly full disk may have room for less. */
 const PROBE_BYTES = 8 * 1024 * 1024;
@@ -31,8 +38,7 @@ export interface SqliteSettings {
 /** An operation of the writer, and its arguments. */
 export type WriterCall = [operation: keyof StoreWriter, ...args: unknown[]];
 
-interface OpenStore {
-  database: ReturnType<typeof openForWriting>;
+interface OpenStore extends WritingDatabase {
   plants: PlantTable;
   /** Unique name of this connection in the process. */
   connection: string;
@@ -40,7 +46,7 @@ interface OpenStore {
   /** The index of the write-ahead log. */
   index: UsedFile;
   /** The write-ahead log; undefined before the first change of the connection. */
-  wal: ReturnType<typeof openWal> | undefined;
+  wal: UsedWal | undefined;
 }
 
 function fileReplaced(path: string): StoreFileReplaced {
@@ -78,7 +84,7 @@ export class StoreWriter {
   #connections = 0;
 
   schemaSteps(): SchemaSteps {
-    return this.#run(({ database }) => database.schemaSteps);
+    return this.#run(open => open.schemaSteps);
   }
 
   checkSchema(): void {
@@ -107,20 +113,29 @@ export class StoreWriter {
     this.#closeConnection();
   }
 
-  query(text: string, values: unknown[]): Row[] {
+  /** Needs no lock, so a service can start while another process writes. */
+  readRows(text: string, values: unknown[]): Row[] {
     return this.#run(open => {
-      // A read needs no lock, so a service can start while another process writes.
-      if (text.startsWith('SELECT')) this.#checkIndex(open);
-      else this.#prepareWrite(open);
+      this.#checkIndex(open);
       const rows = queryRows(open.database, text, values);
       if (open.wal !== undefined) this.#checkFiles(open);
       return rows;
     });
   }
 
-  /** Reads rows that decide no response to a plant, so it does not check for replaced files. */
-  read(text: string): Row[] {
-    return this.#run(({ database }) => queryRows(database, text));
+  /** The change is durable when it returns. */
+  writeRows(text: string, values: unknown[]): Row[] {
+    return this.#run(open => {
+      this.#prepareWrite(open);
+      const rows = queryRows(open.database, text, values);
+      this.#checkFiles(open);
+      return rows;
+    });
+  }
+
+  /** Copies the rest of the log into the database file, so that the next commit restarts the log. */
+  finishCheckpoint(): void {
+    this.writeRows('PRAGMA wal_checkpoint(PASSIVE)', []);
   }
 
   /** Returns fingerprints that all change after each commit of another connection. */
@@ -183,7 +198,8 @@ export class StoreWriter {
   #openStore(): OpenStore {
     const { path, repeatedIdRule } = this.#settings;
     if (this.#file !== undefined && this.#file !== identityOf(path)) throw fileReplaced(path);
-    const database = openForWriting(path);
+    const opened = openForWriting(path);
+    const { database } = opened;
     // A checkpoint by SQLite blocks a commit. It is the fallback when checkpoints.ts fails.
     database.exec(`PRAGMA wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
     // https://sqlite.org/pragma.html#pragma_journal_size_limit
@@ -192,7 +208,7 @@ export class StoreWriter {
     const plants = new PlantTable(database, repeatedIdRule);
     const connection = `${threadId} ${++this.#connections}`;
     const folder = new DatabaseFolder(path);
-    return { database, plants, connection, folder, index: usedIndex(path), wal: undefined };
+    return { ...opened, plants, connection, folder, index: usedIndex(path), wal: undefined };
   }
 
   /** Checks the files, because a write with another index could overwrite commits of a command. */

@@ -21,8 +21,13 @@ const SYNCHRONOUS_FULL = 2;
 
 export const NEWEST_STEP = SCHEMA_STEPS.length;
 
+export interface WritingDatabase {
+  database: DatabaseSync;
+  schemaSteps: SchemaSteps;
+}
+
 /** Opens a store for writing, or creates it, and updates its schema. @throws {StoreRejected} */
-export function openForWriting(path: string): DatabaseSync & { schemaSteps: SchemaSteps } {
+export function openForWriting(path: string): WritingDatabase {
   return explainFailure(path, () => {
     prepareFile(path);
     using opened = new DisposableStack();
@@ -33,7 +38,7 @@ export function openForWriting(path: string): DatabaseSync & { schemaSteps: Sche
     const schemaSteps = applySchemaSteps(database, path);
     rejectSchema(schemaFaults(database));
     opened.move();
-    return Object.assign(database, { schemaSteps });
+    return { database, schemaSteps };
   });
 }
 

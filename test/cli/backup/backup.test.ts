@@ -72,7 +72,7 @@ test('a backup contains exactly the rows of the store, in one file that only its
   assert.deepEqual(readdirSync(folder), ['backup.db', 'backup.db.seal']);
   assert.deepEqual(await rowsOf(`sqlite:${file}`), await rowsOf(database));
   const store = await openCommandStore(database);
-  const [{ command, result } = {}, ...others] = await store.lastRuns().finally(() => store.close());
+  const [{ command, result } = {}, ...others] = await store.tables.lastRuns().finally(() => store.close());
   assert.deepEqual([command, others], ['backup', []]);
   assert.equal(result, `${file}: 19 plants, 33 revisions and 3 tokens`);
   await using service = await startTestService({ database: `sqlite:${file}` });
@@ -83,7 +83,7 @@ test('a commit during the copy is not in the copy and does not restart it', asyn
   const { path } = await newStore(manyPlants(PLANTS).map(plant => ({ ...plant, tag: 'x'.repeat(200) })));
   const copy = join(newFolder(), 'copy.db');
   closeSync(openSync(copy, 'wx'));
-  using writer = openForWriting(path);
+  using writer = openForWriting(path).database;
   const insert = writer.prepare(`INSERT INTO plant_revision VALUES (?, 1, 'came later', NULL, 0, 1, 0)`);
   let steps = 0;
   let pages = 0;

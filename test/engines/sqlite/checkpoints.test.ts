@@ -24,7 +24,7 @@ function walSalt(path: string): string {
 
 test('the writer finishes the checkpoint of a long log only, and another follows a commit meanwhile', async () => {
   const path = pathOf(await sqlite.newDatabase());
-  using database = openForWriting(path);
+  using database = openForWriting(path).database;
   database.exec('PRAGMA wal_autocheckpoint = 0');
   const insert = database.prepare(`INSERT INTO plant_revision VALUES (?, 1, ?, NULL, 0, 1, 0)`);
   /** The text of each plant fills a page of the log. */

@@ -76,21 +76,21 @@ for (const engine of engines)
       hasSucceeded: true,
       result: 'no fault found',
     } as const;
-    await store.recordRun(verified);
-    await store.recordDamage(damage(2));
+    await store.tables.recordRun(verified);
+    await store.tables.recordDamage(damage(2));
     for (const later of [damage(3), damage(1), damage(2, 'a search')]) {
-      await store.recordDamage(later);
-      await store.forgetDamage(damage(2));
-      assert.deepEqual(await store.knownDamage(), later);
+      await store.tables.recordDamage(later);
+      await store.tables.forgetDamage(damage(2));
+      assert.deepEqual(await store.tables.knownDamage(), later);
     }
     await using reader = await openReader(store.database);
     assert.deepEqual(await reader.knownDamage(), damage(2, 'a search'));
-    await store.forgetDamage(damage(2, 'a search'));
-    assert.equal(await store.knownDamage(), undefined);
-    assert.deepEqual(await store.lastRuns(), [verified]);
+    await store.tables.forgetDamage(damage(2, 'a search'));
+    assert.equal(await store.tables.knownDamage(), undefined);
+    assert.deepEqual(await store.tables.lastRuns(), [verified]);
     const failed = { ...verified, endedAt: 1, hasSucceeded: false, result: 'plant 1 is damaged' };
-    await store.recordRun(failed);
-    assert.deepEqual(await store.lastRuns(), [failed]);
+    await store.tables.recordRun(failed);
+    assert.deepEqual(await store.tables.lastRuns(), [failed]);
   });
 
 test('many rejected requests are a warning until they stop', async () => {

@@ -9,10 +9,20 @@ import { explainFailure, isUnwritable } from '../sqlite-errors.ts';
 import { LOCK_TIMEOUT_MS, NEWEST_STEP, schemaVersion } from '../writing-database.ts';
 
 /** A connection that only reads. */
-export type ReadingDatabase = DatabaseSync & {
+export class ReadingDatabase implements Disposable {
+  readonly database: DatabaseSync;
   /** Called after each read, even a failed one. @throws {StoreUnavailable} if it may be wrong */
-  rejectChange(): void;
-};
+  readonly rejectChange: () => void;
+
+  constructor(database: DatabaseSync, rejectChange: () => void) {
+    this.database = database;
+    this.rejectChange = rejectChange;
+  }
+
+  [Symbol.dispose](): void {
+    this.database.close();
+  }
+}
 
 /**
  * Opens an existing store for reading. A service may write to it at the same time.
@@ -24,7 +34,7 @@ export function openForReading(path: string): ReadingDatabase {
     if (!fs.existsSync(path)) throw noStore(`at ${path}`);
     rejectOtherFile(path);
     try {
-      return Object.assign(openReadOnly(path), { rejectChange: () => {} });
+      return new ReadingDatabase(openReadOnly(path), () => {});
     } catch (error) {
       if (!isUnwritable(error)) throw error;
       return openUnwritable(path, error);
@@ -56,11 +66,8 @@ function openUnwritable(path: string, cause: unknown): ReadingDatabase {
     return `${ino} ${size} ${mtimeNs}`;
   };
   const before = stateOf();
-  return Object.assign(openReadOnly(path, { immutable: '1' }), {
-    rejectChange: () => {
-      if (isUsed() || stateOf() !== before)
-        throw new StoreUnavailable(`${path} was changed while it was read`);
-    },
+  return new ReadingDatabase(openReadOnly(path, { immutable: '1' }), () => {
+    if (isUsed() || stateOf() !== before) throw new StoreUnavailable(`${path} was changed while it was read`);
   });
 }
 
@@ -88,6 +95,6 @@ function openReadOnly(path: string, parameters?: Record<string, string>): Databa
 
 /** Whether a store was opened for writing: a backup is in journal mode DELETE until then. */
 export function wasOpenedForWriting(path: string): boolean {
-  using database = openForReading(path);
-  return database.prepare('PRAGMA journal_mode').get()?.journal_mode === 'wal';
+  using opened = openForReading(path);
+  return opened.database.prepare('PRAGMA journal_mode').get()?.journal_mode === 'wal';
 }

@@ -18,7 +18,8 @@ export type SearchCall = [text: string, values: unknown[]];
  * write-ahead log. An idle connection would keep a deleted log in use after the writer closed it.
  */
 replyToCalls(([text, values]: SearchCall) => {
-  using database = openForReading(threadData as string);
+  using opened = openForReading(threadData as string);
+  const { database } = opened;
   // A damaged name may have another type.
   database.function('folded_contains', { deterministic: true }, (name, part) =>
     folded(String(name)).includes(foldedPart(String(part))) ? 1 : 0,

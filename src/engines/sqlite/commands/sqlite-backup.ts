@@ -31,12 +31,13 @@ export async function copySnapshot(
   to: string,
   onStep: (progress: BackupProgressInfo) => void,
 ): Promise<StoreCounts> {
-  using database = openForReading(path);
+  using opened = openForReading(path);
+  const { database, rejectChange } = opened;
   database.exec('BEGIN');
   // The first read takes the snapshot, not BEGIN: https://sqlite.org/lang_transaction.html
   const counts = await countsIn(database);
   await backup(database, pathToFileURL(to), { rate: BACKUP_STEP_PAGES, progress: onStep });
-  database.rejectChange();
+  rejectChange();
   leaveWalMode(to);
   return counts;
 }
@@ -55,14 +56,14 @@ export class CopyDamaged extends StoreRejected {}
 
 /** Checks every page of a copy that no program has open. @throws {CopyDamaged} {StoreRejected} */
 export async function checkCopy(path: string): Promise<StoreCounts> {
-  using database = openForReading(path);
-  const [fault] = structureFaults(database);
+  using opened = openForReading(path);
+  const [fault] = structureFaults(opened.database);
   if (fault !== undefined) {
     throw new CopyDamaged(
       `the copy is damaged (${fault}); run the backup again; if it fails again, run \`npx plant-store verify\``,
     );
   }
-  return await countsIn(database);
+  return await countsIn(opened.database);
 }
 
 async function countsIn(database: DatabaseSync): Promise<StoreCounts> {

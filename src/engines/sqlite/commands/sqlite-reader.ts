@@ -9,25 +9,26 @@ import { allTokens } from '../../token-rows.ts';
 import { queryRows } from '../queries.ts';
 import { orUnavailable, unavailable } from '../sqlite-errors.ts';
 import { schemaFaults } from '../writing-database.ts';
-import { openForReading, type ReadingDatabase } from './reading-database.ts';
+import { openForReading } from './reading-database.ts';
 import { revisionsIn, revisionsInSlices } from './revision-reading.ts';
 
 export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
 
 export function openSqliteReader(path: string): PlantReader {
-  const database = openForReading(path);
+  const opened = openForReading(path);
+  const { database, rejectChange } = opened;
   const read = <T>(work: () => T): T =>
     orUnavailable(() => {
       try {
         return work();
       } finally {
-        database.rejectChange();
+        rejectChange();
       }
     });
   const query: Query = async (text, values) => read(() => queryRows(database, text, values));
   return {
-    revisions: from => readEach(database, revisionsIn(database, from)),
-    revisionsInSlices: from => readEach(database, revisionsInSlices(database, from)),
+    revisions: from => readEach(revisionsIn(database, from), rejectChange),
+    revisionsInSlices: from => readEach(revisionsInSlices(database, from), rejectChange),
     size: async () => ({
       ...(await countRows(query)),
       bytes: Number((await query(BYTES, []))[0]![0]),
@@ -40,7 +41,7 @@ export function openSqliteReader(path: string): PlantReader {
       const { dev, ino } = statSync(path, { bigint: true });
       return `file ${dev}:${ino}`;
     },
-    [Symbol.asyncDispose]: async () => database[Symbol.dispose](),
+    [Symbol.asyncDispose]: async () => opened[Symbol.dispose](),
   };
 }
 
@@ -61,14 +62,14 @@ export function structureFaults(database: DatabaseSync): string[] {
 }
 
 async function* readEach(
-  database: ReadingDatabase,
   revisions: Iterable<PlantRevision>,
+  rejectChange: () => void,
 ): AsyncIterable<PlantRevision> {
   try {
     for (const revision of revisions) yield revision;
   } catch (error) {
     throw unavailable(error);
   } finally {
-    database.rejectChange();
+    rejectChange();
   }
 }

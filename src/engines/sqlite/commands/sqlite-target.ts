@@ -9,7 +9,7 @@ import { inTransaction, openForWriting } from '../writing-database.ts';
 export async function openSqliteTarget(path: string): Promise<CopyTarget> {
   using parts = new DisposableStack();
   parts.use(takeServeLock(path));
-  const database = parts.use(openForWriting(path));
+  const database = parts.use(openForWriting(path).database);
   const insert = database.prepare(
     'INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
   );

@@ -16,6 +16,11 @@ export interface UsedFile {
   isInPlace(): boolean;
 }
 
+/** The write-ahead log, open until `close`. */
+export interface UsedWal extends UsedFile {
+  close(): void;
+}
+
 /**
  * The folder of a database. Creating, deleting or replacing a file changes the ctime of its folder,
  * which no program can set (https://man7.org/linux/man-pages/man7/inode.7.html). While the ctime is
@@ -64,7 +69,7 @@ function isSame(one: fs.BigIntStats, other: fs.BigIntStats): boolean {
  *
  * @throws an error of the file system, such as ENOENT
  */
-export function openWal(path: string): UsedFile & { close(): void } {
+export function openWal(path: string): UsedWal {
   const descriptor = fs.openSync(path, 'r');
   const identity = () => openFileName(descriptor) ?? identityOf(path);
   const before = identity();

@@ -1,0 +1,64 @@
+import { StoreMissing } from '../core/commit/store-errors.ts';
+import type { CopyTarget } from './copy-target.ts';
+import type { PlantReader } from './plant-reader.ts';
+import type { PlantSearch } from './plant-search.ts';
+import { openSqliteReader } from './sqlite/commands/sqlite-reader.ts';
+import { openSqliteSearch } from './sqlite/commands/sqlite-search.ts';
+import { runningService, takeServeLock, wasServed } from './sqlite/files/serve-lock.ts';
+import type { StorageEngine } from './storage-engine.ts';
+import type { ServedSettings, ServedStore, StoreOpener } from './store-opener.ts';
+
+/** Opens an SQLite store. Modules that only some commands need are imported on use. */
+export class SqliteOpener implements StoreOpener {
+  readonly #path: string;
+
+  /** @param path path of the database file, absolute or relative */
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  async openServed({ repeatedIdRule }: ServedSettings): Promise<ServedStore> {
+    // The lock comes first: a second service must not update the schema while the first one runs.
+    await using parts = new AsyncDisposableStack();
+    const { file: lockFile, isAfterCrash } = parts.use(takeServeLock(this.#path));
+    const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
+    const engine = await SqliteEngine.open({ path: this.#path, repeatedIdRule, lockFile });
+    parts.defer(() => engine.close());
+    const opened = parts.move();
+    return { engine, isAfterCrash, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  }
+
+  async openForCommand(): Promise<StorageEngine> {
+    // The reader rejects an outdated schema, because only the service may change the schema of an
+    // existing store. A missing store is created, even if a service creates it at the same time.
+    try {
+      await openSqliteReader(this.#path)[Symbol.asyncDispose]();
+    } catch (error) {
+      if (!(error instanceof StoreMissing)) throw error;
+    }
+    const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
+    return SqliteEngine.open({ path: this.#path, repeatedIdRule: 'revise', lockFile: undefined });
+  }
+
+  async openReader(): Promise<PlantReader> {
+    return openSqliteReader(this.#path);
+  }
+
+  async openSearch(): Promise<PlantSearch> {
+    return openSqliteSearch(this.#path);
+  }
+
+  async openCopyTarget(): Promise<CopyTarget> {
+    const { openSqliteTarget } = await import('./sqlite/commands/sqlite-target.ts');
+    return openSqliteTarget(this.#path);
+  }
+
+  runningService(): string | undefined {
+    return runningService(this.#path);
+  }
+
+  rejectServed(): void {
+    // Taking the lock would create its file, so a store without this file is not locked.
+    if (wasServed(this.#path)) takeServeLock(this.#path)[Symbol.dispose]();
+  }
+}
