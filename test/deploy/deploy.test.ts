@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import packageJson from '../../package.json' with { type: 'json' };
 import { BODY_BYTES_MAX, EXIT_MS, REQUEST_TIMEOUT_MS } from '../../src/core/contract/limits.ts';
 import { COMMANDS } from '../../src/main.ts';
-import { READINESS_TIMEOUT_MS } from '../../src/operate/store-state.ts';
+import { READINESS_TIMEOUT_MS } from '../../src/operate/health/store-state.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS } from '../../src/server/timeouts.ts';
 
 const UNIT = 'plant-store.service';
