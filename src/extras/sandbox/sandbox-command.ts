@@ -76,5 +76,9 @@ export function sandboxFiles(options: { database: string }, mayBeNew = false): S
   if (database.engine !== 'sqlite') throw new Failure('a sandbox has an SQLite store: sqlite:PATH', 2);
   const files = sandboxFilesOf(database.path);
   if (files.isSandbox ?? mayBeNew) return files;
-  throw new Failure(`${database.path} is not the store of a sandbox; name another one with --database`);
+  throw new Failure(
+    files.isSandbox === undefined
+      ? `there is no sandbox at ${database.path}; start one with: npx plant-store sandbox`
+      : `${database.path} is not the store of a sandbox; name another one with --database`,
+  );
 }

@@ -109,8 +109,9 @@ function diskCheck(state: ServiceState): ReadinessCheck {
   const disk = diskOf(state);
   // A full disk is already the reason why commits fail.
   const isReported = fullDiskOf(state) !== undefined && doCommitsFail(state);
-  if (disk === undefined || disk.freeBytes >= DISK_FREE_BYTES_MIN || isReported)
-    return passed('disk', 'the disk of the store has space, or is not on this machine');
+  if (disk === undefined) return passed('disk', 'the disk of the store is not on this machine, or unknown');
+  if (disk.freeBytes >= DISK_FREE_BYTES_MIN || isReported)
+    return passed('disk', `the disk of the store has ${freeText(disk)}`);
   return failed('disk', `the disk of the store is nearly full (${freeText(disk)})`, DISK_ADVICE);
 }
 

@@ -272,7 +272,7 @@ test('the command refuses other stores, and preferences that it would ignore', a
   const cases: [args: string[], says: RegExp, exitCode?: number][] = [
     [['sandbox', ...other], /is not the store of a sandbox/],
     [['sandbox', 'report', ...other], /is not the store of a sandbox/],
-    [['sandbox', 'report', '--database', none], /is not the store of a sandbox/],
+    [['sandbox', 'report', '--database', none], /there is no sandbox at .*; start one/],
     [['token', 'create', 'a', '--prefer', 'code=503', ...other], /is not the store of a sandbox/],
     [['sandbox', '--database', 'postgres://a@127.0.0.1/plants'], /has an SQLite store/, 2],
     [
