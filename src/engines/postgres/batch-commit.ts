@@ -122,18 +122,20 @@ export class BatchCommit {
   async #lookUpAgain(connection: Connection): Promise<void> {
     for (const sameId of this.#ids.values()) sameId.latest = undefined;
     const sentBefore = this.#writes.map(({ status }) => status).filter(status => status.kind === 'sent');
+    // A second lookup of the id of a sent revision could find it, or a later one, stored meanwhile.
+    const sentIds = new Set(sentBefore.map(({ revision }) => revision.plant.id));
+    const others = [...this.#ids].filter(([id, sameId]) => !sentIds.has(id) && isPartlySettled(sameId));
+    // If this lookup fails, the sent revisions are still `sent` for the next call.
+    if (others.length > 0) {
+      const ids = others.map(([id]) => id);
+      for (const revision of await latestRevisions(connection, ids)) this.#found(revision);
+    }
     if (sentBefore.length > 0) {
       this.#mayBeStoredLate = true;
       await this.#lookUpSent(connection, sentBefore);
     }
     // The earlier call could not confirm these results.
     for (const write of this.#writes) if (write.status.kind === 'unconfirmed') write.status = OPEN;
-    // A second look at an id of a sent revision could find a later one, after the sent one was stored.
-    const sentIds = new Set(sentBefore.map(({ revision }) => revision.plant.id));
-    const others = [...this.#ids].filter(([id, sameId]) => !sentIds.has(id) && isPartlySettled(sameId));
-    if (others.length === 0) return;
-    const ids = others.map(([id]) => id);
-    for (const revision of await latestRevisions(connection, ids)) this.#found(revision);
   }
 
   /** Gives results to writes that need no revision. @returns the next revision of each other id */
