@@ -7,7 +7,7 @@ import type {
   WriteResult,
 } from '../../core/commit/plant-commits.ts';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { TOKEN_GROUP_SIZE } from '../../core/contract/limits.ts';
+import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
 import { OperatorTables } from '../operator-tables.ts';
 import { numberOf, type Query, type Row, textOf } from '../revision-rows.ts';
 import type { PostgresStatistics, SchemaSteps, StorageEngine } from '../storage-engine.ts';

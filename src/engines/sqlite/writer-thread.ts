@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { threadId } from 'node:worker_threads';
 import type { RepeatedIdRule } from '../../core/commit/plant-commits.ts';
-import { TOKEN_GROUP_SIZE } from '../../core/contract/limits.ts';
+import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
 import type { Row } from '../revision-rows.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
 import { replyToCalls, threadData } from './called-thread.ts';
