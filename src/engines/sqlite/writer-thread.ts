@@ -19,10 +19,11 @@ import {
 import { type Batch, packResults, unpackWrites } from './packed-batch.ts';
 import { PlantTable } from './plant-table.ts';
 import { queryRows } from './queries.ts';
+import { APPLICATION_ID } from './schema.ts';
 import { StoreFileReplaced } from './sqlite-errors.ts';
 import { rewriteWal } from './wal-flush.ts';
 import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './wal-limits.ts';
-import { APPLICATION_ID, openForWriting, type WritingDatabase } from './writing-database.ts';
+import { openForWriting, type WritingDatabase } from './writing-database.ts';
 
 /** Size of a test commit, as large as a full batch. A nearly full disk may have room for less. */
 const PROBE_BYTES = 8 * 1024 * 1024;
