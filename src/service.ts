@@ -18,14 +18,14 @@ import {
 } from './operate/console/operator-console.ts';
 import { Samples } from './operate/console/samples.ts';
 import { makeFirstToken } from './operate/first-token.ts';
-import { requestLog } from './operate/logged-request.ts';
+import { RecentRates } from './operate/health/recent-rates.ts';
+import { ServiceStateReader } from './operate/health/service-state-reader.ts';
+import { StoreMonitor } from './operate/health/store-monitor.ts';
+import { requestLog } from './operate/log/logged-request.ts';
+import { errorLog, type ServiceLog } from './operate/log/rate-limited-log.ts';
 import { Metrics } from './operate/metrics.ts';
 import { openMonitoredTokens } from './operate/monitored-tokens.ts';
 import { opsServer } from './operate/ops-server.ts';
-import { errorLog, type ServiceLog } from './operate/rate-limited-log.ts';
-import { RecentRates } from './operate/recent-rates.ts';
-import { ServiceStatus } from './operate/service-status.ts';
-import { StoreMonitor } from './operate/store-monitor.ts';
 import { tracedCommit } from './operate/traced-commit.ts';
 import { documentationOf } from './pages/docs/docs-page.ts';
 import { docsUrlOf } from './pages/docs/docs-url.ts';
@@ -135,7 +135,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       ...attached.observers,
     ];
     const server = plantServer(settings, tokens, queue, { ...attached, observers });
-    const status = new ServiceStatus({
+    const status = new ServiceStateReader({
       engine,
       isAfterCrash,
       monitor,

@@ -8,14 +8,13 @@ import { folded } from '../engines/folded-text.ts';
 import { storeAt } from '../engines/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import type { PlantFilter } from '../engines/plant-search.ts';
-import { csvLine } from '../operate/csv-line.ts';
+import { csvLine, REVISION_CSV_HEADER, revisionCsv } from '../operate/csv.ts';
 import {
   type CheckedRevision,
   checkedRevisions,
   Damaged,
   plantsAt,
 } from '../operate/proof/checked-revisions.ts';
-import { REVISION_CSV_HEADER, revisionCsv } from '../operate/revision-csv.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { alignedColumns } from './output/aligned-columns.ts';
 import { reportDamage } from './output/damage.ts';

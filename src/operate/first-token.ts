@@ -3,7 +3,7 @@ import { hashToken, makeToken } from '../core/tokens/token.ts';
 import type { TokenCache } from '../core/tokens/token-cache.ts';
 import type { OperatorTables } from '../engines/operator-tables.ts';
 import { isLoopback, type ListenAddress } from '../server/listen.ts';
-import type { ServiceLog } from './rate-limited-log.ts';
+import type { ServiceLog } from './log/rate-limited-log.ts';
 
 export type FirstToken =
   | { kind: 'made'; token: string }

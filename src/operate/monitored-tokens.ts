@@ -1,7 +1,7 @@
 import { TokenCache } from '../core/tokens/token-cache.ts';
 import type { OperatorTables } from '../engines/operator-tables.ts';
-import type { KnownDamage } from './known-damage.ts';
-import { rateLimitedLog, type ServiceLog } from './rate-limited-log.ts';
+import type { KnownDamage } from './health/known-damage.ts';
+import { rateLimitedLog, type ServiceLog } from './log/rate-limited-log.ts';
 
 /** Opens the tokens of a store. Failures to read or write them are logged, damage is recorded. */
 export function openMonitoredTokens(

@@ -5,11 +5,11 @@ import { contentResponse, errorResponse, type HttpResponse, jsonResponse } from 
 import type { ReservedAddress } from '../server/listen.ts';
 import { COMMON_FIELDS, ResponseHeaders } from '../server/response-headers.ts';
 import { isAllowedHost } from './allowed-host.ts';
+import { readinessOf } from './health/readiness.ts';
+import type { ServiceStateReader } from './health/service-state-reader.ts';
+import { errorLog, type ServiceLog } from './log/rate-limited-log.ts';
 import type { Metrics } from './metrics.ts';
 import { createServer } from './node-http.ts';
-import { errorLog, type ServiceLog } from './rate-limited-log.ts';
-import { readinessOf } from './readiness.ts';
-import type { ServiceStatus } from './service-status.ts';
 
 /** An idle connection stays open for this long: longer than the scrape interval of Prometheus. */
 const OPS_KEEP_ALIVE_MS = 72_000;
@@ -55,7 +55,7 @@ interface OpsServer {
 }
 
 interface OpsParts {
-  status: Pick<ServiceStatus, 'read'>;
+  status: Pick<ServiceStateReader, 'read'>;
   metrics: Metrics;
   /** The configured names, for {@link isAllowedHost}. */
   hostNames: readonly string[];

@@ -6,7 +6,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { EXIT_MS } from '../../src/cli/serve.ts';
 import { BODY_BYTES_MAX, REQUEST_TIMEOUT_MS } from '../../src/core/contract/limits.ts';
 import { COMMANDS } from '../../src/main.ts';
-import { READINESS_TIMEOUT_MS } from '../../src/operate/store-state.ts';
+import { READINESS_TIMEOUT_MS } from '../../src/operate/health/store-state.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS } from '../../src/server/timeouts.ts';
 
 const UNIT = 'plant-store.service';

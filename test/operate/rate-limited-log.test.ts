@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { failureLog, type LOG_RATE, rateLimitedLog } from '../../src/operate/rate-limited-log.ts';
+import { failureLog, type LOG_RATE, rateLimitedLog } from '../../src/operate/log/rate-limited-log.ts';
 
 const SHORT: typeof LOG_RATE = { burstLines: 1, intervalMs: 500 };
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { RecentRates } from '../../src/operate/health/recent-rates.ts';
 import { Metrics } from '../../src/operate/metrics.ts';
-import { RecentRates } from '../../src/operate/recent-rates.ts';
 import { ControlledClock } from '../harness/controlled-clock.ts';
 
 test('the rates and the mean commit time follow what happens each second, and fall after it', () => {

@@ -71,9 +71,6 @@ test('each file that a text names is there', () => {
   assert.deepEqual(missing, []);
 });
 
-/** Longer, it would be no afternoon's reading. */
-const READING_LINES_MAX = 3_800;
-
 test('the reading list has the core and the SQLite engine, and each file after those that it uses', () => {
   const [, section = ''] = read('ARCHITECTURE.md').split('## The reading list\n');
   const items = section.split('\n## ')[0]!.match(/^\d\. .*(?:\n {3}.*)*/gm) ?? [];
@@ -103,8 +100,6 @@ test('the reading list has the core and the SQLite engine, and each file after t
     reliedOn.filter(name => !names.includes(name)),
     [],
   );
-  const lines = listed.reduce((sum, file) => sum + read(file).split('\n').length - 1, 0);
-  assert.ok(lines <= READING_LINES_MAX, `${lines} lines`);
 });
 
 test('each dependency has an exact version, and a row in docs/dependencies.md', () => {

@@ -1,5 +1,5 @@
 import { type NewPlantReading, validateNamedPlant } from '../../core/contract/plant.ts';
-import { csvLine } from '../../operate/csv-line.ts';
+import { csvLine } from '../../operate/csv.ts';
 import { readCsvId } from '../id-text.ts';
 import { Failure } from '../output/failure.ts';
 import { amount } from '../output/number-text.ts';

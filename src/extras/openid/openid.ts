@@ -3,7 +3,7 @@ import type { Extra } from '../../cli/extra.ts';
 import { choice, repeatableSetting, setting } from '../../cli/options/setting.ts';
 import { Failure } from '../../cli/output/failure.ts';
 import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
-import { rateLimitedLog } from '../../operate/rate-limited-log.ts';
+import { rateLimitedLog } from '../../operate/log/rate-limited-log.ts';
 import type { OpenExtra } from '../../service.ts';
 import { claimRuleOf, restrictsSenders } from './claim-rule.ts';
 import { isProtected, type OpenIdSettings } from './open-id-settings.ts';

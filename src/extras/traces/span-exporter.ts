@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type FailureLog, failureLog, type ServiceLog } from '../../operate/rate-limited-log.ts';
+import { type FailureLog, failureLog, type ServiceLog } from '../../operate/log/rate-limited-log.ts';
 import { type Attributes, attributesOf } from './otlp-attributes.ts';
 import type { TraceSettings } from './trace-settings.ts';
 

@@ -12,9 +12,9 @@ import type { StorageEngine } from '../../engines/storage-engine.ts';
 import { pageFile } from '../../pages/console/page-files.ts';
 import { COMMON_FIELDS } from '../../server/response-headers.ts';
 import { bytesText } from '../bytes-text.ts';
-import { DAMAGE, type KnownDamage } from '../known-damage.ts';
+import { DAMAGE, type KnownDamage } from '../health/known-damage.ts';
+import { errorLog, type ServiceLog } from '../log/rate-limited-log.ts';
 import type { OpsPage } from '../ops-server.ts';
-import { errorLog, type ServiceLog } from '../rate-limited-log.ts';
 import { Activity } from './activity.ts';
 import {
   type ApiRequest,

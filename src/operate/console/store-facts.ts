@@ -1,7 +1,7 @@
 import type { CommandRun } from '../../engines/command-runs.ts';
 import type { Disk, StorageEngine } from '../../engines/storage-engine.ts';
 import { bytesText } from '../bytes-text.ts';
-import type { KnownDamage } from '../known-damage.ts';
+import type { KnownDamage } from '../health/known-damage.ts';
 import { runText } from '../run-text.ts';
 
 /** The rate at which the disk fills is measured over at least this time. */

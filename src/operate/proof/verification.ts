@@ -16,7 +16,10 @@ export interface Verification {
   aheadOfClock: number;
 }
 
-/** A commit with all its attempts takes no longer, on each engine. */
+/**
+ * A commit on PostgreSQL takes no longer, with all its attempts. The writer of SQLite commits one batch
+ * after the other, so no batch becomes visible after a later one.
+ */
 export const COMMIT_TIME_MAX_MS = 3_000;
 const FAULTS_SHOWN_MAX = 100;
 /** Rows after which timers and signals can run. SQLite reads synchronously and would block them. */

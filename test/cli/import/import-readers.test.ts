@@ -8,7 +8,7 @@ import { Progress } from '../../../src/cli/import/progress.ts';
 import { NotUtf8, utf8Texts } from '../../../src/cli/import/utf8-texts.ts';
 import { Failure } from '../../../src/cli/output/failure.ts';
 import { type NewPlant, newPlantJson } from '../../../src/core/contract/plant.ts';
-import { csvLine } from '../../../src/operate/csv-line.ts';
+import { csvLine } from '../../../src/operate/csv.ts';
 
 type Format = 'CSV' | 'lines' | 'array';
 

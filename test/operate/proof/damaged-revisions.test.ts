@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { STATE_AGE_MAX_MS } from '../../../src/operate/store-state.ts';
+import { STATE_AGE_MAX_MS } from '../../../src/operate/health/store-state.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
 import { call, json, signIn } from '../../harness/console-session.ts';
 import { assertFailed, type Finished, sendBody } from '../../harness/program.ts';

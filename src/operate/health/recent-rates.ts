@@ -1,8 +1,8 @@
-import { type Clock, repeat, SYSTEM_CLOCK } from '../core/clock.ts';
-import { ERROR_NAMES, ERRORS } from '../core/contract/errors.ts';
-import { OUTCOMES } from '../core/contract/plant.ts';
-import type { Result } from '../core/response.ts';
-import type { Counts, Metrics } from './metrics.ts';
+import { type Clock, repeat, SYSTEM_CLOCK } from '../../core/clock.ts';
+import { ERROR_NAMES, ERRORS } from '../../core/contract/errors.ts';
+import { OUTCOMES } from '../../core/contract/plant.ts';
+import type { Result } from '../../core/response.ts';
+import type { Counts, Metrics } from '../metrics.ts';
 import type { ResponseRates } from './service-state.ts';
 
 const REJECTIONS = ERROR_NAMES.filter(name => ERRORS[name].status < 500);

@@ -1,8 +1,8 @@
-import type { PlantCommits, PlantWrite, WriteResult } from '../core/commit/plant-commits.ts';
-import { StoreDamaged, type StoreUnavailable } from '../core/commit/store-errors.ts';
+import type { PlantCommits, PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
+import { StoreDamaged, type StoreUnavailable } from '../../core/commit/store-errors.ts';
+import { type FailureLog, failureLog, type ServiceLog } from '../log/rate-limited-log.ts';
+import type { Metrics } from '../metrics.ts';
 import type { KnownDamage } from './known-damage.ts';
-import type { Metrics } from './metrics.ts';
-import { type FailureLog, failureLog, type ServiceLog } from './rate-limited-log.ts';
 import type { CommitHealth } from './service-state.ts';
 
 /** How long a failed commit is shown: on a nearly full disk, only some commits fail. */

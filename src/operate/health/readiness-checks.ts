@@ -1,5 +1,5 @@
-import { ERRORS } from '../core/contract/errors.ts';
-import type { Disk } from '../engines/storage-engine.ts';
+import { ERRORS } from '../../core/contract/errors.ts';
+import type { Disk } from '../../engines/storage-engine.ts';
 import { DAMAGE, DAMAGE_WARNING } from './known-damage.ts';
 import type { ServiceState } from './service-state.ts';
 import { shownFailure } from './store-state.ts';

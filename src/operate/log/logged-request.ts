@@ -1,9 +1,9 @@
-import { ERRORS } from '../core/contract/errors.ts';
-import type { ResponseObserver } from '../core/extension-points.ts';
-import type { ReceivedRequest } from '../core/request.ts';
-import type { HttpResponse, Result } from '../core/response.ts';
+import { ERRORS } from '../../core/contract/errors.ts';
+import type { ResponseObserver } from '../../core/extension-points.ts';
+import type { ReceivedRequest } from '../../core/request.ts';
+import type { HttpResponse, Result } from '../../core/response.ts';
+import { isErrorName } from '../result-kind.ts';
 import { withoutTokens } from './masked-tokens.ts';
-import { isErrorName } from './result-kind.ts';
 
 /** Longer texts of clients are cut. All paths of the service are shorter. */
 const CLIENT_TEXT_LENGTH_MAX = 200;

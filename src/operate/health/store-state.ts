@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { StoreInternalError, StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';
-import { errorLog, failureLog, type ServiceLog } from './rate-limited-log.ts';
+import { StoreInternalError, StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
+import { errorLog, failureLog, type ServiceLog } from '../log/rate-limited-log.ts';
 
 /** If the store does not respond within this time, `/readyz` reports the service as not ready. */
 export const READINESS_TIMEOUT_MS = 2_000;

@@ -1,8 +1,8 @@
-import type { StorageEngine } from '../engines/storage-engine.ts';
+import type { StorageEngine } from '../../engines/storage-engine.ts';
+import type { ServiceLog } from '../log/rate-limited-log.ts';
+import type { Metrics } from '../metrics.ts';
 import { DAMAGE_WARNING, KnownDamage } from './known-damage.ts';
-import type { Metrics } from './metrics.ts';
 import { MonitoredCommits } from './monitored-commits.ts';
-import type { ServiceLog } from './rate-limited-log.ts';
 import { type StoreState, storeStateReader } from './store-state.ts';
 
 /** Interval at which warnings reach the log, so that the log does not depend on `/readyz`. */

@@ -1,7 +1,7 @@
-import type { PlantQueue } from '../core/commit/plant-commits.ts';
-import type { Attached } from '../core/extension-points.ts';
-import type { TokenCache } from '../core/tokens/token-cache.ts';
-import type { StorageEngine } from '../engines/storage-engine.ts';
+import type { PlantQueue } from '../../core/commit/plant-commits.ts';
+import type { Attached } from '../../core/extension-points.ts';
+import type { TokenCache } from '../../core/tokens/token-cache.ts';
+import type { StorageEngine } from '../../engines/storage-engine.ts';
 import type { RecentRates } from './recent-rates.ts';
 import type { ServiceState } from './service-state.ts';
 import type { StoreMonitor } from './store-monitor.ts';
@@ -20,7 +20,7 @@ interface StatusSources {
 }
 
 /** Reads the state of a service, for `/readyz`, `/metrics` and the console. */
-export class ServiceStatus {
+export class ServiceStateReader {
   readonly #parts: StatusSources;
   readonly #restartedAt: number | null;
   /** The service sets it when it begins to close. */

@@ -1,5 +1,5 @@
-import { StoreInternalError, StoreUnavailable } from '../core/commit/store-errors.ts';
-import type { TracedRequest } from '../core/trace-context.ts';
+import { StoreInternalError, StoreUnavailable } from '../../core/commit/store-errors.ts';
+import type { TracedRequest } from '../../core/trace-context.ts';
 
 /** Limit for a repeated log line: a burst of `burstLines`, then one line per interval. */
 export const LOG_RATE = { burstLines: 20, intervalMs: 10_000 };
