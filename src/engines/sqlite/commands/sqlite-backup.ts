@@ -52,7 +52,9 @@ function leaveWalMode(path: string): void {
 }
 
 /** A copy has faults. Its source probably has the same ones. */
-export class CopyDamaged extends StoreRejected {}
+export class CopyDamaged extends StoreRejected {
+  override name = 'CopyDamaged';
+}
 
 /** Checks every page of a copy that no program has open. @throws {CopyDamaged} {StoreRejected} */
 export async function checkCopy(path: string): Promise<StoreCounts> {
