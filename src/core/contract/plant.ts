@@ -118,7 +118,7 @@ export function validateNewPlant(
   return validateNamedPlant(id, name, tag, faults);
 }
 
-/** Checks name and tag only. The id is undefined if the faults include one of the id. */
+/** Checks name and tag. @param id undefined only if `faults` has a fault of the id */
 export function validateNamedPlant(
   id: bigint | undefined,
   name: unknown,
@@ -129,10 +129,9 @@ export function validateNamedPlant(
   else faults.push(...textFaults('name', name));
   if (tag !== undefined) faults.push(...textFaults('tag', tag));
 
-  if (faults.length > 0) return errorReading('notNewPlant', faults);
-  const plant = { id, name } as NewPlant;
-  if (tag !== undefined) plant.tag = tag as string;
-  return { plant };
+  const hasTypes = typeof name === 'string' && (tag === undefined || typeof tag === 'string');
+  if (faults.length > 0 || id === undefined || !hasTypes) return errorReading('notNewPlant', faults);
+  return { plant: tag === undefined ? { id, name } : { id, name, tag } };
 }
 
 /** UTF-8 cannot encode an unpaired surrogate, nor PostgreSQL U+0000: every store rejects both. */
