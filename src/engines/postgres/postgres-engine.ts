@@ -18,8 +18,8 @@ import { confirmEverythingBefore } from './confirm-commits.ts';
 import { STATEMENT_TIMEOUT_MS } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
-import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
 import { type FirstConnection, HostSearch } from './host-search.ts';
+import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { applySchemaSteps, rejectMissingRights, SERVICE_RIGHTS, schemaFaults, tableGuard } from './schema.ts';
 

@@ -3,7 +3,7 @@ import { REVISION_COLUMNS } from '../revision-rows.ts';
 import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
 import type { Connection } from './connection.ts';
-import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
+import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
 import { SCHEMA_STEPS } from './schema-steps.ts';
 
 /** Timeout of one schema step, which may change a large table. */

@@ -17,8 +17,8 @@ import {
   usedIndex,
 } from './files/used-files.ts';
 import { type Batch, packResults, unpackWrites } from './packed-batch.ts';
-import { PlantTable } from './plant-table.ts';
 import { queryRows } from './queries.ts';
+import { RevisionTable } from './revision-table.ts';
 import { APPLICATION_ID } from './schema.ts';
 import { StoreFileReplaced } from './sqlite-errors.ts';
 import { rewriteWal } from './wal-flush.ts';
@@ -40,7 +40,7 @@ export interface SqliteSettings {
 export type WriterCall = [operation: keyof StoreWriter, ...args: unknown[]];
 
 interface OpenStore extends WritingDatabase {
-  plants: PlantTable;
+  plants: RevisionTable;
   /** Unique name of this connection in the process. */
   connection: string;
   folder: DatabaseFolder;
@@ -206,7 +206,7 @@ export class StoreWriter {
     // https://sqlite.org/pragma.html#pragma_journal_size_limit
     database.exec(`PRAGMA journal_size_limit = ${WAL_FILE_BYTES_MAX}`);
     this.#file ??= identityOf(path);
-    const plants = new PlantTable(database, repeatedIdRule);
+    const plants = new RevisionTable(database, repeatedIdRule);
     const connection = `${threadId} ${++this.#connections}`;
     const folder = new DatabaseFolder(path);
     return { ...opened, plants, connection, folder, index: usedIndex(path), wal: undefined };

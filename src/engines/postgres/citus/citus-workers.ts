@@ -5,7 +5,7 @@ import { confirmEverythingBefore } from '../confirm-commits.ts';
 import type { Connection } from '../connection.ts';
 import { type ConnectionPool, OPERATION_TIMEOUT_MS } from '../connection-pool.ts';
 import { durabilityWarnings } from '../durability-warnings.ts';
-import { reasonOf, sqlStateOf } from '../failure.ts';
+import { reasonOf, sqlStateOf } from '../postgres-errors.ts';
 import type { HostAddress } from '../postgres-url.ts';
 import { schemaFaults } from '../schema.ts';
 import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-shards.ts';

@@ -16,7 +16,7 @@ export interface CommittedBatch {
 }
 
 /** Writes plants on one connection. */
-export class PlantTable {
+export class RevisionTable {
   readonly #database: DatabaseSync;
   readonly #repeatedIdRule: RepeatedIdRule;
   /** Inserts nothing if the plant has a first revision. */
