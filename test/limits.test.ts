@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { IN_FLIGHT_MAX } from '../src/cli/import/import.ts';
 import { CHUNK_BYTES } from '../src/cli/import/plant-file.ts';
 import { BODY_LIMIT_MAX } from '../src/cli/options/serve-options.ts';
+import { EXIT_MS } from '../src/cli/serve.ts';
 import { CONCURRENCY_MAX, IN_FLIGHT_TEXT_LENGTH_MAX } from '../src/client/bulk-create.ts';
 import { RETRY_AFTER_MAX_MS, TIMER_MS_MAX } from '../src/client/retrying-request.ts';
 import * as batches from '../src/core/commit/batch-size.ts';
@@ -15,7 +16,7 @@ import * as sqlite from '../src/engines/sqlite/wal-limits.ts';
 import * as verification from '../src/operate/proof/verification.ts';
 import { LONG_BODIES_BYTES_MAX } from '../src/server/long-bodies.ts';
 import { TIMEOUT_POLL_INTERVAL_MS } from '../src/server/plant-server.ts';
-import { HEADERS_TIMEOUT_MS } from '../src/server/timeouts.ts';
+import { HEADERS_TIMEOUT_MS, SHUTDOWN_MS } from '../src/server/timeouts.ts';
 
 const REFRESH_MS_MAX = tokens.TOKEN_REFRESH_INTERVAL_MS + tokens.TOKEN_REFRESH_INTERVAL_MIN_MS;
 const SLOW_REQUEST_MS_MAX = contract.REQUEST_TIMEOUT_MS + TIMEOUT_POLL_INTERVAL_MS;
@@ -29,8 +30,8 @@ const RULES: [rule: string, value: number, max: number][] = [
   ['a slow request is rejected within 15 s', SLOW_REQUEST_MS_MAX, 15_000],
   ['two of the longest bodies fit', BODY_LIMIT_MAX * 2, LONG_BODIES_BYTES_MAX],
   ['the largest plant fits a batch', BODY_LIMIT_MAX, batches.BATCH_TEXT_LENGTH_MAX],
-  ['the store is closed after the last response', contract.SHUTDOWN_MS, contract.EXIT_MS - 1],
-  ['the process ends within 10 s of SIGTERM', contract.EXIT_MS, 9_999],
+  ['the store is closed after the last response', SHUTDOWN_MS, EXIT_MS - 1],
+  ['the process ends within 10 s of SIGTERM', EXIT_MS, 9_999],
   ['the client accepts the largest --in-flight', IN_FLIGHT_MAX, CONCURRENCY_MAX],
   ['the client accepts one chunk of a file', CHUNK_BYTES, IN_FLIGHT_TEXT_LENGTH_MAX],
   ['a timer supports Retry-After with jitter', RETRY_AFTER_MAX_MS * 1.25, TIMER_MS_MAX],

@@ -4,7 +4,7 @@ import type { CommandRun } from '../engines/command-runs.ts';
 import type { DamageRecord } from '../engines/damage-record.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { inExistingStore } from '../engines/open-store.ts';
-import { wasOpenedForWriting } from '../engines/sqlite/commands/reading-database.ts';
+import { wasOpenedForWriting } from '../engines/sqlite/access/reading-database.ts';
 import { wasServed } from '../engines/sqlite/files/serve-lock.ts';
 
 /** The name of the seal of a backup is the name of the backup with this suffix. */

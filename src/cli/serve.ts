@@ -2,7 +2,6 @@ import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Command } from 'commander';
 import { type Logger, pino } from 'pino';
-import { EXIT_MS } from '../core/contract/limits.ts';
 import { newPlantJson } from '../core/contract/plant.ts';
 import { type DatabaseAddress, shownDatabase } from '../engines/database-url.ts';
 import { storeAt } from '../engines/open-store.ts';
@@ -17,6 +16,9 @@ import { readDatabase } from './options/database-option.ts';
 import { addServeOptions, type ServeOptions, urlOf } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';
 import { logOutput } from './output/log-output.ts';
+
+/** Time from SIGTERM to the end of the process, even if a hanging disk blocks the store. */
+export const EXIT_MS = 9_500;
 
 /** @param extras add their options, which decide whether the service opens them */
 export function serveCommand(extras: readonly Extra[]): Command {

@@ -111,8 +111,9 @@ export const STATUS_DESCRIPTIONS: Record<string, { description: string; headers?
 /** Statuses of requests that count for a rate limit. A 429 has its own headers. */
 const COUNTED_STATUSES = ['400', '413', '415', '503'];
 
+const INVALID = readNewPlantText('{"id": 1.5, "tag": null}');
 /** The message of the service itself for an invalid NewPlant. */
-const FAULTS_NAMED = readNewPlantText('{"id": 1.5, "tag": null}').message;
+const FAULTS_NAMED = INVALID.kind === 'invalid' ? INVALID.message : undefined;
 
 /** Describes the response with one error status: a list and an example of its error numbers. */
 function errorResponse(status: string): object {

@@ -15,13 +15,13 @@ export interface PlantInput {
 export function newPlantOf(input: PlantInput): NewPlant {
   // Plain JavaScript programs may pass undefined or null.
   const { id, name, tag } = Object(input) as PlantInput;
-  const reading = readId(id);
-  const { plant, message } =
-    reading.kind === 'id'
-      ? validateNamedPlant(reading.id, name, tag, [])
-      : validateNamedPlant(undefined, name, tag, [reading.fault]);
-  if (plant !== undefined) return plant;
-  throw new PlantStoreError(message, { error: 40002, canRetry: false });
+  const idReading = readId(id);
+  const reading =
+    idReading.kind === 'id'
+      ? validateNamedPlant(idReading.id, name, tag, [])
+      : validateNamedPlant(undefined, name, tag, [idReading.fault]);
+  if (reading.kind === 'plant') return reading.plant;
+  throw new PlantStoreError(reading.message, { error: 40002, canRetry: false });
 }
 
 type IdReading = { kind: 'id'; id: bigint } | { kind: 'fault'; fault: string };

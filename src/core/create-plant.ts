@@ -209,19 +209,19 @@ export class CreatePlant {
   async createShort(body: string, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
     const counted = this.#count(sender.recordedBy);
     if (counted.kind === 'exceeded') return tooManyRequests(counted);
-    const { plant, error, message } = NOT_ASCII.test(body)
-      ? readNewPlant(Buffer.from(body, 'latin1'))
-      : readNewPlantText(body);
-    if (plant === undefined) return errorResponse(error, message, counted.fields);
+    const reading = NOT_ASCII.test(body) ? readNewPlant(Buffer.from(body, 'latin1')) : readNewPlantText(body);
+    if (reading.kind === 'invalid') return errorResponse(reading.error, reading.message, counted.fields);
+    const { plant } = reading;
     return writeResponse(plant, await this.#queue.write({ ...sender, plant }), counted.fields);
   }
 
   /** Step 5, unless it is wrapped. It queues the plant before its first await. */
   async #createRead(
     { tokenId, fields, request }: Admission,
-    { plant, error, message }: NewPlantReading,
+    reading: NewPlantReading,
   ): Promise<HttpResponse> {
-    if (plant === undefined) return errorResponse(error, message, fields);
+    if (reading.kind === 'invalid') return errorResponse(reading.error, reading.message, fields);
+    const { plant } = reading;
     const write = { plant, recordedBy: tokenId, trace: request.trace };
     return writeResponse(plant, await this.#queue.write(write), fields);
   }

@@ -1,4 +1,5 @@
 import type { NewStoredToken, StoredToken, TokenGroup } from '../core/tokens/stored-token.ts';
+import type { TokenSource } from '../core/tokens/token-cache.ts';
 import type { CommandRun } from './command-runs.ts';
 import { type DamageRecord, knownDamage } from './damage-record.ts';
 import { numberOf, type Query, type Row } from './revision-rows.ts';
@@ -15,7 +16,7 @@ export interface TableAccess {
   writeRows: Query;
   /** Resolves when all rows that were read before are durable. */
   confirmRows(): Promise<void>;
-  /** Implements {@link OperatorTables.tokenFingerprints}. */
+  /** Implements {@link TokenSource.tokenFingerprints}. */
   tokenFingerprints(): Promise<ReadonlyMap<number, string>>;
   /** SQL that computes the fingerprint of a group from its tokens; undefined if there is none. */
   tokenDigest: string | undefined;
@@ -25,18 +26,13 @@ export interface TableAccess {
  * The tables of a store for its operators: tokens, codes and sessions of the console, runs of
  * commands, and known damage. Both engines run the same SQL.
  */
-export class OperatorTables {
+export class OperatorTables implements TokenSource {
   readonly #access: TableAccess;
 
   constructor(access: TableAccess) {
     this.#access = access;
   }
 
-  /**
-   * Returns a text for each group that has tokens. The text changes whenever another connection
-   * creates or revokes a token of the group. This also holds when a failover or a restored backup
-   * reuses a change number. Other commits may change the text, too.
-   */
   tokenFingerprints(): Promise<ReadonlyMap<number, string>> {
     return this.#access.tokenFingerprints();
   }

@@ -2,8 +2,8 @@ import { StoreMissing } from '../core/commit/store-errors.ts';
 import type { CopyTarget } from './copy-target.ts';
 import type { PlantReader } from './plant-reader.ts';
 import type { PlantSearch } from './plant-search.ts';
-import { openSqliteReader } from './sqlite/commands/sqlite-reader.ts';
-import { openSqliteSearch } from './sqlite/commands/sqlite-search.ts';
+import { openSqliteReader } from './sqlite/access/sqlite-reader.ts';
+import { openSqliteSearch } from './sqlite/access/sqlite-search.ts';
 import { runningService, takeServeLock, wasServed } from './sqlite/files/serve-lock.ts';
 import type { StorageEngine } from './storage-engine.ts';
 import type { ServedSettings, ServedStore, StoreOpener } from './store-opener.ts';
@@ -49,7 +49,7 @@ export class SqliteOpener implements StoreOpener {
   }
 
   async openCopyTarget(): Promise<CopyTarget> {
-    const { openSqliteTarget } = await import('./sqlite/commands/sqlite-target.ts');
+    const { openSqliteTarget } = await import('./sqlite/access/sqlite-target.ts');
     return openSqliteTarget(this.#path);
   }
 

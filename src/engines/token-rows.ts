@@ -1,5 +1,5 @@
-import { TOKEN_EXPIRY_MS_MAX, TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../core/contract/limits.ts';
 import type { StoredToken, TokenGroup } from '../core/tokens/stored-token.ts';
+import { TOKEN_EXPIRY_MS_MAX, TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../core/tokens/stored-token.ts';
 import { numberOf, type Query, type Row, textOf } from './revision-rows.ts';
 
 /** The columns of `token` for {@link tokenOf}. */

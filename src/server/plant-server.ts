@@ -1,6 +1,5 @@
 import { type AddressInfo, Server } from 'node:net';
 import { type Clock, repeat, SYSTEM_CLOCK, sleep } from '../core/clock.ts';
-import { SHUTDOWN_MS } from '../core/contract/limits.ts';
 import type { RequestHeaders } from '../core/request.ts';
 import { errorResponse, type HttpResponse } from '../core/response.ts';
 import { TickBudget } from '../core/tick-budget.ts';
@@ -15,6 +14,7 @@ import { PlainCreates } from './plain-creates.ts';
 import { ResponseHeaders } from './response-headers.ts';
 import { afterNextPoll } from './response-queue.ts';
 import { rejectsPlants, type ServerContext, type ServerPhase } from './server-context.ts';
+import { SHUTDOWN_MS } from './timeouts.ts';
 
 /** During shutdown, idle connections stay open for this long. */
 export const SHUTDOWN_GRACE_MS = 500;

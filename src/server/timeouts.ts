@@ -8,3 +8,5 @@ export const UNTAKEN_MS_MAX = 10_000;
 export const LINGER_MS = 2_000;
 /** An idle connection stays open for this long. */
 export const KEEP_ALIVE_MS = 65_000;
+/** Time from SIGTERM to the last response. Connections that are open after it are closed. */
+export const SHUTDOWN_MS = 8_000;

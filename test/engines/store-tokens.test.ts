@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { TOKENS_AT_A_TIME_MAX } from '../../src/core/contract/limits.ts';
 import type { NewStoredToken } from '../../src/core/tokens/stored-token.ts';
+import { TOKENS_AT_A_TIME_MAX } from '../../src/core/tokens/stored-token.ts';
 import { hashToken } from '../../src/core/tokens/token.ts';
 import { openReader } from '../harness/open-store.ts';
 import { plantWrite } from '../harness/plant-write.ts';

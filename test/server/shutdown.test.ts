@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { SHUTDOWN_MS } from '../../src/core/contract/limits.ts';
 import { SHUTDOWN_GRACE_MS } from '../../src/server/plant-server.ts';
+import { SHUTDOWN_MS } from '../../src/server/timeouts.ts';
 import { chunked, RawConnection, type RawResponse, requestBytes } from '../harness/raw-connection.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { serverSideOf } from '../harness/server-side.ts';

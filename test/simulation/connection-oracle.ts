@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import type { NotConfirmed, WriteResult } from '../../src/core/commit/plant-commits.ts';
 import { ERRORS, type ErrorName } from '../../src/core/contract/errors.ts';
-import { REQUEST_TIMEOUT_MS, SHUTDOWN_MS } from '../../src/core/contract/limits.ts';
+import { REQUEST_TIMEOUT_MS } from '../../src/core/contract/limits.ts';
 import { LAST_READS_MS, SHUTDOWN_GRACE_MS, TIMEOUT_POLL_INTERVAL_MS } from '../../src/server/plant-server.ts';
-import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS, UNTAKEN_MS_MAX } from '../../src/server/timeouts.ts';
+import {
+  HEADERS_TIMEOUT_MS,
+  KEEP_ALIVE_MS,
+  LINGER_MS,
+  SHUTDOWN_MS,
+  UNTAKEN_MS_MAX,
+} from '../../src/server/timeouts.ts';
 import { OTHER_TOKEN, PAGE, type SentRequest } from './connection-requests.ts';
 import type { ModelSocket } from './model-socket.ts';
 import { count, type Happened } from './part.ts';

@@ -6,7 +6,6 @@ import type {
   PlantQueue,
   WriteResult,
 } from '../../src/core/commit/plant-commits.ts';
-import { SHUTDOWN_MS } from '../../src/core/contract/limits.ts';
 import { CreatePlant } from '../../src/core/create-plant.ts';
 import { contentResponse } from '../../src/core/response.ts';
 import { RateLimit } from '../../src/core/tokens/rate-limit.ts';
@@ -15,6 +14,7 @@ import type { TokenCache, TokenLookup } from '../../src/core/tokens/token-cache.
 import type { ReservedAddress } from '../../src/server/listen.ts';
 import { BodyShare, LONG_BODIES_BYTES_MAX, LongBodyMemory } from '../../src/server/long-bodies.ts';
 import { PlantServer, SHUTDOWN_GRACE_MS } from '../../src/server/plant-server.ts';
+import { SHUTDOWN_MS } from '../../src/server/timeouts.ts';
 import { Client } from './connection-client.ts';
 import type { RunState } from './connection-oracle.ts';
 import {

@@ -4,7 +4,7 @@ import {
   type Statement,
   type TextRow,
 } from '../../src/engines/postgres/connection.ts';
-import { ConnectionLost, HostIsReadOnly, NoResponse } from '../../src/engines/postgres/failure.ts';
+import { ConnectionLost, HostIsReadOnly, NoResponse } from '../../src/engines/postgres/postgres-errors.ts';
 import type { HostAddress } from '../../src/engines/postgres/postgres-url.ts';
 import type { ModelPostgres, Reply } from './model-postgres.ts';
 import { type ModelServer, ServerError, Session, SessionEnded } from './model-server.ts';

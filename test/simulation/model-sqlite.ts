@@ -12,7 +12,7 @@ import {
 } from '../../src/engines/sqlite/called-thread.ts';
 import type { CheckpointProgress } from '../../src/engines/sqlite/checkpoints/checkpoint-thread.ts';
 import { type Batch, packResults, unpackWrites } from '../../src/engines/sqlite/packed-batch.ts';
-import type { CommittedBatch } from '../../src/engines/sqlite/plant-table.ts';
+import type { CommittedBatch } from '../../src/engines/sqlite/revision-table.ts';
 import { StoreFileReplaced } from '../../src/engines/sqlite/sqlite-errors.ts';
 import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from '../../src/engines/sqlite/wal-limits.ts';
 import type { WriterCall } from '../../src/engines/sqlite/writer-thread.ts';

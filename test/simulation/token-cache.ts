@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { StoreUnavailable } from '../../src/core/commit/store-errors.ts';
-import { TOKEN_GROUP_SIZE } from '../../src/core/contract/limits.ts';
-import { type StoredToken, type TokenGroup, tokenGroupOf } from '../../src/core/tokens/stored-token.ts';
+import {
+  type StoredToken,
+  TOKEN_GROUP_SIZE,
+  type TokenGroup,
+  tokenGroupOf,
+} from '../../src/core/tokens/stored-token.ts';
 import {
   TOKEN_LOOKUP_TIMEOUT_MS,
   TokenCache,

@@ -5,8 +5,8 @@ import {
   checkCopy,
   copySnapshot,
   type StoreCounts,
-} from '../../engines/sqlite/commands/sqlite-backup.ts';
-import { openSqliteReader } from '../../engines/sqlite/commands/sqlite-reader.ts';
+} from '../../engines/sqlite/access/sqlite-backup.ts';
+import { openSqliteReader } from '../../engines/sqlite/access/sqlite-reader.ts';
 import { SealDigest, sealText } from '../../operate/proof/seal.ts';
 import { verifyRevisions } from '../../operate/proof/verification.ts';
 

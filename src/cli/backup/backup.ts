@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { StoreDamaged } from '../../core/commit/store-errors.ts';
 import type { DatabaseAddress } from '../../engines/database-url.ts';
-import type { StoreCounts } from '../../engines/sqlite/commands/sqlite-backup.ts';
+import type { StoreCounts } from '../../engines/sqlite/access/sqlite-backup.ts';
 import { stoppable } from '../interruption.ts';
 import { noteRun, SEAL_SUFFIX } from '../note-run.ts';
 import { type DatabaseOptions, databaseOption, readDatabase } from '../options/database-option.ts';

@@ -88,7 +88,10 @@ export class Columns {
       number,
       place: () => `line ${record.line} (row ${number})`,
       lineBreak: broken < 0 ? undefined : { column: this.#names[broken] ?? '', text: fields[broken]! },
-      reading: fault === undefined ? this.#read(fields) : { error: 'notNewPlant', message: fault.message },
+      reading:
+        fault === undefined
+          ? this.#read(fields)
+          : { kind: 'invalid', error: 'notNewPlant', message: fault.message },
       rejectsFormat: () => ({ kind: 'csv', header: csvLine([...this.#own, ...REASON_NAMES]) }),
       // The order is: own columns, even if fields are missing; the reason; excess fields.
       rejectsLine: ({ error, message }) => {
@@ -125,7 +128,7 @@ export class Columns {
     // A spreadsheet adds empty fields to rows that are shorter than others.
     if (fields.length < count || fields.slice(count).some(field => field !== undefined)) {
       const message = `the row has ${amount(fields.length, 'field')}, but the first row names ${amount(count, 'column')}`;
-      return { error: 'notNewPlant', message };
+      return { kind: 'invalid', error: 'notNewPlant', message };
     }
     if (idText === undefined) return validateNamedPlant(undefined, name, tag, ['id is required']);
     const reading = readCsvId(idText);

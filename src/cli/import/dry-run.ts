@@ -35,13 +35,15 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
     const fileReading: Reading = { ...reading, onNote, onBytes: progress.add, onVerified: () => {} };
     for await (const rows of fileRows(file, fileReading))
       for (const row of rows) {
-        const { plant, message = ERRORS.bodyTooLarge.message } = row.reading;
+        const rowReading = row.reading;
         const place = (): string => `${fileName(file)} ${row.place()}`;
         rowCount++;
-        const isTooLarge = plant !== undefined && Buffer.byteLength(newPlantJson(plant)) > BODY_BYTES_MAX;
-        if (plant === undefined || isTooLarge) add('rejected row', place, message);
+        if (rowReading.kind === 'invalid') add('rejected row', place, rowReading.message);
+        else if (Buffer.byteLength(newPlantJson(rowReading.plant)) > BODY_BYTES_MAX)
+          add('rejected row', place, ERRORS.bodyTooLarge.message);
         if (row.lineBreak !== undefined) add('line break', place, lineBreakText(row.lineBreak));
-        if (plant === undefined) continue;
+        if (rowReading.kind === 'invalid') continue;
+        const { plant } = rowReading;
         const id = String(plant.id);
         if (ROUNDED_ID.test(id)) add('rounded id', place, `a spreadsheet may have changed digits of ${id}`);
         if (BLANK_NAME.test(plant.name)) add('blank name', place, quoted(plant.name));

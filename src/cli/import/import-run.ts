@@ -155,9 +155,9 @@ async function* plantsOf(
   try {
     for await (const rows of batches) {
       for (const [index, row] of rows.entries()) {
-        const { plant, error, message } = row.reading;
-        if (plant === undefined) reject(row, { error: ERRORS[error].number, message });
-        else yield { ...plant, row };
+        const { reading } = row;
+        if (reading.kind === 'plant') yield { ...reading.plant, row };
+        else reject(row, { error: ERRORS[reading.error].number, message: reading.message });
         progress.sent(rows.length - index);
       }
       // A file can have many lines without rows.

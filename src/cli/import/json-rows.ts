@@ -146,8 +146,9 @@ class ArrayScanner {
  */
 function jsonRow(number: number, place: string, text: string): PlantRow {
   const reading = readNewPlantText(text);
-  const isObject = text.startsWith('{') && reading.error !== 'notJson';
-  const members = isObject && reading.plant === undefined ? ownMembers(text) : undefined;
+  const isJson = reading.kind === 'plant' || reading.error !== 'notJson';
+  const isObject = isJson && text.startsWith('{');
+  const members = isObject && reading.kind === 'invalid' ? ownMembers(text) : undefined;
   const hasText = members?.[0]?.startsWith('"text":"');
   const object = hasText ? JSON.parse(text) : {};
   const isOfRejectsFile = Object.keys(object).join() === ['text', ...REASON_NAMES].join();
@@ -156,7 +157,7 @@ function jsonRow(number: number, place: string, text: string): PlantRow {
   return {
     number,
     place: () => place,
-    lineBreak: lineBreakOf(ownReading.plant),
+    lineBreak: ownReading.kind === 'plant' ? lineBreakOf(ownReading.plant) : undefined,
     reading: ownReading,
     rejectsFormat: () => ({ kind: 'jsonl' }),
     rejectsLine: ({ error, message }) => {
@@ -166,9 +167,9 @@ function jsonRow(number: number, place: string, text: string): PlantRow {
   };
 }
 
-function lineBreakOf(plant: NewPlant | undefined): LineBreak | undefined {
-  const column = (['name', 'tag'] as const).find(member => LINE_BREAK.test(plant?.[member] ?? ''));
-  return column && { column, text: plant![column]! };
+function lineBreakOf(plant: NewPlant): LineBreak | undefined {
+  const column = (['name', 'tag'] as const).find(member => LINE_BREAK.test(plant[member] ?? ''));
+  return column && { column, text: plant[column]! };
 }
 
 /** The start of a member `id` that is a string, in the form of {@link ownMembers}. */
@@ -183,8 +184,9 @@ function readMembers(members: string[]): NewPlantReading {
   if (id === undefined || reading?.kind !== 'fault') return readNewPlantText(`{${members}}`);
   const idFault = `id ${quoted(id)} ${reading.fault}`;
   // The plant is read with a valid id, so that the message lists the other faults.
-  const { message } = readNewPlantText(`{${members.map(each => (ID_TEXT.test(each) ? '"id":0' : each))}}`);
-  return { error: 'notNewPlant', message: message === undefined ? idFault : `${idFault}; ${message}` };
+  const others = readNewPlantText(`{${members.map(each => (ID_TEXT.test(each) ? '"id":0' : each))}}`);
+  const message = others.kind === 'plant' ? idFault : `${idFault}; ${others.message}`;
+  return { kind: 'invalid', error: 'notNewPlant', message };
 }
 
 /**

@@ -1,8 +1,11 @@
 /** An operation of the store failed. The cause goes into the log, never to a client. */
 export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable';
-  /** Only the plants of one worker failed. `warnings` reports this, so commits do not log it. */
-  isPartial = false;
+}
+
+/** A part of the store failed, so only its plants did. The warnings of the engine name this part. */
+export class StorePartlyUnavailable extends StoreUnavailable {
+  override name = 'StorePartlyUnavailable';
 }
 
 /** Our own code failed in an operation of the store. A retry would probably fail in the same way. */
@@ -16,11 +19,16 @@ export class StoreInternalError extends Error {
 }
 
 /** Rows cannot be read, since the files of the store are damaged. */
-export class StoreDamaged extends StoreUnavailable {}
+export class StoreDamaged extends StoreUnavailable {
+  override name = 'StoreDamaged';
+}
 
 /** The store cannot be opened or used as it is. The message tells the user what to do. */
 export class StoreRejected extends Error {
   override name = 'StoreRejected';
 }
 
-export class StoreMissing extends StoreRejected {}
+/** There is no store at the address. */
+export class StoreMissing extends StoreRejected {
+  override name = 'StoreMissing';
+}

@@ -22,8 +22,8 @@ export type Outcome = (typeof OUTCOMES)[number];
 
 /** A NewPlant, or an error with a message for people that lists every fault of the body. */
 export type NewPlantReading =
-  | { plant: NewPlant; error?: never; message?: never }
-  | { plant?: never; error: ErrorName; message: string };
+  | { kind: 'plant'; plant: NewPlant }
+  | { kind: 'invalid'; error: ErrorName; message: string };
 
 // `ignoreBOM` leaves a byte order mark in the text, where `readAnyBody` rejects it
 // (RFC 8259 section 8.1).
@@ -64,7 +64,10 @@ export function readNewPlantText(text: string): NewPlantReading {
   // Text from another source than decoded() may contain an unpaired surrogate.
   if (plain !== null && text.isWellFormed()) {
     const [, id, name, tag] = plain as unknown as [string, string, string, string | undefined];
-    return { plant: tag === undefined ? { id: BigInt(id), name } : { id: BigInt(id), name, tag } };
+    return {
+      kind: 'plant',
+      plant: tag === undefined ? { id: BigInt(id), name } : { id: BigInt(id), name, tag },
+    };
   }
   return readToEnd(readAnyBody(text));
 }
@@ -118,7 +121,7 @@ export function validateNewPlant(
   return validateNamedPlant(id, name, tag, faults);
 }
 
-/** Checks name and tag only. The id is undefined if the faults include one of the id. */
+/** Checks name and tag. @param id undefined only if `faults` has a fault of the id */
 export function validateNamedPlant(
   id: bigint | undefined,
   name: unknown,
@@ -129,10 +132,9 @@ export function validateNamedPlant(
   else faults.push(...textFaults('name', name));
   if (tag !== undefined) faults.push(...textFaults('tag', tag));
 
-  if (faults.length > 0) return errorReading('notNewPlant', faults);
-  const plant = { id, name } as NewPlant;
-  if (tag !== undefined) plant.tag = tag as string;
-  return { plant };
+  const hasTypes = typeof name === 'string' && (tag === undefined || typeof tag === 'string');
+  if (faults.length > 0 || id === undefined || !hasTypes) return errorReading('notNewPlant', faults);
+  return { kind: 'plant', plant: tag === undefined ? { id, name } : { id, name, tag } };
 }
 
 /** UTF-8 cannot encode an unpaired surrogate, nor PostgreSQL U+0000: every store rejects both. */
@@ -145,7 +147,7 @@ function textFaults(member: string, value: unknown): string[] {
 }
 
 function errorReading(error: ErrorName, faults: string[]): NewPlantReading {
-  return { error, message: faults.join('; ') };
+  return { kind: 'invalid', error, message: faults.join('; ') };
 }
 
 /** Whether both have the same name and tag. A missing tag differs from an empty one. */

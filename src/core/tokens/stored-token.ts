@@ -1,4 +1,9 @@
-import { TOKEN_GROUP_SIZE } from '../contract/limits.ts';
+/** Most tokens that one statement reads or updates. A long statement would delay plants. */
+export const TOKENS_AT_A_TIME_MAX = 1_000;
+/** So many consecutive token ids form a group. When a token changes, its group is read again. */
+export const TOKEN_GROUP_SIZE = 250;
+/** Latest expiry of a token: the last time that a Date can have (ECMAScript, Time Values). */
+export const TOKEN_EXPIRY_MS_MAX = 8.64e15;
 
 /** A token in a store. Only its hash is stored, so a reader of the store cannot use the token. */
 export interface StoredToken {

@@ -15,9 +15,15 @@ const UNKNOWN_TOKENS_AT_A_TIME_MAX = 16;
 
 const DAY_MS = 86_400_000;
 
-/** Where tokens are stored; `engines/operator-tables.ts` documents the methods. */
+/** Where tokens are stored. A revocation takes effect in time only if these promises are true. */
 export interface TokenSource extends TokenUseStore {
+  /**
+   * Returns a text for each group that has tokens. The text changes whenever another connection
+   * creates or revokes a token of the group. This also holds when a failover or a restored backup
+   * reuses a change number. Other commits may change the text, too.
+   */
   tokenFingerprints(): Promise<ReadonlyMap<number, string>>;
+  /** Returns all tokens of a group, from one snapshot that is taken after the call. */
   tokensOfGroup(group: number): Promise<TokenGroup>;
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
+import { TOKENS_AT_A_TIME_MAX } from './stored-token.ts';
 
 /** Where the last use of tokens is stored. */
 export interface TokenUseStore {

@@ -7,7 +7,7 @@ import { decide, storedResult } from '../../core/commit/write-decision.ts';
 import { revisionOf } from '../revision-rows.ts';
 import { confirmLatest } from './confirm-commits.ts';
 import type { Connection, TextRow } from './connection.ts';
-import { ConnectionLost, kindOf } from './failure.ts';
+import { ConnectionLost, kindOf } from './postgres-errors.ts';
 import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
 
 /** The status of one write. The table of {@link BatchCommit} has all its changes. */

@@ -1,6 +1,7 @@
 import { type Clock, SYSTEM_CLOCK, sleep } from '../../core/clock.ts';
 import { StoreUnavailable } from '../../core/commit/store-errors.ts';
 import type { Connection } from './connection.ts';
+import { type HostSearch, SEARCH_INTERVAL_MS } from './host-search.ts';
 import {
   ConnectionLost,
   kindOf,
@@ -8,8 +9,7 @@ import {
   sqlStateOf,
   TOO_MANY_CONNECTIONS,
   unavailable,
-} from './failure.ts';
-import { type HostSearch, SEARCH_INTERVAL_MS } from './host-search.ts';
+} from './postgres-errors.ts';
 
 /** Timeout of one operation with all its attempts. Plants get 503 after it. */
 export const OPERATION_TIMEOUT_MS = 3_000;

@@ -5,6 +5,7 @@ import pg from 'pg';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { type CancelKey, sendCancelRequest } from './cancel-request.ts';
 import { requireChannelBinding } from './channel-binding.ts';
+import { passwordFromFile } from './password-file.ts';
 import {
   ConnectionLost,
   connectionError,
@@ -12,8 +13,7 @@ import {
   kindOf,
   NoResponse,
   sqlStateOf,
-} from './failure.ts';
-import { passwordFromFile } from './password-file.ts';
+} from './postgres-errors.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 import { SET_SESSION } from './session-settings.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls-attempts.ts';

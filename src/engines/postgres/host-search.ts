@@ -1,7 +1,7 @@
 import { type Clock, SYSTEM_CLOCK, sleep } from '../../core/clock.ts';
 import { StoreUnavailable } from '../../core/commit/store-errors.ts';
 import { Connection } from './connection.ts';
-import { HostIsReadOnly, isRejection, openFailure } from './failure.ts';
+import { HostIsReadOnly, isRejection, openFailure } from './postgres-errors.ts';
 import {
   CONNECT_TIMEOUT_MS,
   type HostAddress,

@@ -7,7 +7,7 @@ import type {
   WriteResult,
 } from '../../core/commit/plant-commits.ts';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { TOKEN_GROUP_SIZE } from '../../core/contract/limits.ts';
+import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
 import { OperatorTables } from '../operator-tables.ts';
 import { numberOf, type Query, type Row, textOf } from '../revision-rows.ts';
 import type { PostgresStatistics, SchemaSteps, StorageEngine } from '../storage-engine.ts';
@@ -18,8 +18,8 @@ import { confirmEverythingBefore } from './confirm-commits.ts';
 import { STATEMENT_TIMEOUT_MS } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
-import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
 import { type FirstConnection, HostSearch } from './host-search.ts';
+import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { applySchemaSteps, rejectMissingRights, SERVICE_RIGHTS, schemaFaults, tableGuard } from './schema.ts';
 

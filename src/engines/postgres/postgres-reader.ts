@@ -8,8 +8,8 @@ import { countRows, newestTime, type Query, REVISION_COLUMNS, revisionOf } from 
 import { allTokens } from '../token-rows.ts';
 import { rejectWorker } from './citus/citus-workers.ts';
 import type { Connection, TextRow } from './connection.ts';
-import { commandFailure, INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
+import { commandFailure, INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf } from './postgres-errors.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { rejectUnreadable, schemaFaults } from './schema.ts';
 

@@ -1,8 +1,8 @@
 import { type CopyTarget, concurrentChange } from '../copy-target.ts';
 import { PUT_TOKEN, putValues } from '../token-rows.ts';
 import { prepareCoordinator } from './citus/citus-workers.ts';
-import { orUnavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
+import { orUnavailable } from './postgres-errors.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { revisionInsert } from './revision-table.ts';
 import { applySchemaSteps, COPY_RIGHTS, rejectMissingRights } from './schema.ts';

@@ -2,8 +2,9 @@ import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { REVISION_COLUMNS } from '../revision-rows.ts';
 import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
+import { DISTRIBUTE, FORBID_LOGICAL_MOVES } from './citus/distributed-table.ts';
 import type { Connection } from './connection.ts';
-import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
+import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
 import { SCHEMA_STEPS } from './schema-steps.ts';
 
 /** Timeout of one schema step, which may change a large table. */
@@ -12,10 +13,6 @@ const SCHEMA_STEP_TIMEOUT_MS = 3_600_000;
 const SCHEMA_LOCK = 0x504c5354;
 
 const NEWEST_STEP = SCHEMA_STEPS.length;
-/** Citus splits a batch into one statement for each shard, so a worker gets only two by default. */
-const DISTRIBUTE = `SELECT create_distributed_table('plant_revision', 'id', shard_count := (
-    SELECT CASE source WHEN 'default' THEN greatest(4, 2 * (SELECT count(*) FROM citus_get_active_worker_nodes()))
-      ELSE setting::bigint END FROM pg_settings WHERE name = 'citus.shard_count')::integer)`;
 const UNDEFINED_TABLE = '42P01';
 /** A column is missing or has another type, so the table is not ours. */
 const OTHER_COLUMNS = /^(?:42703|42804|42883)$/;
@@ -23,18 +20,6 @@ const OTHER_COLUMNS = /^(?:42703|42804|42883)$/;
 const NAME_TAKEN = /^(?:42P07|42710)$/;
 /** The user lacks the right, or may use no schema of the search path. */
 const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
-
-/**
- * Makes shard moves by logical replication, the default of Citus, end with an error, because they
- * lost plants. Such moves need the replica identity that this statement removes. Moves with
- * `block_writes` still work. Only the owner may change the replica identity.
- */
-const FORBID_LOGICAL_MOVES = `DO $$ BEGIN
-  IF EXISTS (SELECT 1 FROM pg_class WHERE oid = 'plant_revision'::regclass AND relreplident <> 'n'
-    AND pg_has_role(relowner, 'USAGE')) THEN
-    ALTER TABLE plant_revision REPLICA IDENTITY NOTHING;
-  END IF;
-END $$`;
 
 /**
  * Applies all missing schema steps in one transaction. Of several instances that start at the same

@@ -6,7 +6,7 @@ import {
   setDefaultCACertificates,
 } from 'node:tls';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { sqlStateOf, TlsFailed } from './failure.ts';
+import { sqlStateOf, TlsFailed } from './postgres-errors.ts';
 import { type HostAddress, type PostgresAddress, SYSTEM_ROOTS } from './postgres-url.ts';
 
 /** @returns false for no TLS. @throws {StoreRejected} if a file of the address cannot be used */

@@ -4,7 +4,7 @@
  */
 import type { PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
 import { OUTCOMES } from '../../core/contract/plant.ts';
-import type { CommittedBatch } from './plant-table.ts';
+import type { CommittedBatch } from './revision-table.ts';
 
 /**
  * A batch as it is sent to the writer thread.

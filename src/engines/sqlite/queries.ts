@@ -9,3 +9,15 @@ export function queryRows(database: DatabaseSync, text: string, values: unknown[
   const statement = database.prepare(text.replaceAll('$', '?'), AS_ROWS);
   return statement.all(...(values as SQLInputValue[])) as unknown as Row[];
 }
+
+export function inTransaction(database: DatabaseSync, write: () => void): void {
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    write();
+    database.exec('COMMIT');
+  } catch (error) {
+    // After some errors, such as a full disk, SQLite has already rolled back.
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}

@@ -13,7 +13,9 @@ const SQLITE_CANTOPEN = 14;
 const SQLITE_NOTADB = 26;
 
 /** The file at the path of the database or its log is not the file that was opened. */
-export class StoreFileReplaced extends StoreUnavailable {}
+export class StoreFileReplaced extends StoreUnavailable {
+  override name = 'StoreFileReplaced';
+}
 
 /** Opens a store. @throws {StoreRejected} with advice, and an internal error as it is */
 export function explainFailure<T>(path: string, open: () => T): T {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { threadId } from 'node:worker_threads';
 import type { RepeatedIdRule } from '../../core/commit/plant-commits.ts';
-import { TOKEN_GROUP_SIZE } from '../../core/contract/limits.ts';
+import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
 import type { Row } from '../revision-rows.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
 import { replyToCalls, threadData } from './called-thread.ts';
@@ -17,12 +17,13 @@ import {
   usedIndex,
 } from './files/used-files.ts';
 import { type Batch, packResults, unpackWrites } from './packed-batch.ts';
-import { PlantTable } from './plant-table.ts';
 import { queryRows } from './queries.ts';
+import { RevisionTable } from './revision-table.ts';
+import { APPLICATION_ID } from './schema.ts';
 import { StoreFileReplaced } from './sqlite-errors.ts';
 import { rewriteWal } from './wal-flush.ts';
 import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './wal-limits.ts';
-import { APPLICATION_ID, openForWriting, type WritingDatabase } from './writing-database.ts';
+import { openForWriting, type WritingDatabase } from './writing-database.ts';
 
 /** Size of a test commit, as large as a full batch. A nearly full disk may have room for less. */
 const PROBE_BYTES = 8 * 1024 * 1024;
@@ -39,7 +40,7 @@ export interface SqliteSettings {
 export type WriterCall = [operation: keyof StoreWriter, ...args: unknown[]];
 
 interface OpenStore extends WritingDatabase {
-  plants: PlantTable;
+  plants: RevisionTable;
   /** Unique name of this connection in the process. */
   connection: string;
   folder: DatabaseFolder;
@@ -205,7 +206,7 @@ export class StoreWriter {
     // https://sqlite.org/pragma.html#pragma_journal_size_limit
     database.exec(`PRAGMA journal_size_limit = ${WAL_FILE_BYTES_MAX}`);
     this.#file ??= identityOf(path);
-    const plants = new PlantTable(database, repeatedIdRule);
+    const plants = new RevisionTable(database, repeatedIdRule);
     const connection = `${threadId} ${++this.#connections}`;
     const folder = new DatabaseFolder(path);
     return { ...opened, plants, connection, folder, index: usedIndex(path), wal: undefined };

@@ -1,25 +1,18 @@
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
+import { rejectSchema } from '../schema-faults.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
-import { prepareFile } from './files/store-files.ts';
-import { queryRows } from './queries.ts';
-import { SCHEMA_STEPS } from './schema-steps.ts';
+import { LOCK_TIMEOUT_MS, prepareFile } from './files/store-files.ts';
+import { applySchemaSteps, schemaFaults, schemaVersion } from './schema.ts';
 import { explainFailure } from './sqlite-errors.ts';
 
-/** Timeout for the lock of another process. The command line locks the store only briefly. */
-export const LOCK_TIMEOUT_MS = 2_000;
 /**
  * With random ids a larger cache is slower. Nearly every batch splits a page, and the commit then
  * searches the whole cache (balance_nonroot in btree.c, pcache1Truncate in pcache1.c).
  */
 const PAGE_CACHE_KIB = 8 * 1024;
-/** Marks an SQLite database as a plant store: the four bytes "PLST". */
-export const APPLICATION_ID = 0x504c5354;
 /** The number of FULL in https://sqlite.org/pragma.html#pragma_synchronous */
 const SYNCHRONOUS_FULL = 2;
-
-export const NEWEST_STEP = SCHEMA_STEPS.length;
 
 export interface WritingDatabase {
   database: DatabaseSync;
@@ -53,69 +46,5 @@ function makeDurable(database: DatabaseSync, path: string): void {
       `${path} cannot be written durably here: SQLite gave journal_mode=${journalMode}, ` +
         `synchronous=${synchronous} instead of wal and ${SYNCHRONOUS_FULL}; choose a local disk`,
     );
-  }
-}
-
-/** Applies all missing steps in one transaction, so two processes may start at the same time. */
-function applySchemaSteps(database: DatabaseSync, path: string): SchemaSteps {
-  let before = schemaVersion(database, path);
-  if (before === NEWEST_STEP) return { before, now: NEWEST_STEP };
-  inTransaction(database, () => {
-    before = schemaVersion(database, path);
-    for (const sql of SCHEMA_STEPS.slice(before)) database.exec(sql);
-    database.exec(`PRAGMA user_version = ${NEWEST_STEP}; PRAGMA application_id = ${APPLICATION_ID}`);
-  });
-  // If the write-ahead log were lost, a database file without the schema would be useless.
-  database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-  return { before, now: NEWEST_STEP };
-}
-
-/** The number of the last schema step that was applied; 0 for a new database. */
-export function schemaVersion(database: DatabaseSync, path: string): number {
-  // One statement reads all, because another process may commit a new store between two statements.
-  // Litestream creates its own tables as soon as the file exists, even before the store does.
-  const text = `SELECT application_id, user_version,
-      EXISTS (SELECT 1 FROM sqlite_schema WHERE tbl_name NOT GLOB '_litestream_*'),
-      EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'plant_revision')
-    FROM pragma_application_id, pragma_user_version`;
-  const [application, version, hasTables, hasPlants] = queryRows(database, text)[0]!.map(Number);
-  if (application !== APPLICATION_ID && hasTables === 1) {
-    const advice =
-      hasPlants === 1
-        ? `if it was restored from an SQL dump, which lacks two numbers, run: sqlite3 '${path}' ` +
-          `'PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${NEWEST_STEP}'`
-        : 'name another file with --database';
-    throw new StoreRejected(`${path} is an SQLite database but not a plant store; ${advice}`);
-  }
-  if (version! > NEWEST_STEP) throw otherStep(path, version!, NEWEST_STEP);
-  return version!;
-}
-
-/** Selects what must not change. Other tables, and indexes that are not unique, do no harm. */
-const SCHEMA_ITEMS = `SELECT type || ' ' || name, sql FROM sqlite_schema
-  WHERE lower(tbl_name) IN
-      ('plant_revision', 'plant', 'token', 'console_code', 'console_session', 'last_run', 'known_damage')
-    AND sql IS NOT NULL AND (name = 'token_copy' OR sql NOT LIKE 'CREATE INDEX %')`;
-
-/** @returns one text for each difference between the schema and that of the schema steps */
-export function schemaFaults(database: DatabaseSync): string[] {
-  using empty = new DatabaseSync(':memory:');
-  empty.exec(SCHEMA_STEPS.join('\n'));
-  const [ours, found] = [empty, database].map(each => {
-    const rows = queryRows(each, SCHEMA_ITEMS, []) as [string, string][];
-    return new Map(rows.map(([item, sql]) => [item, sql.replace(/\s+/g, ' ')]));
-  });
-  return schemaFaultsOf(ours!, found!);
-}
-
-export function inTransaction(database: DatabaseSync, write: () => void): void {
-  database.exec('BEGIN IMMEDIATE');
-  try {
-    write();
-    database.exec('COMMIT');
-  } catch (error) {
-    // After some errors, such as a full disk, SQLite has already rolled back.
-    if (database.isTransaction) database.exec('ROLLBACK');
-    throw error;
   }
 }

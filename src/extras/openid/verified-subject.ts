@@ -1,7 +1,7 @@
 import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose';
 import type { Clock } from '../../core/clock.ts';
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
-import { TOKEN_EXPIRY_MS_MAX } from '../../core/contract/limits.ts';
+import { TOKEN_EXPIRY_MS_MAX } from '../../core/tokens/stored-token.ts';
 import { withoutTokens } from '../../operate/log/masked-tokens.ts';
 import { isTokenLabel, SUBJECT_LABEL_LENGTH_MAX } from '../../operate/token-label.ts';
 import { claimsNamed, isFulfilled } from './claim-rule.ts';

@@ -52,7 +52,7 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
     warning: WARNING,
     wrap: create => async (admission, reading) => {
       // An invalid plant gets its own error.
-      if (reading.plant === undefined) return marked(await create(admission, reading));
+      if (reading.kind === 'invalid') return marked(await create(admission, reading));
       const { request, text, code, lose, delayMs } = begin(admission, reading.plant);
       // `create` queues the plant, and nothing is awaited before. So plants stay in the order of
       // their requests.

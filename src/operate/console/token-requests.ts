@@ -1,5 +1,5 @@
-import { TOKEN_EXPIRY_MS_MAX } from '../../core/contract/limits.ts';
 import type { HttpResponse } from '../../core/response.ts';
+import { TOKEN_EXPIRY_MS_MAX } from '../../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { OperatorTables } from '../../engines/operator-tables.ts';

@@ -1,5 +1,5 @@
 import type { PlantCommits, PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
-import { StoreDamaged, type StoreUnavailable } from '../../core/commit/store-errors.ts';
+import { StoreDamaged, StorePartlyUnavailable } from '../../core/commit/store-errors.ts';
 import { type FailureLog, failureLog, type ServiceLog } from '../log/rate-limited-log.ts';
 import type { Metrics } from '../metrics.ts';
 import type { KnownDamage } from './known-damage.ts';
@@ -57,7 +57,8 @@ export class MonitoredCommits {
       this.#metrics.commitFailed();
       const isDamaged = cause instanceof StoreDamaged;
       if (isDamaged) this.#damage.report('a create');
-      if ((cause as StoreUnavailable).isPartial) throw cause;
+      // The warnings of the store report this already.
+      if (cause instanceof StorePartlyUnavailable) throw cause;
       this.#failed += writes.length;
       // Operators see damage as a check of its own.
       if (!isDamaged) this.#lastFailure = { cause, at: performance.now() };

@@ -17,7 +17,7 @@ import {
   BACKUP_STEP_PAGES,
   checkCopy,
   copySnapshot,
-} from '../../../src/engines/sqlite/commands/sqlite-backup.ts';
+} from '../../../src/engines/sqlite/access/sqlite-backup.ts';
 import { openForWriting } from '../../../src/engines/sqlite/writing-database.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
 import { fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';

@@ -51,9 +51,18 @@ async function read(format: Format, text: string, shares: number[] = []): Promis
   return await readTexts(format, utf8Texts(stream(cut(Buffer.from(text), shares))), text);
 }
 
+function plantOf({ reading }: PlantRow): NewPlant | undefined {
+  return reading.kind === 'plant' ? reading.plant : undefined;
+}
+
+/** Why a row has no plant. */
+function messageOf({ reading }: PlantRow): string | undefined {
+  return reading.kind === 'invalid' ? reading.message : undefined;
+}
+
 /** The rejects file of these rows. @param reason undefined: the reason of each row */
 function rejectsOf(rows: PlantRow[], reason?: string): string {
-  const lines = rows.map(row => row.rejectsLine({ error: 40002, message: reason ?? row.reading.message! }));
+  const lines = rows.map(row => row.rejectsLine({ error: 40002, message: reason ?? messageOf(row)! }));
   const format = rows[0]!.rejectsFormat();
   return (format.kind === 'csv' ? format.header : '') + lines.join('');
 }
@@ -130,7 +139,7 @@ suite('files of plants', () => {
           const file = await read(format, text, shares);
           assert.deepEqual([file.notes, file.failure], [[], undefined]);
           assert.deepEqual(
-            file.rows.map(({ number, reading }) => [number, reading.plant]),
+            file.rows.map(row => [row.number, plantOf(row)]),
             expected.map((plant, index) => [index * step + 1, plant]),
           );
         }
@@ -321,9 +330,10 @@ suite('files of plants', () => {
       const file = await read(format, text);
       assert.equal(file.rows.length, rows.length);
       for (const [index, expected] of rows.entries()) {
-        const { plant, message } = file.rows[index]!.reading;
+        const row = file.rows[index]!;
+        const plant = plantOf(row);
         if (typeof expected === 'string') assert.equal(plant && newPlantJson(plant), expected);
-        else assert.match(plant ? newPlantJson(plant) : message!, expected);
+        else assert.match(plant ? newPlantJson(plant) : messageOf(row)!, expected);
       }
       assert.deepEqual(file.notes, notes);
       if (failure === undefined) assert.equal(file.failure, undefined);
@@ -360,18 +370,16 @@ suite('rejected rows', () => {
         };
         for (const [format, text] of Object.entries(files) as [Format, string][]) {
           const { rows } = await read(format, text, shares);
-          const rejected = rows.filter(({ reading }) => reading.plant === undefined);
-          const messages = rejected.map(({ reading: { message } }) =>
-            format === 'CSV' && /^the row has a /.test(message!)
-              ? `${message!.replace(/ \(.*/, '')}; write id, name and tag into their own columns`
-              : message,
-          );
+          const rejected = rows.filter(row => plantOf(row) === undefined);
+          const messages = rejected.map(row => {
+            const message = messageOf(row)!;
+            return format === 'CSV' && /^the row has a /.test(message)
+              ? `${message.replace(/ \(.*/, '')}; write id, name and tag into their own columns`
+              : message;
+          });
           for (let round = 1, again = rejected; round <= 2 && rejected.length > 0; round++) {
             again = (await read(format, rejectsOf(again))).rows;
-            assert.deepEqual(
-              again.map(({ reading }) => reading.message),
-              messages,
-            );
+            assert.deepEqual(again.map(messageOf), messages);
           }
         }
       }),

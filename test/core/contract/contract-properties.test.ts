@@ -10,10 +10,9 @@ import { testOracle } from '../../harness/test-oracle.ts';
 function verdict(bytes: Uint8Array): unknown {
   const reading = readNewPlant(bytes);
   assert.deepEqual(readToEnd(readNewPlantInSlices(bytes)), reading);
-  const { plant, error, message } = reading;
-  if (error === undefined) return { plant };
-  assert.equal(typeof message, 'string');
-  return { error };
+  if (reading.kind === 'plant') return { plant: reading.plant };
+  assert.equal(typeof reading.message, 'string');
+  return { error: reading.error };
 }
 
 /** Kinds of bodies, how many are tried, and the minimum share of each result. */

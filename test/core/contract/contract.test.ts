@@ -25,12 +25,12 @@ function read(body: string) {
 }
 
 function assertRead(body: string, plant: object): void {
-  assert.deepEqual(read(body), { plant }, body.slice(0, 200));
+  assert.deepEqual(read(body), { kind: 'plant', plant }, body.slice(0, 200));
 }
 
 function assertRejected(body: string | Uint8Array, error: ErrorName, message: string): void {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
-  assert.deepEqual(readNewPlant(bytes), { error, message }, String(body).slice(0, 200));
+  assert.deepEqual(readNewPlant(bytes), { kind: 'invalid', error, message }, String(body).slice(0, 200));
 }
 
 const zeros = '0'.repeat(1000);
@@ -107,8 +107,10 @@ test('name and tag are read without a change', () => {
     assert.deepEqual(JSON.parse(plantJson(plant)), plant, 'the response repeats them');
   }
   // deepEqual does not distinguish an absent member from an undefined one.
-  for (const body of ['{"id":1,"name":"Ipê"}', '{"name":"Ipê","id":1}'])
-    assert.equal('tag' in read(body).plant!, false);
+  for (const body of ['{"id":1,"name":"Ipê"}', '{"name":"Ipê","id":1}']) {
+    const reading = read(body);
+    assert.ok(reading.kind === 'plant' && !('tag' in reading.plant));
+  }
 });
 
 const faults: [fault: string, texts: string[]][] = [
@@ -137,7 +139,7 @@ test('name and tag in a body that is given as text follow the same rules', () =>
     ['{"id":1,"name":"","tag":"\udfff"}', 'notNewPlant', tag],
     ['\ufeff{"id":1,"name":""}', 'notJson', BYTE_ORDER_MARK],
   ] as const)
-    assert.deepEqual(readNewPlantText(body), { error, message });
+    assert.deepEqual(readNewPlantText(body), { kind: 'invalid', error, message });
 });
 
 test('unknown members are ignored, before and after the others', () => {
@@ -215,7 +217,7 @@ test('the body is read in slices of a few thousand characters, whatever its cont
     let pauses = 0;
     let slice = slices.next();
     for (; !slice.done; slice = slices.next()) pauses++;
-    assert.deepEqual(slice.value, { plant: { id: 1n, name: 'a' } });
+    assert.deepEqual(slice.value, { kind: 'plant', plant: { id: 1n, name: 'a' } });
     assert.ok(pauses > body.length / 5_000, `${pauses} in ${body.length}`);
   }
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../../../src/core/clock.ts';
-import { TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../../../src/core/contract/limits.ts';
+import { TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../../../src/core/tokens/stored-token.ts';
 import { hashToken, isWellFormed, makeToken } from '../../../src/core/tokens/token.ts';
 import {
   TOKEN_REFRESH_INTERVAL_MIN_MS,

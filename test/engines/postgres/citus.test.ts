@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { nextRevisions } from '../../../faults/citus.ts';
 import { hashOf, type Shards, workerOf } from '../../../src/engines/postgres/citus/citus-shards.ts';
 import { mayConcernCommit } from '../../../src/engines/postgres/connection.ts';
-import { kindOf } from '../../../src/engines/postgres/failure.ts';
+import { kindOf } from '../../../src/engines/postgres/postgres-errors.ts';
 import { databaseName, openStore, postgresUnderTest } from '../../harness/store-under-test.ts';
 
 // Citus is not on npm. These values were recorded from Citus 13.2 on PostgreSQL 15.

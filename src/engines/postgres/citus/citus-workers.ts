@@ -1,11 +1,11 @@
 import { type Clock, SYSTEM_CLOCK } from '../../../core/clock.ts';
-import { StoreRejected, StoreUnavailable } from '../../../core/commit/store-errors.ts';
+import { StorePartlyUnavailable, StoreRejected } from '../../../core/commit/store-errors.ts';
 import { rejectSchema } from '../../schema-faults.ts';
 import { confirmEverythingBefore } from '../confirm-commits.ts';
 import type { Connection } from '../connection.ts';
 import { type ConnectionPool, OPERATION_TIMEOUT_MS } from '../connection-pool.ts';
 import { durabilityWarnings } from '../durability-warnings.ts';
-import { reasonOf, sqlStateOf } from '../failure.ts';
+import { reasonOf, sqlStateOf } from '../postgres-errors.ts';
 import type { HostAddress } from '../postgres-url.ts';
 import { schemaFaults } from '../schema.ts';
 import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-shards.ts';
@@ -72,7 +72,8 @@ export class CitusWorkers {
   /**
    * Runs an operation on the server that stores this id.
    *
-   * @throws {StoreUnavailable} if this server does not work
+   * @throws {StorePartlyUnavailable} if the worker does not work
+   * @throws {StoreUnavailable} if the coordinator does not work
    */
   async use<T>(id: bigint, work: (connection: Connection) => Promise<T>): Promise<T> {
     const deadline = this.#clock.now() + OPERATION_TIMEOUT_MS;
@@ -113,9 +114,9 @@ export class CitusWorkers {
     }
   }
 
-  /** Inspects all workers. @throws {StoreUnavailable} when no worker can be used */
+  /** Inspects all workers. @throws {StorePartlyUnavailable} when no worker can be used */
   async warnings(): Promise<string[]> {
-    const failures: StoreUnavailable[] = [];
+    const failures: StorePartlyUnavailable[] = [];
     const checks = [...this.#workers].map(async ([name, pool]) => {
       try {
         return await pool.use(async connection => {
@@ -184,10 +185,8 @@ function nameOf({ host, port }: HostAddress): string {
   return `${host}:${port}`;
 }
 
-function unreachable(name: string, cause: unknown): StoreUnavailable {
-  const error = new StoreUnavailable(
+function unreachable(name: string, cause: unknown): StorePartlyUnavailable {
+  return new StorePartlyUnavailable(
     `the worker ${name} cannot be used, so its plants get 503: ${reasonOf((cause as Error).cause ?? cause)}`,
   );
-  error.isPartial = true;
-  return error;
 }

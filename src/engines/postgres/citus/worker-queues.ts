@@ -1,4 +1,3 @@
-import type { GroupCommit } from '../../../core/commit/group-commit.ts';
 import type { CommitStatistics, PlantQueue } from '../../../core/commit/plant-commits.ts';
 
 /**
@@ -12,12 +11,12 @@ import type { CommitStatistics, PlantQueue } from '../../../core/commit/plant-co
  */
 export function workerQueues(
   workerOf: (id: bigint) => string | undefined,
-  openQueue: () => GroupCommit,
+  openQueue: () => PlantQueue,
 ): PlantQueue {
-  const queues = new Map<string | undefined, GroupCommit>();
-  const idsInFlight = new Map<bigint, { queue: GroupCommit; plants: number }>();
+  const queues = new Map<string | undefined, PlantQueue>();
+  const idsInFlight = new Map<bigint, { queue: PlantQueue; plants: number }>();
   let isClosed = false;
-  const queueOf = (id: bigint): GroupCommit => {
+  const queueOf = (id: bigint): PlantQueue => {
     const worker = workerOf(id);
     const existing = queues.get(worker);
     if (existing !== undefined) return existing;

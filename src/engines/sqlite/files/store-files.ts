@@ -4,6 +4,8 @@ import { StoreRejected } from '../../../core/commit/store-errors.ts';
 
 /** The store of commands without --database. Only its folder is created if it does not exist. */
 export const DEFAULT_SQLITE_PATH = './data/plant-store.db';
+/** Timeout for the lock of another process. The command line locks the store only briefly. */
+export const LOCK_TIMEOUT_MS = 2_000;
 
 /** https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html, only on Linux. */
 const MOUNTS = '/proc/self/mountinfo';

@@ -1,9 +1,9 @@
 import { type CopyTarget, concurrentChange } from '../../copy-target.ts';
 import { PUT_TOKEN, putValues } from '../../token-rows.ts';
 import { takeServeLock } from '../files/serve-lock.ts';
-import { queryRows } from '../queries.ts';
+import { inTransaction, queryRows } from '../queries.ts';
 import { orUnavailable } from '../sqlite-errors.ts';
-import { inTransaction, openForWriting } from '../writing-database.ts';
+import { openForWriting } from '../writing-database.ts';
 
 /** Opens the target of a copy and locks it for services. Writes block this thread. */
 export async function openSqliteTarget(path: string): Promise<CopyTarget> {

@@ -1,7 +1,7 @@
 import { type BackupProgressInfo, backup, DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
-import { countRows, type Query } from '../../revision-rows.ts';
+import { countRows, numberOf, type Query } from '../../revision-rows.ts';
 import { queryRows } from '../queries.ts';
 import { openForReading } from './reading-database.ts';
 import { structureFaults } from './sqlite-reader.ts';
@@ -52,7 +52,9 @@ function leaveWalMode(path: string): void {
 }
 
 /** A copy has faults. Its source probably has the same ones. */
-export class CopyDamaged extends StoreRejected {}
+export class CopyDamaged extends StoreRejected {
+  override name = 'CopyDamaged';
+}
 
 /** Checks every page of a copy that no program has open. @throws {CopyDamaged} {StoreRejected} */
 export async function checkCopy(path: string): Promise<StoreCounts> {
@@ -68,9 +70,6 @@ export async function checkCopy(path: string): Promise<StoreCounts> {
 
 async function countsIn(database: DatabaseSync): Promise<StoreCounts> {
   const query: Query = async (text, values) => queryRows(database, text, values);
-  const tokens = await query('SELECT id FROM token', []);
-  return {
-    ...(await countRows(query)),
-    tokens: tokens.length,
-  };
+  const [row] = await query('SELECT count(*) FROM token', []);
+  return { ...(await countRows(query)), tokens: numberOf(row![0]) };
 }

@@ -4,8 +4,8 @@ import type { IntactRevision } from '../../core/commit/plant-revision.ts';
 import { decide, nextRevision, storedResult } from '../../core/commit/write-decision.ts';
 import { REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
 import { rejectSchema } from '../schema-faults.ts';
-import { AS_ROWS } from './queries.ts';
-import { inTransaction, schemaFaults } from './writing-database.ts';
+import { AS_ROWS, inTransaction } from './queries.ts';
+import { schemaFaults } from './schema.ts';
 
 /** A batch after its commit. */
 export interface CommittedBatch {
@@ -16,7 +16,7 @@ export interface CommittedBatch {
 }
 
 /** Writes plants on one connection. */
-export class PlantTable {
+export class RevisionTable {
   readonly #database: DatabaseSync;
   readonly #repeatedIdRule: RepeatedIdRule;
   /** Inserts nothing if the plant has a first revision. */

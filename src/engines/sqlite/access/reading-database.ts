@@ -4,9 +4,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreRejected, StoreUnavailable } from '../../../core/commit/store-errors.ts';
 import { noStore, otherStep } from '../../schema-faults.ts';
-import { rejectOtherFile } from '../files/store-files.ts';
+import { LOCK_TIMEOUT_MS, rejectOtherFile } from '../files/store-files.ts';
+import { NEWEST_STEP, schemaVersion } from '../schema.ts';
 import { explainFailure, isUnwritable } from '../sqlite-errors.ts';
-import { LOCK_TIMEOUT_MS, NEWEST_STEP, schemaVersion } from '../writing-database.ts';
 
 /** A connection that only reads. */
 export class ReadingDatabase implements Disposable {

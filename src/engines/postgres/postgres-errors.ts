@@ -51,6 +51,8 @@ export class HostIsReadOnly extends ConnectionLost {
 
 /** The server offers no TLS, or the handshake failed. */
 export class TlsFailed extends StoreRejected {
+  override name = 'TlsFailed';
+
   constructor(message: string, options: ErrorOptions) {
     super(`${message}; check sslmode, sslrootcert, sslcert and sslkey`, options);
   }

@@ -7,8 +7,8 @@ import type { PlantReader } from '../../plant-reader.ts';
 import { countRows, newestTime, type Query } from '../../revision-rows.ts';
 import { allTokens } from '../../token-rows.ts';
 import { queryRows } from '../queries.ts';
+import { schemaFaults } from '../schema.ts';
 import { orUnavailable, unavailable } from '../sqlite-errors.ts';
-import { schemaFaults } from '../writing-database.ts';
 import { openForReading } from './reading-database.ts';
 import { revisionsIn, revisionsInSlices } from './revision-reading.ts';
 
