@@ -10,7 +10,7 @@ import {
   readNewPlant,
   readNewPlantText,
 } from './contract/plant.ts';
-import type { Admission, Attached, Create, CredentialVerifier } from './extension-points.ts';
+import type { Admission, Create, CredentialVerifier, OperationWrapper } from './extension-points.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import type { BodyFraming, OpenRequest, ReceivedRequest, RequestHeaders } from './request.ts';
 import { errorResponse, type HttpResponse, jsonResponse } from './response.ts';
@@ -54,6 +54,20 @@ export type CreateResult =
   /** Nobody waits for the response any more. Nothing is stored. */
   | { kind: 'abandoned' };
 
+/** The parts of the operation. */
+export interface CreatePlantParts {
+  readonly tokens: TokenCache;
+  readonly queue: PlantQueue;
+  /** A longer body is rejected; one with a Content-Length, before it is received. */
+  readonly bodyBytesMax: number;
+  /** Undefined: tokens have no rate limit. */
+  readonly rateLimit: RateLimit | undefined;
+  /** They validate the tokens of other issuers. */
+  readonly verifiers: readonly CredentialVerifier[];
+  /** They wrap the last step of {@link CreatePlant.run}. */
+  readonly wrappers: readonly OperationWrapper[];
+}
+
 /**
  * The operation `POST /plants`. It knows no server. Headers and bytes come in, responses go out.
  *
@@ -63,7 +77,6 @@ export type CreateResult =
 export class CreatePlant {
   readonly #tokens: TokenCache;
   readonly #queue: PlantQueue;
-  /** A longer body is rejected, by its Content-Length if it has one. */
   readonly bodyBytesMax: number;
   readonly #rateLimit: RateLimit | undefined;
   readonly #verifiers: readonly CredentialVerifier[];
@@ -72,13 +85,8 @@ export class CreatePlant {
   readonly #parser: BodyParser;
   readonly #create: Create;
 
-  /** @param attached validates the tokens of other issuers, and wraps the last step of {@link run} */
   constructor(
-    tokens: TokenCache,
-    queue: PlantQueue,
-    bodyBytesMax: number,
-    rateLimit: RateLimit | undefined,
-    { verifiers, wrappers }: Pick<Attached, 'verifiers' | 'wrappers'>,
+    { tokens, queue, bodyBytesMax, rateLimit, verifiers, wrappers }: CreatePlantParts,
     clock: Clock = SYSTEM_CLOCK,
   ) {
     this.#tokens = tokens;
@@ -89,7 +97,7 @@ export class CreatePlant {
     this.#isWrapped = wrappers.length > 0;
     this.#clock = clock;
     this.#parser = new BodyParser(clock);
-    const create: Create = (admission, reading) => this.#createRead(admission, reading);
+    const create: Create = (admission, reading) => this.#createAdmitted(admission, reading);
     this.#create = wrappers.reduce((inner, wrapper) => wrapper.wrap(inner), create);
   }
 
@@ -217,7 +225,7 @@ export class CreatePlant {
   }
 
   /** Step 5, unless it is wrapped. It queues the plant before its first await. */
-  async #createRead(
+  async #createAdmitted(
     { tokenId, fields, request }: Admission,
     { plant, error, message }: NewPlantReading,
   ): Promise<HttpResponse> {

@@ -4,16 +4,15 @@ import type { TickBudget } from '../core/tick-budget.ts';
 import type { ConnectionParts, Handled } from './connection-parts.ts';
 import {
   type AwaitedBody,
+  type BegunRequest,
   type BodyState,
   type Discarding,
   FLUSHING,
   type Handling,
   IDLE,
-  type ReadingState,
-  type State,
+  type StateMachine,
 } from './connection-state.ts';
 import { Exchange } from './exchange.ts';
-import type { KnownHeaders } from './known-headers.ts';
 import type { LastRead } from './last-read.ts';
 import { receivedRequest } from './received-request.ts';
 import type { PendingResponse, ResponseQueue } from './response-queue.ts';
@@ -22,25 +21,6 @@ import type { PendingResponse, ResponseQueue } from './response-queue.ts';
 const DECODED_BYTES_MAX = 8 * 1024;
 /** Ticks for which the rest of a rejected request is discarded, in the hope that it is whole then. */
 const DISCARD_TICKS = 2;
-
-/** Changes the state of a connection. */
-export interface StateMachine {
-  readonly state: State;
-  /**
-   * Enters a state, and pauses or resumes input as the state needs it.
-   *
-   * @param unread the received bytes that are read later, by default none; all others were read, or
-   * are dropped
-   */
-  enter(state: State, unread?: string): 'entered';
-  /**
-   * Reads the unread bytes as if they arrived in the given state. The connection enters that state,
-   * or the one to which the bytes lead.
-   */
-  resume(state: ReadingState | BodyState): void;
-  /** Enters `deferred`. A later tick resumes in the state `next`. @param unread as in `enter` */
-  defer(budget: TickBudget, next: ReadingState | BodyState, unread: string): 'entered';
-}
 
 /** What decoding came to. The bytes from `end` on were not decoded. */
 type BodyDecoding =
@@ -87,9 +67,8 @@ export class ConnectionExchanges {
    * Calls the handler of a request.
    *
    * @param unread the received bytes after its header section
-   * @param since when its first byte arrived; ms, monotonic clock
    */
-  begin(known: KnownHeaders, unread: string, since: number, arrivedAt: number): void {
+  begin({ known, since }: BegunRequest, unread: string, arrivedAt: number): void {
     const { context, creates, handle, longBodies } = this.#parts;
     creates.interrupt();
     const request = receivedRequest(context, known, arrivedAt);

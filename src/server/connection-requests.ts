@@ -1,9 +1,15 @@
 import type { ErrorName } from '../core/contract/errors.ts';
 import { errorResponse } from '../core/response.ts';
-import type { ConnectionExchanges, StateMachine } from './connection-exchanges.ts';
+import type { ConnectionExchanges } from './connection-exchanges.ts';
 import type { ConnectionParts } from './connection-parts.ts';
-import { FLUSHING, IDLE, type ReadingState } from './connection-state.ts';
-import { HeadersReader, type KnownHeaders } from './known-headers.ts';
+import {
+  type BegunRequest,
+  FLUSHING,
+  IDLE,
+  type ReadingState,
+  type StateMachine,
+} from './connection-state.ts';
+import { HeadersReader } from './known-headers.ts';
 import type { LastRead } from './last-read.ts';
 import { EXCHANGE } from './plain-creates.ts';
 import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-headers.ts';
@@ -47,8 +53,7 @@ export class ConnectionRequests {
     let from = state;
     let start: NextRequest = 0;
     if (state.kind === 'request') {
-      const { known, since, cameInTime } = state;
-      start = this.#readBody(state, known, received, 0, since, cameInTime, arrivedAt);
+      start = this.#readBody(state, state, received, 0, arrivedAt);
       from = IDLE;
     }
     while (start !== 'entered' && start < received.length) {
@@ -95,7 +100,8 @@ export class ConnectionRequests {
       case 'headers': {
         const bodyStart = start + reading.section.length;
         const cameInTime = !rejectsPlants(context.phase);
-        return this.#readBody(from, reading, received, bodyStart, since, cameInTime, arrivedAt);
+        const request: BegunRequest = { kind: 'request', since, known: reading, cameInTime };
+        return this.#readBody(from, request, received, bodyStart, arrivedAt);
       }
       case 'more': {
         // Otherwise a client that sends without a pause would delay the end.
@@ -114,30 +120,26 @@ export class ConnectionRequests {
    * Reads the body that begins at `start`, unless it is for a handler.
    *
    * @param from `request` if its header section was read before
-   * @param since when its first byte arrived; ms, monotonic clock
-   * @param cameInTime as in the state `request`
    */
   #readBody(
     from: ReadingState,
-    known: KnownHeaders,
+    request: BegunRequest,
     received: string,
     start: number,
-    since: number,
-    cameInTime: boolean,
     arrivedAt: number,
   ): NextRequest {
     const { creates, exchangeBudget } = this.#parts;
+    const { known, cameInTime } = request;
     const body = cameInTime ? creates.bodyAt(known, received, start) : EXCHANGE;
-    if (body.kind === 'more')
-      return this.#states.enter({ kind: 'request', since, known, cameInTime }, received.slice(start));
+    if (body.kind === 'more') return this.#states.enter(request, received.slice(start));
     const { length } = this.#responses;
     const budget = body.kind === 'exchange' ? exchangeBudget : creates.budgetOf(length);
-    // Before a header section is read, the budget of plain creates is asked.
+    // The budget of plain creates was asked before the header section was read.
     const isBudgetAsked = body.kind === 'body' && from.kind !== 'request';
     if (!isBudgetAsked && !budget.hasTime())
-      return this.#states.defer(budget, { kind: 'request', since, known, cameInTime }, received.slice(start));
+      return this.#states.defer(budget, request, received.slice(start));
     if (body.kind === 'exchange') {
-      this.#exchanges.begin(known, received.slice(start), since, arrivedAt);
+      this.#exchanges.begin(request, received.slice(start), arrivedAt);
       return 'entered';
     }
     // `create` queues the plant before it returns. So the plants of a connection stay in the order

@@ -1,4 +1,5 @@
 import type { HttpResponse } from '../core/response.ts';
+import type { TickBudget } from '../core/tick-budget.ts';
 import type { Exchange } from './exchange.ts';
 import type { KnownHeaders } from './known-headers.ts';
 import type { PendingResponse } from './response-queue.ts';
@@ -86,11 +87,17 @@ export type ReadingState =
   | { kind: 'idle' }
   /** Its first byte arrived at `since`. `scanned` bytes of it may become a header section. */
   | { kind: 'headers'; since: number; scanned: number }
-  /**
-   * `cameInTime`: the header section arrived before the grace period of a stop ended, so a plant is
-   * accepted.
-   */
-  | { kind: 'request'; since: number; known: KnownHeaders; cameInTime: boolean };
+  | BegunRequest;
+
+/** A request whose header section was read. */
+export interface BegunRequest {
+  kind: 'request';
+  /** When the first byte of the request arrived. */
+  since: number;
+  known: KnownHeaders;
+  /** The header section arrived before the grace period of a stop ended, so a plant is accepted. */
+  cameInTime: boolean;
+}
 
 interface InExchange {
   /** When the first byte of the request arrived. */
@@ -125,3 +132,22 @@ type PassiveState =
 
 export const IDLE: ReadingState = { kind: 'idle' };
 export const FLUSHING: State = { kind: 'flushing' };
+
+/** Changes the state of a connection. */
+export interface StateMachine {
+  readonly state: State;
+  /**
+   * Enters a state, and pauses or resumes input as the state needs it.
+   *
+   * @param unread the received bytes that are read later, by default none; all others were read, or
+   * are dropped
+   */
+  enter(state: State, unread?: string): 'entered';
+  /**
+   * Reads the unread bytes as if they arrived in the given state. The connection enters that state,
+   * or the one to which the bytes lead.
+   */
+  resume(state: ReadingState | BodyState): void;
+  /** Enters `deferred`. A later tick resumes in the state `next`. @param unread as in `enter` */
+  defer(budget: TickBudget, next: ReadingState | BodyState, unread: string): 'entered';
+}

@@ -1,9 +1,16 @@
 import type { Socket } from 'node:net';
 import type { TickBudget } from '../core/tick-budget.ts';
-import { ConnectionExchanges, type StateMachine } from './connection-exchanges.ts';
+import { ConnectionExchanges } from './connection-exchanges.ts';
 import type { ConnectionParts } from './connection-parts.ts';
 import { ConnectionRequests } from './connection-requests.ts';
-import { type BodyState, FLUSHING, IDLE, type ReadingState, type State } from './connection-state.ts';
+import {
+  type BodyState,
+  FLUSHING,
+  IDLE,
+  type ReadingState,
+  type State,
+  type StateMachine,
+} from './connection-state.ts';
 import { overdueOf } from './connection-timeouts.ts';
 import { LastRead } from './last-read.ts';
 import { Output } from './output.ts';
@@ -40,7 +47,8 @@ export class Connection implements StateMachine {
     this.#state = { kind: 'new', since: this.#usedAt };
     this.#output = new Output(socket, () => this.#onWrite(false), clock);
     const isInputOver = (): boolean => context.phase.kind !== 'running' && this.#state.kind === 'idle';
-    this.#responses = new ResponseQueue(socket, context, this.#output, isInputOver, this.#onWrite, clock);
+    const written = { socket, output: this.#output, isInputOver, onWrite: this.#onWrite };
+    this.#responses = new ResponseQueue(written, context, clock);
     this.#lastRead = new LastRead(context);
     this.#exchanges = new ConnectionExchanges(parts, this, this.#responses, this.#lastRead);
     this.#requests = new ConnectionRequests(parts, this, this.#exchanges, this.#responses, this.#lastRead);

@@ -49,38 +49,41 @@ const PENDING_BYTES_MAX = 256 * 1024;
 const NO_FIELDS: HeaderFields = [];
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 
+/** The connection whose responses a {@link ResponseQueue} writes. */
+export interface WrittenConnection {
+  readonly socket: Socket;
+  readonly output: Output;
+  /** Whether no byte of a further request has arrived, while the service shuts down. */
+  readonly isInputOver: () => boolean;
+  /** Called after each write. */
+  readonly onWrite: (isLast: boolean) => void;
+}
+
 /**
  * Writes the responses of one connection in the order of its requests, one write for each commit.
  */
 export class ResponseQueue {
   readonly #socket: Socket;
-  readonly #context: ServerContext;
   readonly #output: Output;
   readonly #isInputOver: () => boolean;
   readonly #onWrite: (isLast: boolean) => void;
+  readonly #context: ServerContext;
   readonly #clock: Clock;
   readonly #pending: PendingResponse[] = [];
   /** Body bytes of the queued plants. A response is about as long as its request. */
   #bodyBytes = 0;
   #isWriteScheduled = false;
 
-  /**
-   * @param isInputOver whether no byte of a further request has arrived, while the service shuts down
-   * @param onWrite called after each write
-   */
   constructor(
-    socket: Socket,
+    { socket, output, isInputOver, onWrite }: WrittenConnection,
     context: ServerContext,
-    output: Output,
-    isInputOver: () => boolean,
-    onWrite: (isLast: boolean) => void,
     clock: Clock,
   ) {
     this.#socket = socket;
-    this.#context = context;
     this.#output = output;
     this.#isInputOver = isInputOver;
     this.#onWrite = onWrite;
+    this.#context = context;
     this.#clock = clock;
   }
 
