@@ -12,7 +12,7 @@ import {
 } from './contract/plant.ts';
 import type { Admission, Create, CredentialVerifier, OperationWrapper } from './extension-points.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
-import type { BodyFraming, OpenRequest, ReceivedRequest, RequestHeaders } from './request.ts';
+import type { BodyFraming, ByteText, OpenRequest, ReceivedRequest, RequestHeaders } from './request.ts';
 import { errorResponse, type HttpResponse, jsonResponse } from './response.ts';
 import type { CountedRequest, RateLimit } from './tokens/rate-limit.ts';
 import { bearerToken, hashToken, isWellFormed } from './tokens/token.ts';
@@ -43,13 +43,16 @@ export function plainCreateOf({ method, path, framing, fields, expectsContinue }
   return { tokenHash: hashToken(token), framing };
 }
 
-/** An error response, instead of what a step of the operation is for. */
+/** A step of the operation rejects the request with this response. */
 type Rejected = { kind: 'rejected'; response: HttpResponse };
 
-/** What {@link CreatePlant.run} has come to. */
+/** The result of {@link CreatePlant.run}. */
 export type CreateResult =
   | Rejected
-  /** The plant is queued, unless the body has none. The response comes when that is decided. */
+  /**
+   * The plant is queued, and its response comes after its commit. If the body has no valid plant,
+   * nothing is queued, and the response is an error.
+   */
   | { kind: 'queued'; response: Promise<HttpResponse> }
   /** Nobody waits for the response any more. Nothing is stored. */
   | { kind: 'abandoned' };
@@ -108,7 +111,7 @@ export class CreatePlant {
    * 2. Receive the body. No byte of it is read before its token is validated.
    * 3. Parse the body.
    * 4. Look up the token again. It may have been revoked while the body arrived or was parsed.
-   * 5. Queue the plant, or reject what is none.
+   * 5. Queue the plant, or reject a body that has no valid plant.
    */
   async run(open: OpenRequest): Promise<CreateResult> {
     const { request } = open;
@@ -157,7 +160,7 @@ export class CreatePlant {
     return { kind: 'admitted', tokenId: found.id, tokenHash, request, fields };
   }
 
-  /** Finds the stored token to which a token leads. One of our own leads to itself. */
+  /** Finds the stored token that decides about a bearer token: itself, or that of a verifier. */
   async #verify(
     token: string,
     request: ReceivedRequest,
@@ -209,12 +212,10 @@ export class CreatePlant {
   }
 
   /**
-   * Counts a request, parses its short body and creates its plant, in one promise. The call queues
-   * the plant before it returns.
-   *
-   * @param body has one character for each byte
+   * Counts a request, parses its short body and creates its plant, with a single promise. The call
+   * queues the plant before it returns.
    */
-  async createShort(body: string, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
+  async createShort(body: ByteText, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
     const counted = this.#count(sender.recordedBy);
     if (counted.kind === 'exceeded') return tooManyRequests(counted);
     const { plant, error, message } = NOT_ASCII.test(body)
@@ -224,7 +225,7 @@ export class CreatePlant {
     return writeResponse(plant, await this.#queue.write({ ...sender, plant }), counted.fields);
   }
 
-  /** Step 5, unless it is wrapped. It queues the plant before its first await. */
+  /** Step 5, which wrappers may change. It queues the plant before its first await. */
   async #createAdmitted(
     { tokenId, fields, request }: Admission,
     { plant, error, message }: NewPlantReading,

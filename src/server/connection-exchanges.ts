@@ -1,4 +1,5 @@
 import type { ErrorName } from '../core/contract/errors.ts';
+import type { ByteText } from '../core/request.ts';
 import { errorResponse, type HttpResponse } from '../core/response.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
 import type { ConnectionParts, Handled } from './connection-parts.ts';
@@ -19,10 +20,10 @@ import type { PendingResponse, ResponseQueue } from './response-queue.ts';
 
 /** Bytes of a body that are decoded at a time. Chunks of one byte take a thousandth of a second. */
 const DECODED_BYTES_MAX = 8 * 1024;
-/** Ticks for which the rest of a rejected request is discarded, in the hope that it is whole then. */
+/** Ticks for which the rest of a rejected request is discarded, so that it may become whole. */
 const DISCARD_TICKS = 2;
 
-/** What decoding came to. The bytes from `end` on were not decoded. */
+/** The result of decoding. The bytes from `end` on were not decoded. */
 type BodyDecoding =
   | { kind: 'more' }
   | { kind: 'complete'; end: number }
@@ -53,7 +54,7 @@ export class ConnectionExchanges {
   readonly #states: StateMachine;
   readonly #responses: ResponseQueue;
   readonly #lastRead: LastRead;
-  /** Those whose responses the client has not taken. */
+  /** The exchanges whose responses the client has not taken. */
   readonly #exchanges = new Set<Exchange>();
 
   constructor(parts: ConnectionParts, states: StateMachine, responses: ResponseQueue, lastRead: LastRead) {
@@ -68,7 +69,7 @@ export class ConnectionExchanges {
    *
    * @param unread the received bytes after its header section
    */
-  begin({ known, since }: BegunRequest, unread: string, arrivedAt: number): void {
+  begin({ known, since }: BegunRequest, unread: ByteText, arrivedAt: number): void {
     const { context, creates, handle, longBodies } = this.#parts;
     creates.interrupt();
     const request = receivedRequest(context, known, arrivedAt);
@@ -118,7 +119,7 @@ export class ConnectionExchanges {
     this.#respond(pending, response);
   }
 
-  /** Ends all of them, because the connection is closed. */
+  /** Ends all exchanges, because the connection is closed. */
   end(): void {
     for (const exchange of this.#exchanges) {
       exchange.end();
@@ -129,7 +130,7 @@ export class ConnectionExchanges {
   #receiveBody(handling: Handling): void {
     const body: AwaitedBody = { ...handling, kind: 'body' };
     this.#states.resume(body);
-    // RFC 9110 section 10.1.1: not needed if the body has arrived.
+    // RFC 9110 section 10.1.1: a body that has arrived needs no 100 (Continue).
     if (this.#states.state === body && handling.exchange.headers.expectsContinue)
       this.#responses.sendContinue(handling.pending);
   }
@@ -159,7 +160,7 @@ export class ConnectionExchanges {
 
   /** Responds to the request that was read last. */
   #respond(pending: PendingResponse, response: HttpResponse): void {
-    // First: the last response is written at once, and changes the state.
+    // The write of the last response may enter `lingering`, so `flushing` is entered before it.
     if (pending.isLast) this.#states.enter(FLUSHING);
     this.#responses.respond(pending, response);
     if (!pending.isLast) this.#next(pending);

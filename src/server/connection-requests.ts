@@ -1,4 +1,5 @@
 import type { ErrorName } from '../core/contract/errors.ts';
+import type { ByteText } from '../core/request.ts';
 import { errorResponse } from '../core/response.ts';
 import type { ConnectionExchanges } from './connection-exchanges.ts';
 import type { ConnectionParts } from './connection-parts.ts';
@@ -20,8 +21,8 @@ import { rejectsPlants } from './server-context.ts';
 type NextRequest = number | 'entered';
 
 /**
- * Reads the requests of one connection. Plain creates go on at once, all others with their handlers
- * ({@link ConnectionExchanges}).
+ * Reads the requests of one connection. It queues plain creates at once, and passes all other
+ * requests on to their handlers ({@link ConnectionExchanges}).
  */
 export class ConnectionRequests {
   readonly #parts: ConnectionParts;
@@ -47,7 +48,7 @@ export class ConnectionRequests {
   }
 
   /** Reads the requests in these bytes, the first one as in the given state. */
-  read(state: ReadingState, received: string): void {
+  read(state: ReadingState, received: ByteText): void {
     const { clock } = this.#parts;
     const arrivedAt = clock.now();
     let from = state;
@@ -65,7 +66,7 @@ export class ConnectionRequests {
     if (start !== 'entered') this.#states.enter(IDLE);
   }
 
-  /** Rejects bytes that are no request, after the responses to all requests. */
+  /** Rejects bytes that are no valid request, after the responses to all requests. */
   fail(error: ErrorName): 'entered' {
     this.#states.enter(FLUSHING);
     this.#responses.endWith(errorResponse(error));
@@ -79,7 +80,7 @@ export class ConnectionRequests {
    */
   #readRequest(
     from: ReadingState,
-    received: string,
+    received: ByteText,
     start: number,
     arrivedAt: number,
     now: number,
@@ -124,7 +125,7 @@ export class ConnectionRequests {
   #readBody(
     from: ReadingState,
     request: BegunRequest,
-    received: string,
+    received: ByteText,
     start: number,
     arrivedAt: number,
   ): NextRequest {

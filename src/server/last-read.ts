@@ -23,7 +23,7 @@ export class LastRead {
     return this.#receivedAt >= this.#closingSinceMs;
   }
 
-  /** Whether nobody waits any longer for the rest of a request. @param now ms, monotonic clock */
+  /** Whether the time for the rest of a request is over. @param now ms, monotonic clock */
   isTooLate(now: number): boolean {
     return now - this.#closingSinceMs >= LAST_PART_MS_MAX;
   }

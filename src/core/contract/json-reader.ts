@@ -13,14 +13,15 @@ const SLICE_LENGTH = 4096;
  * It yields after each slice, so that the event loop can go on. JSON.parse cannot pause. It also
  * drops repeated members, rounds numbers, and may take a hundred times the memory of the text.
  *
- * @param onMember is called for each member in order. If the text is not JSON, this means nothing
- * @returns the index at which the text stops to be JSON; undefined if it is JSON
+ * @param onMember is called for each member in order. Ignore its calls if the text is not JSON
+ * @returns the index of the first fault, which is the length of incomplete JSON; undefined if the
+ * text is JSON
  */
 export function* readJson(
   text: string,
   onMember: (name: string, valueText: string) => void,
 ): Generator<undefined, number | undefined, undefined> {
-  /** Whether each open array or object is an object. The array never grows, which would copy it. */
+  /** Contains 1 for each open object, 0 for each open array. Its size suffices for every depth. */
   const isObject = new Uint8Array(text.length);
   let depth = 0;
   let expected: 'value' | 'name' | 'colon' | 'comma' = 'value';
