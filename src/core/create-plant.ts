@@ -18,7 +18,7 @@ import type { CountedRequest, RateLimit } from './tokens/rate-limit.ts';
 import { bearerToken, hashToken, isWellFormed } from './tokens/token.ts';
 import type { TokenCache } from './tokens/token-cache.ts';
 
-/** For a text in ASCII, latin1 and UTF-8 are the same. */
+/** A text without such characters has the same bytes in latin1 and UTF-8. */
 const NOT_ASCII = /[\x80-\xff]/;
 
 /** Without a rate limit, a response has no rate limit fields. */
@@ -29,7 +29,7 @@ const TOO_MANY_LONG_BODIES = 'too many long bodies are in memory; send this plan
 
 /** A create with valid header fields. If its body is short, only its token must be looked up. */
 export interface PlainCreate {
-  /** The hash of one of our tokens, or of an access token. */
+  /** The hash of a token of this service, or of an access token of another issuer. */
   tokenHash: string;
   framing: BodyFraming;
 }
@@ -160,7 +160,7 @@ export class CreatePlant {
     return { kind: 'admitted', tokenId: found.id, tokenHash, request, fields };
   }
 
-  /** Finds the stored token that decides about a bearer token: itself, or that of a verifier. */
+  /** Finds the stored token for a bearer token: that token itself, or the one a verifier names. */
   async #verify(
     token: string,
     request: ReceivedRequest,

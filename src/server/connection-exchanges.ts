@@ -18,7 +18,7 @@ import type { LastRead } from './last-read.ts';
 import { receivedRequest } from './received-request.ts';
 import type { PendingResponse, ResponseQueue } from './response-queue.ts';
 
-/** Bytes of a body that are decoded at a time. Chunks of one byte take a thousandth of a second. */
+/** Bytes of a body that are decoded at a time. If each chunk has one byte, this takes 1 ms. */
 const DECODED_BYTES_MAX = 8 * 1024;
 /** Ticks for which the rest of a rejected request is discarded, so that it may become whole. */
 const DISCARD_TICKS = 2;
@@ -87,7 +87,7 @@ export class ConnectionExchanges {
     );
   }
 
-  /** Decodes bytes of a body, from where the last ones ended. */
+  /** Decodes the next bytes of a body. */
   decode(state: BodyState, bytes: Buffer): void {
     const { exchangeBudget } = this.#parts;
     const decoded = decodeBody(state.exchange, bytes, exchangeBudget);

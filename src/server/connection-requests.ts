@@ -86,7 +86,7 @@ export class ConnectionRequests {
     now: number,
   ): NextRequest {
     if (this.#responses.isFull) return this.#states.enter({ kind: 'full' }, received.slice(start));
-    // The first byte of an empty line begins no request, and no new limit of time.
+    // An empty line begins no request, so its first byte starts no timeout.
     if (received.length === start + 1 && received[start] === '\r') return this.#states.enter(IDLE, '\r');
     const emptyBytes = emptyLinesAt(received, start);
     if (emptyBytes > EMPTY_LINES_BYTES_MAX) return this.fail('badHttp');
@@ -105,7 +105,7 @@ export class ConnectionRequests {
         return this.#readBody(from, request, received, bodyStart, arrivedAt);
       }
       case 'more': {
-        // Otherwise a client that sends without a pause would delay the end.
+        // Otherwise a client that sends without a pause would delay the stop.
         if (this.#lastRead.isOver) return this.fail('shuttingDown');
         const scanned = received.length - start;
         return this.#states.enter({ kind: 'headers', since, scanned }, received.slice(start));

@@ -144,8 +144,8 @@ export interface StateMachine {
   /**
    * Enters a state, and pauses or resumes input as the state needs it.
    *
-   * @param unread the received bytes that are read later, by default none; all others were read, or
-   * are dropped
+   * @param unread the received bytes that are read later, by default none. The connection drops all
+   * others
    */
   enter(state: State, unread?: ByteText): 'entered';
   /**

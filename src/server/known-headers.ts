@@ -9,7 +9,7 @@ const CACHED_BYTES_MAX = 3 * 1024;
 /** Maximum of header sections in the cache. */
 const CACHED_MAX = 1_000;
 
-/** A valid header section with all that depends on it alone. */
+/** A valid header section, and all that follows from it alone. */
 export interface KnownHeaders {
   readonly kind: 'headers';
   /** Its bytes. A header section of the same bytes has the same meaning, so it need not be read. */

@@ -28,7 +28,7 @@ export class LastRead {
     return now - this.#closingSinceMs >= LAST_PART_MS_MAX;
   }
 
-  /** Since when the last phase of a stop lasts; ms, monotonic clock. */
+  /** When the last phase of a stop began, infinite before it; ms, monotonic clock. */
   get #closingSinceMs(): number {
     const { phase } = this.#context;
     return phase.kind === 'closing' ? phase.sinceMs : Number.POSITIVE_INFINITY;

@@ -46,7 +46,7 @@ function pendingOf(
 
 /** A connection with this many pending responses reads no further request. */
 const PENDING_MAX = 1_024;
-/** The same limit for the bytes of their bodies, since a client may read no responses. */
+/** A connection whose pending plants have this many body bytes reads no further request either. */
 const PENDING_BYTES_MAX = 256 * 1024;
 
 const NO_FIELDS: HeaderFields = [];
@@ -112,7 +112,7 @@ export class ResponseQueue {
     return pending;
   }
 
-  /** Responds to bytes that are no whole request, after the responses to all requests. */
+  /** Responds to bytes that are no valid request, after the responses to all requests. */
   endWith(error: HttpResponse): void {
     const pending = pendingOf(undefined, true, undefined);
     this.#pending.push(pending);

@@ -4,7 +4,7 @@ const SCALAR = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|
 /** Part of a string. The pattern limits the repetitions, because each of them takes memory. */
 const STRING_PART = /(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}/y;
 
-/** Characters between two pauses, read in less than a millisecond. A longer string has no pause. */
+/** Characters between two pauses, read in less than 1 ms. There is no pause within a string. */
 const SLICE_LENGTH = 4096;
 
 /**
