@@ -246,9 +246,16 @@ function plantServer(
 ): PlantServer {
   const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log } = settings;
   const title = [VERSION, ...attached.wrappers.map(({ warning }) => warning.detail)].join(' ');
-  const limit = rateLimit && new RateLimit(rateLimit);
+  const createPlant = new CreatePlant({
+    tokens,
+    queue,
+    bodyBytesMax,
+    rateLimit: rateLimit && new RateLimit(rateLimit),
+    verifiers: attached.verifiers,
+    wrappers: attached.wrappers,
+  });
   return new PlantServer({
-    createPlant: new CreatePlant(tokens, queue, bodyBytesMax, limit, attached),
+    createPlant,
     corsOrigins,
     documentation: docs ? documentationOf(title, publicUrl) : undefined,
     tracers: attached.tracers,

@@ -16,7 +16,7 @@ export type ParsedBody =
 /**
  * Parses the bodies of all requests. Long bodies are parsed one after the other, for a few
  * milliseconds of each tick. So other requests do not wait for a body of a million members, and
- * only one body has its names in memory. A thread would take as much memory.
+ * only one body has the names of its members in memory. A thread would not save memory.
  */
 export class BodyParser {
   readonly #longBodyBudget: TickBudget;

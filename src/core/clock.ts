@@ -1,8 +1,11 @@
-/** The source of time and timers for all parts of the service. Tests replace it. */
+/**
+ * The source of time and timers for the parts that are simulated (`test/simulation/parts.ts`). The
+ * simulation replaces it.
+ */
 export interface Clock {
   /** Ms on the monotonic clock. It stands still while the machine is suspended. */
   now(): number;
-  /** Ms since 1970 UTC. It may be set. */
+  /** Ms since 1970 UTC. It jumps when the system's time is set. */
   wallNow(): number;
   /**
    * Calls back once, unless it is disposed before.
@@ -40,7 +43,7 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/** Calls back in each interval until it is disposed, also if a call fails or disposes it. */
+/** Calls back in each interval until it is disposed. The callback may throw, or dispose it. */
 export function repeat(clock: Clock, callback: () => void, intervalMs: number): Disposable {
   let timer: Disposable;
   const setTimer = (): void => {

@@ -10,15 +10,15 @@ import {
   readNewPlant,
   readNewPlantText,
 } from './contract/plant.ts';
-import type { Admission, Attached, Create, CredentialVerifier } from './extension-points.ts';
+import type { Admission, Create, CredentialVerifier, OperationWrapper } from './extension-points.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
-import type { BodyFraming, OpenRequest, ReceivedRequest, RequestHeaders } from './request.ts';
+import type { BodyFraming, ByteText, OpenRequest, ReceivedRequest, RequestHeaders } from './request.ts';
 import { errorResponse, type HttpResponse, jsonResponse } from './response.ts';
 import type { CountedRequest, RateLimit } from './tokens/rate-limit.ts';
 import { bearerToken, hashToken, isWellFormed } from './tokens/token.ts';
 import type { TokenCache } from './tokens/token-cache.ts';
 
-/** For a text in ASCII, latin1 and UTF-8 are the same. */
+/** A text without such characters has the same bytes in latin1 and UTF-8. */
 const NOT_ASCII = /[\x80-\xff]/;
 
 /** Without a rate limit, a response has no rate limit fields. */
@@ -29,7 +29,7 @@ const TOO_MANY_LONG_BODIES = 'too many long bodies are in memory; send this plan
 
 /** A create with valid header fields. If its body is short, only its token must be looked up. */
 export interface PlainCreate {
-  /** The hash of one of our tokens, or of an access token. */
+  /** The hash of a token of this service, or of an access token of another issuer. */
   tokenHash: string;
   framing: BodyFraming;
 }
@@ -43,16 +43,33 @@ export function plainCreateOf({ method, path, framing, fields, expectsContinue }
   return { tokenHash: hashToken(token), framing };
 }
 
-/** An error response, instead of what a step of the operation is for. */
+/** A step of the operation rejects the request with this response. */
 type Rejected = { kind: 'rejected'; response: HttpResponse };
 
-/** What {@link CreatePlant.run} has come to. */
+/** The result of {@link CreatePlant.run}. */
 export type CreateResult =
   | Rejected
-  /** The plant is queued, unless the body has none. The response comes when that is decided. */
+  /**
+   * The plant is queued, and its response comes after its commit. If the body has no valid plant,
+   * nothing is queued, and the response is an error.
+   */
   | { kind: 'queued'; response: Promise<HttpResponse> }
   /** Nobody waits for the response any more. Nothing is stored. */
   | { kind: 'abandoned' };
+
+/** The parts of the operation. */
+export interface CreatePlantParts {
+  readonly tokens: TokenCache;
+  readonly queue: PlantQueue;
+  /** A longer body is rejected; one with a Content-Length, before it is received. */
+  readonly bodyBytesMax: number;
+  /** Undefined: tokens have no rate limit. */
+  readonly rateLimit: RateLimit | undefined;
+  /** They validate the tokens of other issuers. */
+  readonly verifiers: readonly CredentialVerifier[];
+  /** They wrap the last step of {@link CreatePlant.run}. */
+  readonly wrappers: readonly OperationWrapper[];
+}
 
 /**
  * The operation `POST /plants`. It knows no server. Headers and bytes come in, responses go out.
@@ -63,7 +80,6 @@ export type CreateResult =
 export class CreatePlant {
   readonly #tokens: TokenCache;
   readonly #queue: PlantQueue;
-  /** A longer body is rejected, by its Content-Length if it has one. */
   readonly bodyBytesMax: number;
   readonly #rateLimit: RateLimit | undefined;
   readonly #verifiers: readonly CredentialVerifier[];
@@ -72,13 +88,8 @@ export class CreatePlant {
   readonly #parser: BodyParser;
   readonly #create: Create;
 
-  /** @param attached validates the tokens of other issuers, and wraps the last step of {@link run} */
   constructor(
-    tokens: TokenCache,
-    queue: PlantQueue,
-    bodyBytesMax: number,
-    rateLimit: RateLimit | undefined,
-    { verifiers, wrappers }: Pick<Attached, 'verifiers' | 'wrappers'>,
+    { tokens, queue, bodyBytesMax, rateLimit, verifiers, wrappers }: CreatePlantParts,
     clock: Clock = SYSTEM_CLOCK,
   ) {
     this.#tokens = tokens;
@@ -89,7 +100,7 @@ export class CreatePlant {
     this.#isWrapped = wrappers.length > 0;
     this.#clock = clock;
     this.#parser = new BodyParser(clock);
-    const create: Create = (admission, reading) => this.#createRead(admission, reading);
+    const create: Create = (admission, reading) => this.#createAdmitted(admission, reading);
     this.#create = wrappers.reduce((inner, wrapper) => wrapper.wrap(inner), create);
   }
 
@@ -100,7 +111,7 @@ export class CreatePlant {
    * 2. Receive the body. No byte of it is read before its token is validated.
    * 3. Parse the body.
    * 4. Look up the token again. It may have been revoked while the body arrived or was parsed.
-   * 5. Queue the plant, or reject what is none.
+   * 5. Queue the plant, or reject a body that has no valid plant.
    */
   async run(open: OpenRequest): Promise<CreateResult> {
     const { request } = open;
@@ -149,7 +160,7 @@ export class CreatePlant {
     return { kind: 'admitted', tokenId: found.id, tokenHash, request, fields };
   }
 
-  /** Finds the stored token to which a token leads. One of our own leads to itself. */
+  /** Finds the stored token for a bearer token: that token itself, or the one a verifier names. */
   async #verify(
     token: string,
     request: ReceivedRequest,
@@ -201,12 +212,10 @@ export class CreatePlant {
   }
 
   /**
-   * Counts a request, parses its short body and creates its plant, in one promise. The call queues
-   * the plant before it returns.
-   *
-   * @param body has one character for each byte
+   * Counts a request, parses its short body and creates its plant, with a single promise. The call
+   * queues the plant before it returns.
    */
-  async createShort(body: string, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
+  async createShort(body: ByteText, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
     const counted = this.#count(sender.recordedBy);
     if (counted.kind === 'exceeded') return tooManyRequests(counted);
     const reading = NOT_ASCII.test(body) ? readNewPlant(Buffer.from(body, 'latin1')) : readNewPlantText(body);
@@ -215,8 +224,8 @@ export class CreatePlant {
     return writeResponse(plant, await this.#queue.write({ ...sender, plant }), counted.fields);
   }
 
-  /** Step 5, unless it is wrapped. It queues the plant before its first await. */
-  async #createRead(
+  /** Step 5, which wrappers may change. It queues the plant before its first await. */
+  async #createAdmitted(
     { tokenId, fields, request }: Admission,
     reading: NewPlantReading,
   ): Promise<HttpResponse> {

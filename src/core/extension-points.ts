@@ -71,13 +71,13 @@ export interface ResponseObserver {
    *
    * @param request undefined if the received bytes were no request
    * @param durationMs since the whole request arrived; 0 without a request
-   * @param addressOf returns the address of the client, which few responses need
+   * @param addressOf returns the address of the client, which few observers need
    */
   responded(
     response: HttpResponse,
     request: ReceivedRequest | undefined,
     durationMs: number,
-    addressOf: () => string | undefined,
+    addressOf: (request: ReceivedRequest | undefined) => string | undefined,
   ): void;
 }
 

@@ -1,6 +1,6 @@
 import { MIMEType } from 'node:util';
 
-/** Longest Content-Type that is parsed: parsing takes quadratic time, and JSON needs less. */
+/** Longest Content-Type that is parsed, because parsing takes quadratic time. JSON's is shorter. */
 const MEDIA_TYPE_LENGTH_MAX = 200;
 
 /** Header fields like Node's `rawHeaders`: names and values alternate, and names may repeat. */

@@ -1,6 +1,9 @@
 import type { HeaderFields } from './header-fields.ts';
 import type { TracedRequest } from './trace-context.ts';
 
+/** Received bytes as a text with one character for each byte (latin1). */
+export type ByteText = string;
+
 /** How the bytes of a body are delimited (RFC 9112 section 6.3). */
 export type BodyFraming = { kind: 'length'; bytes: number } | { kind: 'chunked' };
 
@@ -28,8 +31,8 @@ export interface ReceivedRequest extends TracedRequest {
   arrivedAt: number;
   /** Length of the body that was read. */
   bodyBytes: number;
-  /** The body, if it was read. A string has a character for each byte. */
-  body?: Uint8Array | string | undefined;
+  /** The body, if it was read. */
+  body?: Uint8Array | ByteText | undefined;
   /** The id of its token, if the store has it. A rejected token may be expired or revoked. */
   tokenId?: number | undefined;
   readonly headers: RequestHeaders;

@@ -6,7 +6,7 @@ import type { HeaderFields } from './header-fields.ts';
 /** The result of a request: the outcome of a plant, an entry of the error catalogue, or neither. */
 export type Result = Outcome | ErrorName | 'other';
 
-/** How a response is sent, if it says so. */
+/** How a response is sent. Only an `OperationWrapper` sets it. */
 export type Delivery =
   /**
    * `isLast`: the connection ends after it, unless a further request was read.
@@ -16,17 +16,17 @@ export type Delivery =
   | { kind: 'whole'; isLast: boolean; onTaken: (isClientThere: boolean) => void }
   /** The connection is closed within the body: an incomplete message (RFC 9112 section 8). */
   | { kind: 'incomplete' }
-  /** The connection is closed instead. */
+  /** The connection is closed, and nothing of the response is sent. */
   | { kind: 'none' };
 
 /** An HTTP response. Text is sent in UTF-8. */
 export interface HttpResponse<Body extends string | Uint8Array = string> {
   result: Result;
   status: number;
-  /** All header fields except {@link COMMON_FIELDS}. */
+  /** Its own header fields. The server adds those of all responses, such as Date. */
   headers: HeaderFields;
   body: Body;
-  /** Undefined: it is sent whole, and the connection ends as the request asks. */
+  /** Undefined: it is sent whole, and the connection ends after it if the request asks for that. */
   delivery?: Delivery;
 }
 

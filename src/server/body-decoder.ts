@@ -1,6 +1,6 @@
 import type { ErrorName } from '../core/contract/errors.ts';
 import { HEADER_BYTES_MAX } from '../core/contract/limits.ts';
-import type { BodyFraming } from '../core/request.ts';
+import type { BodyFraming, ByteText } from '../core/request.ts';
 
 /** The state of a body after some of its bytes were decoded. */
 export type Decoded =
@@ -47,10 +47,12 @@ type Expected =
 /**
  * Reads a chunked body as most clients send a short one: whole, in one chunk.
  *
- * @param received one character for each byte
  * @returns undefined if the body that begins at `start` is incomplete, or has another form
  */
-export function onlyChunkAt(received: string, start: number): { content: string; end: number } | undefined {
+export function onlyChunkAt(
+  received: ByteText,
+  start: number,
+): { content: ByteText; end: number } | undefined {
   SHORT_CHUNK_SIZE.lastIndex = start;
   const size = SHORT_CHUNK_SIZE.exec(received)?.[1];
   if (size === undefined) return undefined;

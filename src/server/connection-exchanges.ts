@@ -1,48 +1,29 @@
 import type { ErrorName } from '../core/contract/errors.ts';
+import type { ByteText } from '../core/request.ts';
 import { errorResponse, type HttpResponse } from '../core/response.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
 import type { ConnectionParts, Handled } from './connection-parts.ts';
 import {
   type AwaitedBody,
+  type BegunRequest,
   type BodyState,
   type Discarding,
   FLUSHING,
   type Handling,
   IDLE,
-  type ReadingState,
-  type State,
+  type StateMachine,
 } from './connection-state.ts';
 import { Exchange } from './exchange.ts';
-import type { KnownHeaders } from './known-headers.ts';
 import type { LastRead } from './last-read.ts';
 import { receivedRequest } from './received-request.ts';
 import type { PendingResponse, ResponseQueue } from './response-queue.ts';
 
-/** Bytes of a body that are decoded at a time. Chunks of one byte take a thousandth of a second. */
+/** Bytes of a body that are decoded at a time. If each chunk has one byte, this takes 1 ms. */
 const DECODED_BYTES_MAX = 8 * 1024;
-/** Ticks for which the rest of a rejected request is discarded, in the hope that it is whole then. */
+/** Ticks for which the rest of a rejected request is discarded, so that it may become whole. */
 const DISCARD_TICKS = 2;
 
-/** Changes the state of a connection. */
-export interface StateMachine {
-  readonly state: State;
-  /**
-   * Enters a state, and pauses or resumes input as the state needs it.
-   *
-   * @param unread the received bytes that are read later, by default none; all others were read, or
-   * are dropped
-   */
-  enter(state: State, unread?: string): 'entered';
-  /**
-   * Reads the unread bytes as if they arrived in the given state. The connection enters that state,
-   * or the one to which the bytes lead.
-   */
-  resume(state: ReadingState | BodyState): void;
-  /** Enters `deferred`. A later tick resumes in the state `next`. @param unread as in `enter` */
-  defer(budget: TickBudget, next: ReadingState | BodyState, unread: string): 'entered';
-}
-
-/** What decoding came to. The bytes from `end` on were not decoded. */
+/** The result of decoding. The bytes from `end` on were not decoded. */
 type BodyDecoding =
   | { kind: 'more' }
   | { kind: 'complete'; end: number }
@@ -73,7 +54,7 @@ export class ConnectionExchanges {
   readonly #states: StateMachine;
   readonly #responses: ResponseQueue;
   readonly #lastRead: LastRead;
-  /** Those whose responses the client has not taken. */
+  /** The exchanges whose responses the client has not taken. */
   readonly #exchanges = new Set<Exchange>();
 
   constructor(parts: ConnectionParts, states: StateMachine, responses: ResponseQueue, lastRead: LastRead) {
@@ -87,9 +68,8 @@ export class ConnectionExchanges {
    * Calls the handler of a request.
    *
    * @param unread the received bytes after its header section
-   * @param since when its first byte arrived; ms, monotonic clock
    */
-  begin(known: KnownHeaders, unread: string, since: number, arrivedAt: number): void {
+  begin({ known, since }: BegunRequest, unread: ByteText, arrivedAt: number): void {
     const { context, creates, handle, longBodies } = this.#parts;
     creates.interrupt();
     const request = receivedRequest(context, known, arrivedAt);
@@ -107,7 +87,7 @@ export class ConnectionExchanges {
     );
   }
 
-  /** Decodes bytes of a body, from where the last ones ended. */
+  /** Decodes the next bytes of a body. */
   decode(state: BodyState, bytes: Buffer): void {
     const { exchangeBudget } = this.#parts;
     const decoded = decodeBody(state.exchange, bytes, exchangeBudget);
@@ -139,7 +119,7 @@ export class ConnectionExchanges {
     this.#respond(pending, response);
   }
 
-  /** Ends all of them, because the connection is closed. */
+  /** Ends all exchanges, because the connection is closed. */
   end(): void {
     for (const exchange of this.#exchanges) {
       exchange.end();
@@ -150,7 +130,7 @@ export class ConnectionExchanges {
   #receiveBody(handling: Handling): void {
     const body: AwaitedBody = { ...handling, kind: 'body' };
     this.#states.resume(body);
-    // RFC 9110 section 10.1.1: not needed if the body has arrived.
+    // RFC 9110 section 10.1.1: a body that has arrived needs no 100 (Continue).
     if (this.#states.state === body && handling.exchange.headers.expectsContinue)
       this.#responses.sendContinue(handling.pending);
   }
@@ -180,7 +160,7 @@ export class ConnectionExchanges {
 
   /** Responds to the request that was read last. */
   #respond(pending: PendingResponse, response: HttpResponse): void {
-    // First: the last response is written at once, and changes the state.
+    // The write of the last response may enter `lingering`, so `flushing` is entered before it.
     if (pending.isLast) this.#states.enter(FLUSHING);
     this.#responses.respond(pending, response);
     if (!pending.isLast) this.#next(pending);

@@ -8,7 +8,7 @@ import type { LongBodyMemory } from './long-bodies.ts';
 import type { PlainCreates } from './plain-creates.ts';
 import type { ServerContext } from './server-context.ts';
 
-/** What a request has come to: a create, or the response to another request. */
+/** The result of a handler: that of a create, or the response to another request. */
 export type Handled = CreateResult | { kind: 'ready'; response: HttpResponse };
 
 /** The parts that all connections of a server share. */

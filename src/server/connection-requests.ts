@@ -1,9 +1,16 @@
 import type { ErrorName } from '../core/contract/errors.ts';
+import type { ByteText } from '../core/request.ts';
 import { errorResponse } from '../core/response.ts';
-import type { ConnectionExchanges, StateMachine } from './connection-exchanges.ts';
+import type { ConnectionExchanges } from './connection-exchanges.ts';
 import type { ConnectionParts } from './connection-parts.ts';
-import { FLUSHING, IDLE, type ReadingState } from './connection-state.ts';
-import { HeadersReader, type KnownHeaders } from './known-headers.ts';
+import {
+  type BegunRequest,
+  FLUSHING,
+  IDLE,
+  type ReadingState,
+  type StateMachine,
+} from './connection-state.ts';
+import { HeadersReader } from './known-headers.ts';
 import type { LastRead } from './last-read.ts';
 import { EXCHANGE } from './plain-creates.ts';
 import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-headers.ts';
@@ -14,8 +21,8 @@ import { rejectsPlants } from './server-context.ts';
 type NextRequest = number | 'entered';
 
 /**
- * Reads the requests of one connection. Plain creates go on at once, all others with their handlers
- * ({@link ConnectionExchanges}).
+ * Reads the requests of one connection. It queues plain creates at once, and passes all other
+ * requests on to their handlers ({@link ConnectionExchanges}).
  */
 export class ConnectionRequests {
   readonly #parts: ConnectionParts;
@@ -41,14 +48,13 @@ export class ConnectionRequests {
   }
 
   /** Reads the requests in these bytes, the first one as in the given state. */
-  read(state: ReadingState, received: string): void {
+  read(state: ReadingState, received: ByteText): void {
     const { clock } = this.#parts;
     const arrivedAt = clock.now();
     let from = state;
     let start: NextRequest = 0;
     if (state.kind === 'request') {
-      const { known, since, cameInTime } = state;
-      start = this.#readBody(state, known, received, 0, since, cameInTime, arrivedAt);
+      start = this.#readBody(state, state, received, 0, arrivedAt);
       from = IDLE;
     }
     while (start !== 'entered' && start < received.length) {
@@ -60,7 +66,7 @@ export class ConnectionRequests {
     if (start !== 'entered') this.#states.enter(IDLE);
   }
 
-  /** Rejects bytes that are no request, after the responses to all requests. */
+  /** Rejects bytes that are no valid request, after the responses to all requests. */
   fail(error: ErrorName): 'entered' {
     this.#states.enter(FLUSHING);
     this.#responses.endWith(errorResponse(error));
@@ -74,13 +80,13 @@ export class ConnectionRequests {
    */
   #readRequest(
     from: ReadingState,
-    received: string,
+    received: ByteText,
     start: number,
     arrivedAt: number,
     now: number,
   ): NextRequest {
     if (this.#responses.isFull) return this.#states.enter({ kind: 'full' }, received.slice(start));
-    // The first byte of an empty line begins no request, and no new limit of time.
+    // An empty line begins no request, so its first byte starts no timeout.
     if (received.length === start + 1 && received[start] === '\r') return this.#states.enter(IDLE, '\r');
     const emptyBytes = emptyLinesAt(received, start);
     if (emptyBytes > EMPTY_LINES_BYTES_MAX) return this.fail('badHttp');
@@ -95,10 +101,11 @@ export class ConnectionRequests {
       case 'headers': {
         const bodyStart = start + reading.section.length;
         const cameInTime = !rejectsPlants(context.phase);
-        return this.#readBody(from, reading, received, bodyStart, since, cameInTime, arrivedAt);
+        const request: BegunRequest = { kind: 'request', since, known: reading, cameInTime };
+        return this.#readBody(from, request, received, bodyStart, arrivedAt);
       }
       case 'more': {
-        // Otherwise a client that sends without a pause would delay the end.
+        // Otherwise a client that sends without a pause would delay the stop.
         if (this.#lastRead.isOver) return this.fail('shuttingDown');
         const scanned = received.length - start;
         return this.#states.enter({ kind: 'headers', since, scanned }, received.slice(start));
@@ -114,30 +121,26 @@ export class ConnectionRequests {
    * Reads the body that begins at `start`, unless it is for a handler.
    *
    * @param from `request` if its header section was read before
-   * @param since when its first byte arrived; ms, monotonic clock
-   * @param cameInTime as in the state `request`
    */
   #readBody(
     from: ReadingState,
-    known: KnownHeaders,
-    received: string,
+    request: BegunRequest,
+    received: ByteText,
     start: number,
-    since: number,
-    cameInTime: boolean,
     arrivedAt: number,
   ): NextRequest {
     const { creates, exchangeBudget } = this.#parts;
+    const { known, cameInTime } = request;
     const body = cameInTime ? creates.bodyAt(known, received, start) : EXCHANGE;
-    if (body.kind === 'more')
-      return this.#states.enter({ kind: 'request', since, known, cameInTime }, received.slice(start));
+    if (body.kind === 'more') return this.#states.enter(request, received.slice(start));
     const { length } = this.#responses;
     const budget = body.kind === 'exchange' ? exchangeBudget : creates.budgetOf(length);
-    // Before a header section is read, the budget of plain creates is asked.
+    // The budget of plain creates was asked before the header section was read.
     const isBudgetAsked = body.kind === 'body' && from.kind !== 'request';
     if (!isBudgetAsked && !budget.hasTime())
-      return this.#states.defer(budget, { kind: 'request', since, known, cameInTime }, received.slice(start));
+      return this.#states.defer(budget, request, received.slice(start));
     if (body.kind === 'exchange') {
-      this.#exchanges.begin(known, received.slice(start), since, arrivedAt);
+      this.#exchanges.begin(request, received.slice(start), arrivedAt);
       return 'entered';
     }
     // `create` queues the plant before it returns. So the plants of a connection stay in the order

@@ -1,4 +1,6 @@
+import type { ByteText } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
+import type { TickBudget } from '../core/tick-budget.ts';
 import type { Exchange } from './exchange.ts';
 import type { KnownHeaders } from './known-headers.ts';
 import type { PendingResponse } from './response-queue.ts';
@@ -9,7 +11,8 @@ import type { PendingResponse } from './response-queue.ts';
  * - `new`: the first byte of its first request. Input is read.
  * - `idle`: the first byte of the next request. Input is read.
  * - `headers`: the rest of a header section. Input is read.
- * - `request`: the rest of a plain create, whose header section was read. Input is read.
+ * - `request`: the rest of a plain create whose header section was read. Input is read. After
+ *   `deferred`, it may also be another request that waited for time.
  * - `full`: the client, which has too many responses pending or not taken. Reading is paused.
  * - `deferred`: a later tick, since the time of this one is spent. Reading is paused.
  * - `handling`: the handler of a request. Reading is paused when bytes arrive.
@@ -19,28 +22,31 @@ import type { PendingResponse } from './response-queue.ts';
  * - `lingering`: the end of the client's side, since our side has ended. Input is discarded.
  * - `closed`: nothing.
  *
- * A client has *taken* the bytes that the kernel has accepted for it. The *last read* of a stop is
- * the first one from 1.5 s after the stop began. Bytes after a request are read at once, as in idle.
- * After a request with `Connection: close`, the next state is flushing where a table says idle.
+ * A client has *taken* the bytes that the kernel has accepted for it. The phases of a stop are
+ * those of `ServerPhase`. The *last read* of a connection is its first one in the phase closing.
+ * Bytes after a request are read at once, as in idle. After a request with `Connection: close`, the
+ * next state is flushing where a table says idle.
  *
  * How a request is read (`connection-requests.ts`):
  *
  * | state | event | next state | sent |
  * |---|---|---|---|
  * | new, idle | an empty line, or its first byte | idle | |
- * | new, idle | more than 64 bytes of empty lines at once | flushing | 400 |
+ * | new, idle | empty lines over `EMPTY_LINES_BYTES_MAX` at once | flushing | 400 |
  * | new, idle, headers | a part of a header section | headers | |
- * | new, idle, headers | the same in the last read of a stop | flushing | 503 |
- * | new, idle, headers | an invalid header section / one over 16 KiB | flushing | 400 / 431 |
+ * | new, idle, headers | the same in the last read | flushing | 503 |
+ * | new, idle, headers | an invalid section / one over `HEADER_BYTES_MAX` | flushing | 400 / 431 |
  * | new, idle, headers | a whole plain create with a known token | idle | its response |
- * | new, idle, headers | a part of one, with its header section | request | |
+ * | new, idle, headers | a part of such a create, with its header section | request | |
  * | new, idle, headers | the header section of any other request | handling | |
- * | new, idle, headers | that of a plant, from 0.5 s after a stop began | handling | |
+ * | new, idle, headers | that of a plant, in the phases rejecting and closing | handling | |
  * | request | the rest of the plain create | idle | its response |
+ * | request | a later tick has time, and the request is no plain create | handling | |
  * | request | bytes, after its token was revoked or forgotten | handling | |
  * | headers, request | end of input | flushing | 400 |
- * | new, headers / request | 10 s / 13 s | flushing | 408 |
- * | new, headers, request | 1.75 s after a stop began | flushing | 503 |
+ * | new, headers | `HEADERS_TIMEOUT_MS` after the accept / the first byte | flushing | 408 |
+ * | request | `REQUEST_TIMEOUT_MS` after the first byte | flushing | 408 |
+ * | new, headers, request | `LAST_PART_MS_MAX` after the phase closing began | flushing | 503 |
  * | new, idle, headers | bytes, while responses are too many or not taken | full | |
  * | full | all responses are written and taken | as from idle | |
  * | new, idle, headers, request, body | bytes, after the time of a tick is spent | deferred | |
@@ -52,13 +58,13 @@ import type { PendingResponse } from './response-queue.ts';
  * |---|---|---|---|
  * | handling | the handler asks for a body that is not whole | body | 100, if it is expected |
  * | body | the rest of it | handling | |
- * | body | invalid / over 16 KiB of chunk framing | flushing | 400 / 431 |
- * | body | end of input / 13 s | flushing | 400 / 408 |
+ * | body | invalid / over `HEADER_BYTES_MAX` of chunk framing | flushing | 400 / 431 |
+ * | body | end of input / `REQUEST_TIMEOUT_MS` after the first byte | flushing | 400 / 408 |
  * | handling | the plant is queued | idle | its response |
  * | handling | a response, and the request is whole | idle | the response |
  * | handling, body, deferred | a response, and the request is not whole | discarded | |
  * | discarded | the rest of the request | idle | the response |
- * | discarded | two ticks, or one after the last read of a stop | flushing | the response |
+ * | discarded | `DISCARD_TICKS`, or one tick after the last read | flushing | the response |
  * | discarded | the time of a tick is spent / invalid / end of input | flushing | the response |
  *
  * The end of a connection (`connection.ts`):
@@ -68,14 +74,14 @@ import type { PendingResponse } from './response-queue.ts';
  * | new, idle | end of input, and no response is pending | lingering | |
  * | idle | the last pending response is written, after the end of input | lingering | |
  * | idle | the last pending response is written, after a stop began | lingering | |
- * | new, idle | 0.5 s after a stop began, and no response is pending | lingering | |
- * | idle | the last read of a stop is over, and responses are pending | flushing | |
- * | idle | 66 s unused, and all responses are taken | closed | |
+ * | new, idle | the phase rejecting or closing, and no response is pending | lingering | |
+ * | idle | the last read is over, and responses are pending | flushing | |
+ * | idle | unused for `STATE_TIMEOUTS_MS.idle`, and all responses are taken | closed | |
  * | flushing | the last response is written | lingering | |
- * | lingering | the client ends its side / 2 s after it has taken all | closed | |
- * | any | a fault of the sandbox ends the connection | lingering / closed | a response / a part |
- * | any | the client takes nothing of what is written for 10 s | closed | |
- * | any | reset / 8 s after a stop began | closed | |
+ * | lingering | the client ends its side / `LINGER_MS` after it has taken all | closed | |
+ * | any | a delivery of a wrapper ends it | lingering / closed | a response / a part of it |
+ * | any | the client takes nothing of what is written for `UNTAKEN_MS_MAX` | closed | |
+ * | any | reset / `SHUTDOWN_MS` after a stop began | closed | |
  */
 export type State = ReadingState | Handling | BodyState | PassiveState;
 
@@ -86,11 +92,17 @@ export type ReadingState =
   | { kind: 'idle' }
   /** Its first byte arrived at `since`. `scanned` bytes of it may become a header section. */
   | { kind: 'headers'; since: number; scanned: number }
-  /**
-   * `cameInTime`: the header section arrived before the grace period of a stop ended, so a plant is
-   * accepted.
-   */
-  | { kind: 'request'; since: number; known: KnownHeaders; cameInTime: boolean };
+  | BegunRequest;
+
+/** A request whose header section was read. */
+export interface BegunRequest {
+  kind: 'request';
+  /** When the first byte of the request arrived. */
+  since: number;
+  known: KnownHeaders;
+  /** The header section arrived before the grace period of a stop ended, so a plant is accepted. */
+  cameInTime: boolean;
+}
 
 interface InExchange {
   /** When the first byte of the request arrived. */
@@ -125,3 +137,22 @@ type PassiveState =
 
 export const IDLE: ReadingState = { kind: 'idle' };
 export const FLUSHING: State = { kind: 'flushing' };
+
+/** Changes the state of a connection. */
+export interface StateMachine {
+  readonly state: State;
+  /**
+   * Enters a state, and pauses or resumes input as the state needs it.
+   *
+   * @param unread the received bytes that are read later, by default none. The connection drops all
+   * others
+   */
+  enter(state: State, unread?: ByteText): 'entered';
+  /**
+   * Reads the unread bytes as if they arrived in the given state. The connection enters that state,
+   * or the one to which the bytes lead.
+   */
+  resume(state: ReadingState | BodyState): void;
+  /** Enters `deferred`. A later tick resumes in the state `next`. @param unread as in `enter` */
+  defer(budget: TickBudget, next: ReadingState | BodyState, unread: ByteText): 'entered';
+}

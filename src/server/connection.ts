@@ -1,9 +1,17 @@
 import type { Socket } from 'node:net';
+import type { ByteText } from '../core/request.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
-import { ConnectionExchanges, type StateMachine } from './connection-exchanges.ts';
+import { ConnectionExchanges } from './connection-exchanges.ts';
 import type { ConnectionParts } from './connection-parts.ts';
 import { ConnectionRequests } from './connection-requests.ts';
-import { type BodyState, FLUSHING, IDLE, type ReadingState, type State } from './connection-state.ts';
+import {
+  type BodyState,
+  FLUSHING,
+  IDLE,
+  type ReadingState,
+  type State,
+  type StateMachine,
+} from './connection-state.ts';
 import { overdueOf } from './connection-timeouts.ts';
 import { LastRead } from './last-read.ts';
 import { Output } from './output.ts';
@@ -15,8 +23,8 @@ import { UNTAKEN_MS_MAX } from './timeouts.ts';
 /**
  * A connection with a client: its socket and its {@link State}, which only `enter` changes. Its parts
  * read requests ({@link ConnectionRequests}) and pass them on to their handlers
- * ({@link ConnectionExchanges}). Responses leave in the order of their requests
- * ({@link ResponseQueue}), whatever the state.
+ * ({@link ConnectionExchanges}). In every state, responses leave in the order of their requests
+ * ({@link ResponseQueue}).
  */
 export class Connection implements StateMachine {
   readonly #socket: Socket;
@@ -28,7 +36,7 @@ export class Connection implements StateMachine {
   readonly #requests: ConnectionRequests;
   #state: State;
   /** Received bytes for later, from the beginning of a request or of the rest of its body. */
-  #unread = '';
+  #unread: ByteText = '';
   /** When a response was last written or taken; ms, monotonic clock. Input does not count. */
   #usedAt: number;
 
@@ -40,7 +48,8 @@ export class Connection implements StateMachine {
     this.#state = { kind: 'new', since: this.#usedAt };
     this.#output = new Output(socket, () => this.#onWrite(false), clock);
     const isInputOver = (): boolean => context.phase.kind !== 'running' && this.#state.kind === 'idle';
-    this.#responses = new ResponseQueue(socket, context, this.#output, isInputOver, this.#onWrite, clock);
+    const written = { socket, output: this.#output, isInputOver, onWrite: this.#onWrite };
+    this.#responses = new ResponseQueue(written, context, clock);
     this.#lastRead = new LastRead(context);
     this.#exchanges = new ConnectionExchanges(parts, this, this.#responses, this.#lastRead);
     this.#requests = new ConnectionRequests(parts, this, this.#exchanges, this.#responses, this.#lastRead);
@@ -109,7 +118,7 @@ export class Connection implements StateMachine {
     }
   };
 
-  enter(state: State, unread = ''): 'entered' {
+  enter(state: State, unread: ByteText = ''): 'entered' {
     this.#state = state;
     this.#unread = unread;
     switch (state.kind) {
@@ -140,7 +149,7 @@ export class Connection implements StateMachine {
     else this.#requests.read(state, this.#unread);
   }
 
-  defer(budget: TickBudget, next: ReadingState | BodyState, unread: string): 'entered' {
+  defer(budget: TickBudget, next: ReadingState | BodyState, unread: ByteText): 'entered' {
     const state: State = { kind: 'deferred', next };
     budget.defer(() => {
       if (this.#state === state) this.resume(next);

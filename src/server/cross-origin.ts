@@ -13,7 +13,8 @@ const EXPOSED =
 
 /**
  * Lets pages of other origins send plants (https://fetch.spec.whatwg.org/#http-cors-protocol). Only
- * requests with an Origin get these fields. No cache may store the others, so they need no `Vary`.
+ * the response to a request with an Origin gets these fields. No response may be cached, so all
+ * others need no `Vary`.
  */
 export function crossOriginFields(allowed: AllowedOrigins | undefined, rawHeaders: HeaderFields): string[] {
   const origins = fieldValues(rawHeaders, 'origin');

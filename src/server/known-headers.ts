@@ -1,6 +1,6 @@
 import { type PlainCreate, plainCreateOf } from '../core/create-plant.ts';
 import { fieldValues } from '../core/header-fields.ts';
-import type { RequestHeaders } from '../core/request.ts';
+import type { ByteText, RequestHeaders } from '../core/request.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
 import { findHeaders, type HeadersReading, readHeaders } from './request-headers.ts';
 
@@ -9,11 +9,11 @@ const CACHED_BYTES_MAX = 3 * 1024;
 /** Maximum of header sections in the cache. */
 const CACHED_MAX = 1_000;
 
-/** A valid header section with all that depends on it alone. */
+/** A valid header section, and all that follows from it alone. */
 export interface KnownHeaders {
   readonly kind: 'headers';
   /** Its bytes. A header section of the same bytes has the same meaning, so it need not be read. */
-  readonly section: string;
+  readonly section: ByteText;
   readonly headers: RequestHeaders;
   readonly create: PlainCreate | undefined;
   /** The value of `traceparent`; undefined if the field is absent or repeated. */
@@ -37,11 +37,11 @@ const ANY_TRACEPARENT = /\r\ntraceparent:/i;
 
 /** The cache of a server for header sections, by their bytes. Clients repeat their header sections. */
 export class HeadersCache {
-  readonly #known = new Map<string, KnownHeaders>();
+  readonly #known = new Map<ByteText, KnownHeaders>();
 
   /** @param received with the empty line at its end @returns undefined if it is invalid */
-  read(received: string): KnownHeaders | undefined {
-    if (received.length > CACHED_BYTES_MAX) return read(received);
+  read(received: ByteText): KnownHeaders | undefined {
+    if (received.length > CACHED_BYTES_MAX) return knownHeadersOf(received);
     const found = this.#known.get(received);
     if (found !== undefined) return found;
     // A copy: a slice would keep all received bytes in memory.
@@ -49,11 +49,11 @@ export class HeadersCache {
     const [, traceparent] = TRACEPARENT.exec(section) ?? [];
     if (traceparent !== undefined) {
       const others = section.replace(TRACEPARENT, '');
-      if (ANY_TRACEPARENT.test(others)) return read(section);
+      if (ANY_TRACEPARENT.test(others)) return knownHeadersOf(section);
       const headers = this.read(others);
       return headers && { ...headers, section, traceparent };
     }
-    const added = read(section);
+    const added = knownHeadersOf(section);
     if (added === undefined) return undefined;
     if (this.#known.size >= CACHED_MAX) this.#known.clear();
     this.#known.set(section, added);
@@ -77,7 +77,7 @@ export class HeadersReader {
    * 2 ms
    * @returns the header section that begins at `start`, or why there is none
    */
-  read(received: string, start: number, scanned: number, longHeaders: TickBudget): KnownHeadersReading {
+  read(received: ByteText, start: number, scanned: number, longHeaders: TickBudget): KnownHeadersReading {
     const latest = this.#latest;
     // This takes half the time of `startsWith`.
     if (latest && received.slice(start, start + latest.section.length) === latest.section) return latest;
@@ -91,7 +91,7 @@ export class HeadersReader {
   }
 }
 
-function read(section: string): KnownHeaders | undefined {
+function knownHeadersOf(section: ByteText): KnownHeaders | undefined {
   const headers = readHeaders(section);
   if (headers === undefined) return undefined;
   const traceparents = fieldValues(headers.fields, 'traceparent');

@@ -23,12 +23,12 @@ export class LastRead {
     return this.#receivedAt >= this.#closingSinceMs;
   }
 
-  /** Whether nobody waits any longer for the rest of a request. @param now ms, monotonic clock */
+  /** Whether the time for the rest of a request is over. @param now ms, monotonic clock */
   isTooLate(now: number): boolean {
     return now - this.#closingSinceMs >= LAST_PART_MS_MAX;
   }
 
-  /** Since when the last phase of a stop lasts; ms, monotonic clock. */
+  /** When the last phase of a stop began, infinite before it; ms, monotonic clock. */
   get #closingSinceMs(): number {
     const { phase } = this.#context;
     return phase.kind === 'closing' ? phase.sinceMs : Number.POSITIVE_INFINITY;

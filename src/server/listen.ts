@@ -37,7 +37,7 @@ export class ReservedAddress extends Server {
   private constructor() {
     // The first two options are those of Node's HTTP server.
     super({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, socket => {
-      // Nobody may wait on an old connection: its client may have gone, or was a health probe.
+      // The client of the oldest connection has most likely gone, or was a health probe.
       if (this.#waiting.push(socket) > WAITING_CONNECTIONS_MAX) this.#waiting.shift()!.destroy();
     });
   }

@@ -29,7 +29,8 @@ export class Output {
   readonly #held: Held[] = [];
 
   /**
-   * @param onFree called when the client has taken everything, unless this was known at the write
+   * @param onFree called when the client has taken everything, except after a write that it took at
+   * once
    */
   constructor(socket: Socket, onFree: () => void, clock: Clock) {
     this.#socket = socket;

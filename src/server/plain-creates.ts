@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import { SHORT_BODY_BYTES_MAX } from '../core/contract/limits.ts';
-import type { ReceivedRequest } from '../core/request.ts';
+import type { ByteText, ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import { TickBudget } from '../core/tick-budget.ts';
 import { onlyChunkAt } from './body-decoder.ts';
@@ -12,15 +12,17 @@ import type { ServerContext } from './server-context.ts';
 const FIRST_REQUEST_BUDGET_MS = 8;
 /** Time per tick for plain creates of connections with pending responses. */
 const PIPELINED_BUDGET_MS = 0.5;
-/** A connection that has sent this many requests, one at a time, counts as the only sender. */
+/**
+ * A connection that has sent this many plain creates in a row, one at a time, counts as the only
+ * sender.
+ */
 const ONLY_SENDER_REQUESTS = 16;
 
 /** The whole body of a plain create with a valid token. */
 interface PlainBody {
   kind: 'body';
   tokenId: number;
-  /** One character for each byte. */
-  content: string;
+  content: ByteText;
   /** Where the request ends. */
   end: number;
 }
@@ -56,10 +58,8 @@ export class PlainCreates {
   /**
    * Reads the body that begins at `start`. Each call looks up the token, so a token that is revoked
    * while the body arrives is rejected.
-   *
-   * @param received with one character for each byte
    */
-  bodyAt({ create }: KnownHeaders, received: string, start: number): PlainBodyReading {
+  bodyAt({ create }: KnownHeaders, received: ByteText, start: number): PlainBodyReading {
     const { createPlant } = this.#context;
     if (create === undefined) return EXCHANGE;
     const { tokenHash, framing } = create;
@@ -84,20 +84,20 @@ export class PlainCreates {
    * Queues a plant.
    *
    * @param connection identifies the sender
-   * @param isAlone whether the connection has no pending response
    */
   create(
     known: KnownHeaders,
     { tokenId, content: body }: PlainBody,
     arrivedAt: number,
     connection: object,
-    isAlone: boolean,
+    hasNoPendingResponse: boolean,
   ): { request: ReceivedRequest; response: Promise<HttpResponse> } {
     const request = receivedRequest(this.#context, known, arrivedAt);
     request.bodyBytes = body.length;
     request.body = body;
     request.tokenId = tokenId;
-    this.#requestsInARow = isAlone && this.#lastSender === connection ? this.#requestsInARow + 1 : 1;
+    const isNextInARow = hasNoPendingResponse && this.#lastSender === connection;
+    this.#requestsInARow = isNextInARow ? this.#requestsInARow + 1 : 1;
     this.#lastSender = connection;
     const isOnlySender = this.#requestsInARow > ONLY_SENDER_REQUESTS;
     const sender = { recordedBy: tokenId, trace: request.trace, isOnlySender };

@@ -1,14 +1,11 @@
 import type { ErrorName } from '../core/contract/errors.ts';
 import { HEADER_BYTES_MAX } from '../core/contract/limits.ts';
 import { fieldValues } from '../core/header-fields.ts';
-import type { BodyFraming, RequestHeaders } from '../core/request.ts';
-
-/** Received bytes as a text with one character for each byte (latin1). */
-type ByteText = string;
+import type { BodyFraming, ByteText, RequestHeaders } from '../core/request.ts';
 
 /** The bytes of the header section of a request, through the empty line. */
 export type HeadersReading =
-  | { kind: 'headers'; section: string }
+  | { kind: 'headers'; section: ByteText }
   /** The bytes so far may become a valid request. */
   | { kind: 'more' }
   | { kind: 'invalid'; error: Extract<ErrorName, 'badHttp' | 'headersTooLarge'> };
@@ -19,7 +16,7 @@ const MORE: HeadersReading = { kind: 'more' };
 const BAD_HTTP: HeadersReading = { kind: 'invalid', error: 'badHttp' };
 const TOO_LARGE: HeadersReading = { kind: 'invalid', error: 'headersTooLarge' };
 
-/** Octets of no header section: most controls, and CR or LF that are not the end of a line. */
+/** Octets that are invalid in a header section: most controls, and a CR or LF without the other. */
 const FORBIDDEN = /[^\t\n\r -~\x80-\xff]|\r(?!\n)|(?<!\r)\n/;
 /** The same octets in an incomplete header section, where LF may follow a final CR. */
 const FORBIDDEN_IN_PART = /[^\t\n\r -~\x80-\xff]|\r(?!\n|$)|(?<!\r)\n/g;
@@ -42,7 +39,7 @@ const LENGTH = /^0*[0-9]{1,19}$/;
 /** RFC 9112 section 3.2.2: a server must accept the absolute form, which is meant for proxies. */
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*([^#]*)/i;
 
-/** Limit of empty lines before one request. No client sends as many. */
+/** Limit of empty lines before one request. No client sends that many. */
 export const EMPTY_LINES_BYTES_MAX = 64;
 const EMPTY_LINES = /(?:\r\n)*/y;
 

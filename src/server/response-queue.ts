@@ -8,7 +8,10 @@ import { crossOriginFields } from './cross-origin.ts';
 import type { Output } from './output.ts';
 import type { ServerContext } from './server-context.ts';
 
-/** A request whose response is not written yet, or the error response to bytes that are none. */
+/**
+ * A request whose response is not written yet, or the error response to bytes that are no valid
+ * request.
+ */
 export interface PendingResponse {
   readonly request: ReceivedRequest | undefined;
   response: HttpResponse | undefined;
@@ -43,44 +46,47 @@ function pendingOf(
 
 /** A connection with this many pending responses reads no further request. */
 const PENDING_MAX = 1_024;
-/** The same limit for the bytes of their bodies, since a client may read no responses. */
+/** A connection whose pending plants have this many body bytes reads no further request either. */
 const PENDING_BYTES_MAX = 256 * 1024;
 
 const NO_FIELDS: HeaderFields = [];
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
+
+/** The connection whose responses a {@link ResponseQueue} writes. */
+export interface WrittenConnection {
+  readonly socket: Socket;
+  readonly output: Output;
+  /** Whether no byte of a further request has arrived, while the service shuts down. */
+  readonly isInputOver: () => boolean;
+  /** Called after each write. */
+  readonly onWrite: (isLast: boolean) => void;
+}
 
 /**
  * Writes the responses of one connection in the order of its requests, one write for each commit.
  */
 export class ResponseQueue {
   readonly #socket: Socket;
-  readonly #context: ServerContext;
   readonly #output: Output;
   readonly #isInputOver: () => boolean;
   readonly #onWrite: (isLast: boolean) => void;
+  readonly #context: ServerContext;
   readonly #clock: Clock;
   readonly #pending: PendingResponse[] = [];
   /** Body bytes of the queued plants. A response is about as long as its request. */
   #bodyBytes = 0;
   #isWriteScheduled = false;
 
-  /**
-   * @param isInputOver whether no byte of a further request has arrived, while the service shuts down
-   * @param onWrite called after each write
-   */
   constructor(
-    socket: Socket,
+    { socket, output, isInputOver, onWrite }: WrittenConnection,
     context: ServerContext,
-    output: Output,
-    isInputOver: () => boolean,
-    onWrite: (isLast: boolean) => void,
     clock: Clock,
   ) {
     this.#socket = socket;
-    this.#context = context;
     this.#output = output;
     this.#isInputOver = isInputOver;
     this.#onWrite = onWrite;
+    this.#context = context;
     this.#clock = clock;
   }
 
@@ -106,14 +112,14 @@ export class ResponseQueue {
     return pending;
   }
 
-  /** Responds to bytes that are no whole request, after the responses to all requests. */
+  /** Responds to bytes that are no valid request, after the responses to all requests. */
   endWith(error: HttpResponse): void {
     const pending = pendingOf(undefined, true, undefined);
     this.#pending.push(pending);
     this.respond(pending, error);
   }
 
-  /** Makes the response to the last request that was added the last one. */
+  /** Ends the connection after the response to the latest request. */
   endAfterAll(): void {
     this.#pending.at(-1)!.isLast = true;
   }
@@ -139,7 +145,7 @@ export class ResponseQueue {
     }
   }
 
-  /** Sets the response to a request whose plant is queued. */
+  /** Sets the response to a request whose plant is queued, once its commit is decided. */
   respondLater(pending: PendingResponse, response: Promise<HttpResponse>): void {
     const { bodyBytes } = pending.request!;
     pending.bodyBytes = bodyBytes;
@@ -166,23 +172,22 @@ export class ResponseQueue {
     let text = '';
     let next = this.#pending[0];
     for (; next?.response !== undefined && !next.awaitsPoll; next = this.#pending[0]) {
-      // The client, or a response that was not sent whole, may have ended it.
+      // A reset by the client, or a response that was not sent whole, may have closed it.
       if (this.#socket.destroyed) return;
       this.#pending.shift();
       this.#bodyBytes -= next.bodyBytes;
       const { request, response, onTaken } = next;
-      const { body, delivery } = response;
+      const { delivery } = response;
       const asksToBeLast = delivery?.kind === 'whole' && delivery.isLast;
       const isLast = next.isLast || (this.#pending.length === 0 && (asksToBeLast || this.#isInputOver()));
       this.#observe(response, request);
       const headers = this.#headersOf(response, request, isLast);
       if (delivery !== undefined && delivery.kind !== 'whole') {
-        if (delivery.kind === 'incomplete') text += headers + body.slice(0, body.length / 2);
-        this.#output.write(text, () => this.#socket.destroy());
+        this.#cutOff(text, headers, response);
         return;
       }
       text += headers;
-      if (request?.headers.method !== 'HEAD') text += body;
+      if (request?.headers.method !== 'HEAD') text += response.body;
       if (onTaken !== undefined) taken.push(onTaken);
       if (delivery !== undefined) taken.push(() => delivery.onTaken(!this.#socket.readableEnded));
       if (isLast) {
@@ -200,13 +205,26 @@ export class ResponseQueue {
     this.#onWrite(false);
   }
 
-  #observe(response: HttpResponse, request: ReceivedRequest | undefined): void {
-    const { observers, trustedProxies } = this.#context;
-    const addressOf = (): string | undefined =>
-      clientAddress(this.#socket.remoteAddress, request?.headers.forwardedFor, trustedProxies);
-    const durationMs = request === undefined ? 0 : this.#clock.now() - request.arrivedAt;
-    for (const observer of observers) observer.responded(response, request, durationMs, addressOf);
+  /**
+   * Closes the connection within a response, or before it. Only an `OperationWrapper` sets such a
+   * delivery.
+   */
+  #cutOff(earlier: string, headers: string, { body, delivery }: HttpResponse): void {
+    const part = delivery?.kind === 'incomplete' ? headers + body.slice(0, body.length / 2) : '';
+    this.#output.write(earlier + part, () => this.#socket.destroy());
   }
+
+  #observe(response: HttpResponse, request: ReceivedRequest | undefined): void {
+    const durationMs = request === undefined ? 0 : this.#clock.now() - request.arrivedAt;
+    for (const observer of this.#context.observers)
+      observer.responded(response, request, durationMs, this.#addressOf);
+  }
+
+  /** Observers get it as a callback, because few of them need the address. */
+  readonly #addressOf = (request: ReceivedRequest | undefined): string | undefined => {
+    const { trustedProxies } = this.#context;
+    return clientAddress(this.#socket.remoteAddress, request?.headers.forwardedFor, trustedProxies);
+  };
 
   #headersOf(response: HttpResponse, request: ReceivedRequest | undefined, isLast: boolean): string {
     const { corsOrigins, responseHeaders } = this.#context;

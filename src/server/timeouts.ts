@@ -6,7 +6,7 @@ export const HEADERS_TIMEOUT_MS = 10_000;
 export const UNTAKEN_MS_MAX = 10_000;
 /** After the last response, received bytes are discarded for at most this long. */
 export const LINGER_MS = 2_000;
-/** An idle connection stays open for this long. */
+/** The time that Keep-Alive announces. An idle connection stays open one second longer. */
 export const KEEP_ALIVE_MS = 65_000;
 /** Time from SIGTERM to the last response. Connections that are open after it are closed. */
 export const SHUTDOWN_MS = 8_000;

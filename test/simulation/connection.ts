@@ -250,14 +250,15 @@ class Simulation {
 
   #open(tokens: TokenCache): PlantServer {
     const rateLimit = this.#run.isRateLimited ? new RateLimit({ requests: 2, windowSeconds: 5 }) : undefined;
-    const createPlant = new CreatePlant(
+    const parts = {
       tokens,
-      this.#queue as unknown as PlantQueue,
-      SIMULATED_BODY_BYTES_MAX,
+      queue: this.#queue as unknown as PlantQueue,
+      bodyBytesMax: SIMULATED_BODY_BYTES_MAX,
       rateLimit,
-      { verifiers: [], wrappers: [] },
-      this.#loop,
-    );
+      verifiers: [],
+      wrappers: [],
+    };
+    const createPlant = new CreatePlant(parts, this.#loop);
     const context = {
       createPlant,
       documentation: DOCUMENTATION,

@@ -49,7 +49,7 @@ export const ERRORS = {
   headersTooLarge: entry(43101, 'the request line and headers exceed 16 KiB; shorten them'),
   internal: entry(50001, 'unexpected internal error; the log of the service contains its cause'),
   busy: entry(50301, 'too many plants are waiting for the store; send this plant again shortly'),
-  /** Also of a token that cannot be checked now: then the message is another one. */
+  /** Also for a token that cannot be checked now. Such a response has a message of its own. */
   storeUnavailable: entry(
     50302,
     'the store did not confirm this plant; it may or may not be stored, and sending it again is safe',

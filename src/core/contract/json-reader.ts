@@ -4,7 +4,7 @@ const SCALAR = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|
 /** Part of a string. The pattern limits the repetitions, because each of them takes memory. */
 const STRING_PART = /(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}/y;
 
-/** Characters between two pauses, read in less than a millisecond. A longer string has no pause. */
+/** Characters between two pauses, read in less than 1 ms. There is no pause within a string. */
 const SLICE_LENGTH = 4096;
 
 /**
@@ -13,14 +13,15 @@ const SLICE_LENGTH = 4096;
  * It yields after each slice, so that the event loop can go on. JSON.parse cannot pause. It also
  * drops repeated members, rounds numbers, and may take a hundred times the memory of the text.
  *
- * @param onMember is called for each member in order. If the text is not JSON, this means nothing
- * @returns the index at which the text stops to be JSON; undefined if it is JSON
+ * @param onMember is called for each member in order. Ignore its calls if the text is not JSON
+ * @returns the index of the first fault, which is the length of incomplete JSON; undefined if the
+ * text is JSON
  */
 export function* readJson(
   text: string,
   onMember: (name: string, valueText: string) => void,
 ): Generator<undefined, number | undefined, undefined> {
-  /** Whether each open array or object is an object. The array never grows, which would copy it. */
+  /** Contains 1 for each open object, 0 for each open array. Its size suffices for every depth. */
   const isObject = new Uint8Array(text.length);
   let depth = 0;
   let expected: 'value' | 'name' | 'colon' | 'comma' = 'value';

@@ -68,12 +68,12 @@ export class Tracing implements Tracer, ResponseObserver {
     response: HttpResponse,
     request: ReceivedRequest | undefined,
     durationMs: number,
-    addressOf: () => string | undefined,
+    addressOf: (request: ReceivedRequest) => string | undefined,
   ): void {
     if (!request?.trace?.isSampled) return;
     const { traceId, parentId } = request.trace;
     const commit = this.#commits.get(request.trace);
-    const remoteAddress = addressOf();
+    const remoteAddress = addressOf(request);
     const logged = loggedRequest(response, request, durationMs, remoteAddress);
     const { method = '', path, status, result, id } = logged;
     const isKnown = METHODS.has(method);

@@ -89,11 +89,11 @@ export class RejectedRequests implements ResponseObserver {
     { result, body }: HttpResponse,
     received: ReceivedRequest | undefined,
     _durationMs: number,
-    addressOf: () => string | undefined,
+    addressOf: (request: ReceivedRequest | undefined) => string | undefined,
   ): void {
     if (!isErrorName(result)) return;
     this.#count++;
-    const group = this.#groupOf(result, received?.tokenId, addressOf() ?? 'unknown');
+    const group = this.#groupOf(result, received?.tokenId, addressOf(received) ?? 'unknown');
     group.count++;
     group.lastAt = Date.now();
     const { message } = JSON.parse(String(body)) as ErrorBody;

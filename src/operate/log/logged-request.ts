@@ -70,6 +70,6 @@ export function clientText(text: string): string {
 export function requestLog(log: (request: object) => void): ResponseObserver {
   return {
     responded: (response, request, durationMs, addressOf) =>
-      log(loggedRequest(response, request, durationMs, addressOf())),
+      log(loggedRequest(response, request, durationMs, addressOf(request))),
   };
 }
