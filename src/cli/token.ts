@@ -96,7 +96,9 @@ async function revoke(label: string, options: DatabaseOptions): Promise<void> {
 
 function tokenJson(token: StoredToken): string {
   const { label, createdAt, expiresAt, revokedAt, lastUsedDay: last_used } = token;
-  const [created, expires, revoked] = [createdAt, expiresAt, revokedAt].map(ms => ms && timeText(ms));
+  const [created, expires, revoked] = [createdAt, expiresAt, revokedAt].map(ms =>
+    ms === null ? null : timeText(ms),
+  );
   const valid = state(token) === 'valid';
   return `${JSON.stringify({ label, valid, created, expires, revoked, last_used })}\n`;
 }

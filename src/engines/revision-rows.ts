@@ -53,9 +53,11 @@ function hasRightTypes([id, revision, name, tag, recordedAt, recordedBy, checksu
   );
 }
 
+/** Digits as PostgreSQL sends them. In SQLite, digits as a text mean the same number. */
 const INTEGER = /^-?[0-9]+$/;
 
-function isInteger(value: unknown): boolean {
+/** Whether a value is an integer, as one of the engines returns it. */
+export function isInteger(value: unknown): boolean {
   return typeof value === 'bigint' || (typeof value === 'string' && INTEGER.test(value));
 }
 

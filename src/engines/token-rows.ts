@@ -1,6 +1,6 @@
 import type { StoredToken, TokenGroup } from '../core/tokens/stored-token.ts';
 import { TOKEN_EXPIRY_MS_MAX, TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../core/tokens/stored-token.ts';
-import { numberOf, type Query, type Row, textOf } from './revision-rows.ts';
+import { isInteger, numberOf, type Query, type Row, textOf } from './revision-rows.ts';
 
 /** The columns of `token` for {@link tokenOf}. */
 export const TOKEN_COLUMNS =
@@ -42,15 +42,17 @@ export function tokenOf(row: Readonly<Row>): StoredToken {
     hash: textOf(hash),
     label: textOf(label),
     createdAt: numberOf(createdAt),
-    expiresAt: expiresAt === null ? null : expiryOf(numberOf(expiresAt)),
+    expiresAt: expiresAt === null ? null : expiryOf(expiresAt!),
     revokedAt: revokedAt === null ? null : numberOf(revokedAt),
     lastUsedDay: lastUsedDay === null ? null : textOf(lastUsedDay),
     changeNumber: numberOf(changeNumber),
   };
 }
 
-/** An expiry that no Date can have is read as none. */
-function expiryOf(time: number): number | null {
+/** An integer that no Date can have is read as no expiry, and a value of another type as 0. */
+function expiryOf(value: Row[number]): number | null {
+  if (!isInteger(value)) return 0;
+  const time = numberOf(value);
   return time <= TOKEN_EXPIRY_MS_MAX ? time : null;
 }
 

@@ -6,6 +6,7 @@ import { KEEP_ALIVE_MS } from './timeouts.ts';
 export const STATUS_TEXTS: Partial<Record<number, string>> = {
   200: 'OK',
   204: 'No Content',
+  303: 'See Other',
   400: 'Bad Request',
   401: 'Unauthorized',
   404: 'Not Found',

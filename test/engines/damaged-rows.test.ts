@@ -32,6 +32,8 @@ test('a token with a value of a wrong type is not valid', () => {
     assert.deepEqual([expiresAt, revokedAt], [0, 0], String(wrong));
     if (typeof wrong !== 'string') assert.equal(tokenOf(row.with(1, wrong) as Row).hash, '');
   }
+  for (const wrong of [1e300, '1e20', '0x7fffffffffffff'])
+    assert.equal(tokenOf(row.with(4, wrong) as Row).expiresAt, 0);
   assert.equal(tokenOf(row.with(4, 8_640_000_000_000_001n) as Row).expiresAt, null);
   assert.equal(tokenOf(row.with(5, null) as Row).revokedAt, null);
 });

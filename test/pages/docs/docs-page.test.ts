@@ -42,7 +42,7 @@ test('/docs is the page, needs no credential, and has security headers', async (
 test('/ and /docs/ redirect to the page', async () => {
   for (const path of ['/', '/docs/']) {
     const response = await fetch(service.url + path, { redirect: 'manual' });
-    assert.equal(response.status, 303);
+    assert.equal(`${response.status} ${response.statusText}`, '303 See Other');
     assert.equal(new URL(response.headers.get('location')!, response.url).href, `${service.url}/docs`);
   }
 });

@@ -17,7 +17,11 @@ const isExpired = ({ expiresAt }) => expiresAt !== null && expiresAt <= Date.now
 const COLUMNS = {
   Label: ({ label }) => clientText(label),
   State: token =>
-    token.revokedAt ? html`revoked ${time(token.revokedAt)}` : isExpired(token) ? 'expired' : 'valid',
+    token.revokedAt !== null
+      ? html`revoked ${time(token.revokedAt)}`
+      : isExpired(token)
+        ? 'expired'
+        : 'valid',
   Created: ({ createdAt }) => time(createdAt),
   Expires: ({ expiresAt }) => (expiresAt === null ? 'never' : time(expiresAt)),
   'Last used': ({ lastUsedAt, lastUsedDay }) =>
@@ -30,7 +34,7 @@ export function Tokens() {
   /** @type {Token[] | undefined} */
   const tokens = content?.tokens;
   const action = (/** @type {Token} */ token) =>
-    token.revokedAt || isExpired(token)
+    token.revokedAt !== null || isExpired(token)
       ? html`<span class="note">none</span>`
       : html`<button type="button" aria-label=${`Revoke ${token.label}`} onClick=${() => setRevoking(token.label)}>Revoke</button>`;
   return html`
