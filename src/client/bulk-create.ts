@@ -2,7 +2,7 @@ import { ERRORS } from '../core/contract/errors.ts';
 import type { NewPlant } from '../core/contract/plant.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
-import { Call, type Service, sendPlant } from './retrying-request.ts';
+import { Call, type ClientState, sendPlant } from './retrying-request.ts';
 import type { StoredPlant } from './stored-plant.ts';
 
 export const CONCURRENCY_MAX = 10_000;
@@ -56,7 +56,7 @@ type Inputs = { kind: 'open' } | { kind: 'ended' } | { kind: 'failed'; reason: u
  * | any | the caller stops iterating | ended | nothing; requests are abandoned |
  */
 export class BulkCreate<Input extends PlantInput> {
-  readonly #service: Service;
+  readonly #service: ClientState;
   readonly #concurrency: number;
   readonly #call = new Call();
   /** In the order of the inputs. */
@@ -68,7 +68,7 @@ export class BulkCreate<Input extends PlantInput> {
   #drainTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #changeListeners: (() => void)[] = [];
 
-  constructor(service: Service, concurrency: number, onRetry: Call['onRetry']) {
+  constructor(service: ClientState, concurrency: number, onRetry: Call['onRetry']) {
     this.#service = service;
     this.#concurrency = concurrency;
     this.#call.onRetry = onRetry;

@@ -4,7 +4,7 @@ import { BulkCreate, CONCURRENCY_MAX, type PlantResult } from './bulk-create.ts'
 import { fetchTransport } from './fetch-transport.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import type { PlantStoreError } from './plant-store-error.ts';
-import { Call, closedError, type Service, sendPlant, TIMER_MS_MAX } from './retrying-request.ts';
+import { Call, type ClientState, closedError, sendPlant, TIMER_MS_MAX } from './retrying-request.ts';
 import type { StoredPlant } from './stored-plant.ts';
 import { isBaseUrl, plantsUrl, type Transport } from './transport.ts';
 
@@ -49,7 +49,7 @@ export interface CreatePlantsOptions {
  * store.close();
  */
 export class PlantStore {
-  readonly #service: Service;
+  readonly #service: ClientState;
 
   /** @throws {TypeError} when URL or token is missing, or an option is invalid */
   constructor(options: PlantStoreOptions = {}) {

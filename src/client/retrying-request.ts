@@ -23,7 +23,7 @@ const RESPONSE_BYTES_MAX = 64 * 1024;
 const RESPONSE_BYTES_PER_CHARACTER = 6;
 
 /** A service, and how the client sends to it. */
-export interface Service {
+export interface ClientState {
   transport: Transport;
   /** Address of `POST /plants`. */
   url: string;
@@ -76,7 +76,7 @@ const ATTEMPTS_MAX = new Map<number | undefined, number>([
  * Sends one plant, and repeats the request after transient errors, for `retryForMs`. This time
  * starts again whenever another plant of the call is stored or rejected.
  */
-export async function sendPlant(service: Service, call: Call, plant: NewPlant): Promise<StoredPlant> {
+export async function sendPlant(service: ClientState, call: Call, plant: NewPlant): Promise<StoredPlant> {
   const startMs = performance.now();
   let isUnknown = false;
   let countedAttempts = 0;
@@ -105,7 +105,7 @@ export async function sendPlant(service: Service, call: Call, plant: NewPlant): 
 }
 
 /** Sends one attempt. An abort rejects it at once, even if the `fetch` ignores its signal. */
-async function post(service: Service, { inFlight }: Call, plant: NewPlant): Promise<StoredPlant> {
+async function post(service: ClientState, { inFlight }: Call, plant: NewPlant): Promise<StoredPlant> {
   const { transport, url, headers, responseTimeoutMs } = service;
   const body = newPlantJson(plant);
   const responseBytesMax = RESPONSE_BYTES_MAX + RESPONSE_BYTES_PER_CHARACTER * body.length;

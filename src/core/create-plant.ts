@@ -28,14 +28,14 @@ const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be chec
 const TOO_MANY_LONG_BODIES = 'too many long bodies are in memory; send this plant again shortly';
 
 /** A create with valid header fields. If its body is short, only its token must be looked up. */
-export interface PlainCreate {
+export interface CreateHeaders {
   /** The hash of a token of this service, or of an access token of another issuer. */
   tokenHash: string;
   framing: BodyFraming;
 }
 
 /** @returns undefined for any other request, also one that will be rejected */
-export function plainCreateOf({ method, path, framing, fields, expectsContinue }: RequestHeaders) {
+export function createHeadersOf({ method, path, framing, fields, expectsContinue }: RequestHeaders) {
   if (method !== 'POST' || path !== '/plants' || expectsContinue) return undefined;
   if (framing.kind === 'length' && framing.bytes > SHORT_BODY_BYTES_MAX) return undefined;
   const token = bearerToken(fieldValues(fields, 'authorization'));

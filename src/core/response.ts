@@ -62,7 +62,7 @@ export function jsonResponse(
   return contentResponse('application/json', body, headers, status, result);
 }
 
-/** An error of the catalogue, with the fields that RFC 9110 requires for 401 and 503. */
+/** An error of the catalogue, with the fields that RFC 9110 defines for 401 and 503. */
 export function errorResponse(name: ErrorName, message?: string, headers: HeaderFields = []): HttpResponse {
   const { status, retry } = ERRORS[name];
   const challenge = CHALLENGES[name];

@@ -16,7 +16,7 @@ export interface CopyTarget extends AsyncDisposable {
   putTokens(tokens: readonly StoredToken[]): Promise<void>;
 }
 
-export function concurrentChange(what: string): StoreRejected {
+export function concurrentChangeError(what: string): StoreRejected {
   return new StoreRejected(
     `another program wrote ${what} of the target during the copy; stop the services on it, and copy again`,
   );

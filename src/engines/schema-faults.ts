@@ -17,13 +17,13 @@ export function rejectSchema(faults: string[]): void {
   if (faults.length > 0) throw new StoreRejected(`${faults.join(', ')}; ${advice}`);
 }
 
-export function noStore(place: string): StoreMissing {
+export function missingStoreError(place: string): StoreMissing {
   return new StoreMissing(
     `there is no plant store ${place}; name an existing one with --database; only \`serve\`, \`token create\` and \`copy --to\` create one`,
   );
 }
 
-export function otherStep(store: string, step: number, newest: number): StoreRejected {
+export function schemaStepError(store: string, step: number, newest: number): StoreRejected {
   return new StoreRejected(
     step > newest
       ? `${store} was written by a newer plant-store (schema step ${step}, this program knows ${newest}); use that one`

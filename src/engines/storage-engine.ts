@@ -1,4 +1,4 @@
-import type { PlantCommits } from '../core/commit/plant-commits.ts';
+import type { CommitEngine } from '../core/commit/plant-commits.ts';
 import type { OperatorTables } from './operator-tables.ts';
 
 export interface SqliteStatistics {
@@ -39,7 +39,7 @@ export function schemaUpdateOf({ before, now }: SchemaSteps): string | undefined
 }
 
 /** An open store. Group commit is implemented once, above every engine. */
-export interface StorageEngine extends PlantCommits {
+export interface StorageEngine extends CommitEngine {
   readonly tables: OperatorTables;
   readonly schemaSteps: SchemaSteps;
   /** Does not access the database. Never throws. */

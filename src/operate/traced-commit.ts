@@ -1,11 +1,11 @@
-import type { PlantCommits } from '../core/commit/plant-commits.ts';
+import type { CommitEngine } from '../core/commit/plant-commits.ts';
 import type { Tracer } from '../core/extension-points.ts';
 
 /** @returns `commit`, which calls the tracers before and after each batch */
 export function tracedCommit(
-  commit: PlantCommits['commit'],
+  commit: CommitEngine['commit'],
   tracers: readonly Tracer[],
-): PlantCommits['commit'] {
+): CommitEngine['commit'] {
   if (tracers.length === 0) return commit;
   return writes => {
     const onEnd = tracers.flatMap(tracer => tracer.committing(writes) ?? []);

@@ -3,8 +3,8 @@ import type { CreateResult } from '../core/create-plant.ts';
 import type { HttpResponse } from '../core/response.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
 import type { Exchange } from './exchange.ts';
-import type { HeadersCache } from './known-headers.ts';
 import type { LongBodyMemory } from './long-bodies.ts';
+import type { HeadersCache } from './parsed-headers.ts';
 import type { PlainCreates } from './plain-creates.ts';
 import type { ServerContext } from './server-context.ts';
 

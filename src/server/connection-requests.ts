@@ -10,8 +10,8 @@ import {
   type ReadingState,
   type StateMachine,
 } from './connection-state.ts';
-import { HeadersReader } from './known-headers.ts';
 import type { LastRead } from './last-read.ts';
+import { HeadersReader } from './parsed-headers.ts';
 import { EXCHANGE } from './plain-creates.ts';
 import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-headers.ts';
 import type { ResponseQueue } from './response-queue.ts';

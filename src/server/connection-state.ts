@@ -2,7 +2,7 @@ import type { ByteText } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
 import type { Exchange } from './exchange.ts';
-import type { KnownHeaders } from './known-headers.ts';
+import type { ParsedHeaders } from './parsed-headers.ts';
 import type { PendingResponse } from './response-queue.ts';
 
 /**
@@ -99,7 +99,7 @@ export interface BegunRequest {
   kind: 'request';
   /** When the first byte of the request arrived. */
   since: number;
-  known: KnownHeaders;
+  known: ParsedHeaders;
   /** The header section arrived before the grace period of a stop ended, so a plant is accepted. */
   cameInTime: boolean;
 }

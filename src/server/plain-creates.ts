@@ -4,7 +4,7 @@ import type { ByteText, ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import { TickBudget } from '../core/tick-budget.ts';
 import { onlyChunkAt } from './body-decoder.ts';
-import type { KnownHeaders } from './known-headers.ts';
+import type { ParsedHeaders } from './parsed-headers.ts';
 import { receivedRequest } from './received-request.ts';
 import type { ServerContext } from './server-context.ts';
 
@@ -59,7 +59,7 @@ export class PlainCreates {
    * Reads the body that begins at `start`. Each call looks up the token, so a token that is revoked
    * while the body arrives is rejected.
    */
-  bodyAt({ create }: KnownHeaders, received: ByteText, start: number): PlainBodyReading {
+  bodyAt({ create }: ParsedHeaders, received: ByteText, start: number): PlainBodyReading {
     const { createPlant } = this.#context;
     if (create === undefined) return EXCHANGE;
     const { tokenHash, framing } = create;
@@ -86,7 +86,7 @@ export class PlainCreates {
    * @param connection identifies the sender
    */
   create(
-    known: KnownHeaders,
+    known: ParsedHeaders,
     { tokenId, content: body }: PlainBody,
     arrivedAt: number,
     connection: object,

@@ -1,12 +1,12 @@
 import type { ReceivedRequest } from '../core/request.ts';
 import type { TraceContext } from '../core/trace-context.ts';
-import type { KnownHeaders } from './known-headers.ts';
+import type { ParsedHeaders } from './parsed-headers.ts';
 import type { ServerContext } from './server-context.ts';
 
 /** Makes the record of a request whose header section was read. */
 export function receivedRequest(
   { tracers }: ServerContext,
-  { headers, traceparent }: KnownHeaders,
+  { headers, traceparent }: ParsedHeaders,
   arrivedAt: number,
 ): ReceivedRequest {
   let trace = traceContextOf(traceparent);

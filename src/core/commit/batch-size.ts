@@ -8,7 +8,7 @@ export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
  * @param textLengthMax in UTF-16 code units, as the length of each item
  * @returns a function that adds an item if it fits, and returns whether it fits
  */
-export function batchSize(countMax = BATCH_PLANTS_MAX, textLengthMax = BATCH_TEXT_LENGTH_MAX) {
+export function batchLimiter(countMax = BATCH_PLANTS_MAX, textLengthMax = BATCH_TEXT_LENGTH_MAX) {
   let count = 0;
   let length = 0;
   return (textLength: number): boolean => {

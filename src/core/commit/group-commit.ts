@@ -1,11 +1,11 @@
 import { type Clock, SYSTEM_CLOCK } from '../clock.ts';
-import { batchSize, textLengthOf } from './batch-size.ts';
+import { batchLimiter, textLengthOf } from './batch-size.ts';
 import { contentChecksum } from './checksum.ts';
 import type {
+  CommitEngine,
   CommitStatistics,
   NewPlantWrite,
   NotConfirmed,
-  PlantCommits,
   PlantQueue,
   PlantWrite,
   WriteResult,
@@ -25,7 +25,7 @@ export const FAILING_QUEUE_TIMEOUT_MS = 1_500;
 export const BATCH_REPEATS_MAX = 64;
 
 interface BatchRules {
-  commit: PlantCommits['commit'];
+  commit: CommitEngine['commit'];
   commitsInFlightMax: number;
   /**
    * The engine inserts plants one by one, and batches in the order of the calls. Otherwise an id is
@@ -48,8 +48,8 @@ interface QueuedPlant extends PlantWrite {
  * | plant is   | event                                   | next state | `write` returns    |
  * | ---------- | --------------------------------------- | ---------- | ------------------ |
  * | new        | `write`, the queue has room             | queued     |                    |
- * | new        | `write`, the queue is full, or the wait | settled    | `busy`             |
- * |            | would exceed `QUEUE_TIME_MAX_MS`        |            |                    |
+ * | new        | `write`, the queue is full, or as many  | settled    | `busy`             |
+ * |            | are in flight as may be, see below      |            |                    |
  * | new        | `write` after `close`                   | settled    | `shuttingDown`     |
  * | queued     | `dispatch` makes a batch                | in a batch |                    |
  * | queued     | a batch fails, and the plant has waited | settled    | `storeUnavailable` |
@@ -103,6 +103,7 @@ export class GroupCommit implements PlantQueue {
     return {
       plantsInFlight: this.#inFlight,
       plantsInFlightMax: Math.min(Math.floor(this.#inFlightMax), QUEUE_PLANTS_MAX),
+      isFull: this.#isFull(1),
       batchesInFlight: this.#batchesInFlight,
     };
   }
@@ -110,14 +111,7 @@ export class GroupCommit implements PlantQueue {
   write({ plant, recordedBy, trace, isOnlySender }: NewPlantWrite): Promise<WriteResult | NotConfirmed> {
     const textLength = textLengthOf(plant);
     if (this.#closed !== undefined) return Promise.resolve({ kind: 'notConfirmed', error: 'shuttingDown' });
-    const { length } = this.#queue;
-    if (
-      this.#inFlight >= this.#inFlightMax ||
-      length >= QUEUE_PLANTS_MAX ||
-      (length > 0 && this.#queuedTextLength + textLength > QUEUE_TEXT_LENGTH_MAX)
-    ) {
-      return Promise.resolve({ kind: 'notConfirmed', error: 'busy' });
-    }
+    if (this.#isFull(textLength)) return Promise.resolve({ kind: 'notConfirmed', error: 'busy' });
     this.#queuedTextLength += textLength;
     const queuedAt = this.#clock.now();
     const ahead = this.#inFlight++;
@@ -142,6 +136,16 @@ export class GroupCommit implements PlantQueue {
         this.#clock.nextIteration(() => this.#dispatch());
       }
     });
+  }
+
+  /** Whether the queue has no room for a plant with a text of this length. */
+  #isFull(textLength: number): boolean {
+    const { length } = this.#queue;
+    return (
+      this.#inFlight >= this.#inFlightMax ||
+      length >= QUEUE_PLANTS_MAX ||
+      (length > 0 && this.#queuedTextLength + textLength > QUEUE_TEXT_LENGTH_MAX)
+    );
   }
 
   close(): Promise<void> {
@@ -184,7 +188,7 @@ export class GroupCommit implements PlantQueue {
     /** The number of plants of each id in the batch. It is empty if the engine is sequential. */
     const repeats = new Map<bigint, number>();
     const { isSequential } = this.#engine;
-    const addIfFits = batchSize();
+    const addIfFits = batchLimiter();
     let index = 0;
     for (; index < this.#queue.length; index++) {
       const next = this.#queue[index]!;

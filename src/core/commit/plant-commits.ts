@@ -38,8 +38,8 @@ export interface Rejected {
 }
 
 /**
- * The plant has no result of the engine. Only after `storeUnavailable`, it may be stored.
- * `storeUnavailable` includes plants that left the queue because an earlier batch failed.
+ * The plant has no result of the engine. After `busy` and `shuttingDown` it is not stored. After
+ * `storeUnavailable` it may be stored, unless it left the queue because an earlier batch failed.
  */
 export interface NotConfirmed {
   kind: 'notConfirmed';
@@ -52,8 +52,10 @@ export type WriteResult = Confirmed | Rejected;
 export interface CommitStatistics {
   /** Plants that are queued or in a batch. */
   plantsInFlight: number;
-  /** Limit of the plants in flight, from the measured rate. Further plants get 503. */
+  /** Limit of the plants in flight, from the measured rate. */
   plantsInFlightMax: number;
+  /** Whether further plants get 503 now. On Citus those of one worker, at least. */
+  isFull: boolean;
   batchesInFlight: number;
 }
 
@@ -65,15 +67,16 @@ export interface PlantQueue {
   close(): Promise<void>;
 }
 
-export interface PlantCommits {
+export interface CommitEngine {
   /** @param commit calls `commit` of this engine; the service wraps it to measure each batch */
-  openQueue(commit: PlantCommits['commit']): PlantQueue;
+  openQueue(commit: CommitEngine['commit']): PlantQueue;
   /**
    * Writes a batch, the plants of one id in order. Resolves when the whole batch is durable.
    *
    * @returns one result for each write, in the same order
-   * @throws {StoreUnavailable}, {StoreInternalError} or {StoreRejected}, if the schema was changed;
-   *   then all, some or no plants of the batch may be stored
+   * @throws {StoreUnavailable} or {StoreInternalError}
+   * @throws {StoreRejected} the schema was changed, or another service has taken the lock of the store.
+   *   After any error, all, some or no plants of the batch may be stored.
    */
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
   /** Tests the store with a durable commit that changes no row. @throws {StoreUnavailable} */

@@ -14,7 +14,10 @@ const ID_TAKEN: WriteDecision = { kind: 'result', result: { kind: 'rejected', er
 /** Most plants are new, so they share one result. */
 const CREATED: Confirmed = { kind: 'confirmed', outcome: 'created', revision: 1 };
 
-/** @param latest undefined if no revision is known. Then the insert shows whether there is one. */
+/**
+ * @param latest undefined if no revision is known: PostgreSQL tries the first one, and its insert
+ *   shows whether there is one. SQLite always knows the latest revision when it decides.
+ */
 export function decide(
   write: PlantWrite,
   latest: PlantRevision | undefined,

@@ -7,7 +7,7 @@ export const ID_MAX = 2n ** 63n - 1n;
 
 /** Largest request body. The response to a larger one is 413. It is a setting. */
 export const BODY_BYTES_MAX = 1024 * 1024;
-/** A body up to this length always fits and is read at once. */
+/** A body up to this length needs no room among the long bodies, and is parsed at once. */
 export const SHORT_BODY_BYTES_MAX = 16 * 1024;
 /** Largest request line and header section together. The response to a larger one is 431. */
 export const HEADER_BYTES_MAX = 16 * 1024;

@@ -153,7 +153,8 @@ export class TokenCache {
 
   /**
    * Looks up a token by its hash. If the token is unknown or the cache is not current, waits for
-   * the next refresh.
+   * the next refresh that begins. If that fails, a known token is still valid while the cache is
+   * current, and nothing is known of any other.
    */
   async lookUp(hash: string): Promise<TokenLookup> {
     const since = this.#clock.now();

@@ -1,6 +1,6 @@
 import { GroupCommit } from '../../core/commit/group-commit.ts';
 import type {
-  PlantCommits,
+  CommitEngine,
   PlantQueue,
   PlantWrite,
   RepeatedIdRule,
@@ -93,7 +93,7 @@ export class PostgresEngine implements StorageEngine {
     return new PostgresEngine(settings, pool, workers, schemaSteps);
   }
 
-  openQueue(commit: PlantCommits['commit']): PlantQueue {
+  openQueue(commit: CommitEngine['commit']): PlantQueue {
     const open = (commitsInFlightMax: number) =>
       new GroupCommit({ commit, commitsInFlightMax, isSequential: false });
     if (!this.#workers.areUsed) return open(this.#settings.connections);

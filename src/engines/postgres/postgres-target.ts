@@ -1,4 +1,4 @@
-import { type CopyTarget, concurrentChange } from '../copy-target.ts';
+import { type CopyTarget, concurrentChangeError } from '../copy-target.ts';
 import { PUT_TOKEN, putValues } from '../token-rows.ts';
 import { prepareCoordinator } from './citus/citus-workers.ts';
 import { HostSearch } from './host-search.ts';
@@ -20,7 +20,7 @@ export async function openPostgresTarget(address: PostgresAddress): Promise<Copy
     insertRevisions: revisions =>
       inTransaction(async () => {
         const inserted = await connection.run(revisionInsert(revisions, connection.isCitus));
-        if (inserted.length < revisions.length) throw concurrentChange('a revision');
+        if (inserted.length < revisions.length) throw concurrentChangeError('a revision');
       }),
     putTokens: tokens =>
       inTransaction(async () => {

@@ -1,6 +1,6 @@
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { REVISION_COLUMNS } from '../revision-rows.ts';
-import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
+import { missingStoreError, rejectSchema, schemaFaultsOf, schemaStepError } from '../schema-faults.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
 import { DISTRIBUTE, FORBID_LOGICAL_MOVES } from './citus/distributed-table.ts';
 import type { Connection } from './connection.ts';
@@ -47,8 +47,8 @@ export async function applySchemaSteps(connection: Connection): Promise<SchemaSt
     }
   } catch (error) {
     const sqlState = sqlStateOf(error) ?? '';
-    if (MAY_NOT_CREATE.includes(sqlState)) throw mayNotCreate(before, error);
-    throw NAME_TAKEN.test(sqlState) ? nameTaken(error) : error;
+    if (MAY_NOT_CREATE.includes(sqlState)) throw missingRightError(before, error);
+    throw NAME_TAKEN.test(sqlState) ? nameTakenError(error) : error;
   }
   rejectSchema(await schemaFaults(connection));
   if (connection.isCitus) await connection.run({ text: FORBID_LOGICAL_MOVES }, SCHEMA_STEP_TIMEOUT_MS);
@@ -58,8 +58,8 @@ export async function applySchemaSteps(connection: Connection): Promise<SchemaSt
 /** @throws {StoreRejected} when a reader finds no store, another schema, or lacks a right */
 export async function rejectUnreadable(connection: Connection): Promise<void> {
   const step = await schemaStep(connection);
-  if (step === 0) throw noStore('in this database');
-  if (step < NEWEST_STEP) throw otherStep('it', step, NEWEST_STEP);
+  if (step === 0) throw missingStoreError('in this database');
+  if (step < NEWEST_STEP) throw schemaStepError('it', step, NEWEST_STEP);
   await rejectMissingRights(connection, READER_RIGHTS);
 }
 
@@ -160,14 +160,14 @@ async function schemaStep(connection: Connection): Promise<number> {
     step = Number(row![0]);
   } catch (error) {
     const sqlState = sqlStateOf(error) ?? '';
-    if (OTHER_COLUMNS.test(sqlState)) throw nameTaken(error);
+    if (OTHER_COLUMNS.test(sqlState)) throw nameTakenError(error);
     if (sqlState !== UNDEFINED_TABLE) throw error;
   }
-  if (step > NEWEST_STEP) throw otherStep('it', step, NEWEST_STEP);
+  if (step > NEWEST_STEP) throw schemaStepError('it', step, NEWEST_STEP);
   return step;
 }
 
-function mayNotCreate(step: number, cause: unknown): StoreRejected {
+function missingRightError(step: number, cause: unknown): StoreRejected {
   const [state, move] =
     step === 0
       ? [
@@ -181,7 +181,7 @@ function mayNotCreate(step: number, cause: unknown): StoreRejected {
   );
 }
 
-function nameTaken(cause: unknown): StoreRejected {
+function nameTakenError(cause: unknown): StoreRejected {
   return new StoreRejected(
     `another object in this database has a name that the plant store needs (${(cause as Error).message}); use a separate database, or set a separate search_path with the parameter options`,
     { cause },

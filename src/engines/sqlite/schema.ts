@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { otherStep, schemaFaultsOf } from '../schema-faults.ts';
+import { schemaFaultsOf, schemaStepError } from '../schema-faults.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
 import { inTransaction, queryRows } from './queries.ts';
 import { SCHEMA_STEPS } from './schema-steps.ts';
@@ -40,7 +40,7 @@ export function schemaVersion(database: DatabaseSync, path: string): number {
         : 'name another file with --database';
     throw new StoreRejected(`${path} is an SQLite database but not a plant store; ${advice}`);
   }
-  if (version! > NEWEST_STEP) throw otherStep(path, version!, NEWEST_STEP);
+  if (version! > NEWEST_STEP) throw schemaStepError(path, version!, NEWEST_STEP);
   return version!;
 }
 

@@ -1,6 +1,6 @@
 import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
 import { GroupCommit } from '../../core/commit/group-commit.ts';
-import type { PlantCommits, PlantQueue, PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
+import type { CommitEngine, PlantQueue, PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
 import { OperatorTables } from '../operator-tables.ts';
 import type { SchemaSteps, SqliteStatistics, StorageEngine } from '../storage-engine.ts';
 import { CalledThread, type StartWorker } from './called-thread.ts';
@@ -79,7 +79,7 @@ export class SqliteEngine implements StorageEngine {
     }
   }
 
-  openQueue(commit: PlantCommits['commit']): PlantQueue {
+  openQueue(commit: CommitEngine['commit']): PlantQueue {
     // While the writer flushes one batch, the next one is already in its queue.
     return new GroupCommit({ commit, commitsInFlightMax: 2, isSequential: true }, this.#clock);
   }

@@ -11,7 +11,7 @@ const MAY_FLUSH = process.permission === undefined;
 /**
  * Makes the write-ahead log durable that a connection found when it was opened.
  *
- * SQLite accepts every complete commit in the log without a flush
+ * When SQLite makes a new index, it accepts every complete commit in the log without a flush
  * (https://sqlite.org/walformat.html#recovery). The last commit may come from a process that was
  * killed before its flush, or whose flush failed. Then this commit is not on the disk. An
  * `unchanged` result would depend on it. So would all later commits, because a recovery reads the

@@ -50,7 +50,7 @@ interface OpenStore extends WritingDatabase {
   wal: UsedWal | undefined;
 }
 
-function fileReplaced(path: string): StoreFileReplaced {
+function fileReplacedError(path: string): StoreFileReplaced {
   const advice = 'restore the file, or stop the service and start it again';
   return new StoreFileReplaced(`${path} or its -wal or -shm file was deleted, moved or replaced; ${advice}`);
 }
@@ -64,8 +64,8 @@ function fileReplaced(path: string): StoreFileReplaced {
  * SQLite writes a commit into the write-ahead log, flushes the log, and only then enters the commit
  * into the index of the log (https://sqlite.org/walformat.html). So a commit whose flush failed, or
  * whose process was killed before the flush, is in no index, and the next commit overwrites it. If
- * the index was lost, too, SQLite may find the commit in the log. Then {@link rewriteWal} rewrites
- * the whole log before any result depends on it.
+ * the index was lost, too, SQLite makes a new one, and may find the commit in the log. So the first
+ * write of each connection rewrites the whole log ({@link rewriteWal}) before any result depends on it.
  */
 export class StoreWriter {
   readonly #settings = threadData as SqliteSettings;
@@ -185,7 +185,7 @@ export class StoreWriter {
 
   #run<Result>(operation: (open: OpenStore) => Result): Result {
     try {
-      if (this.#isFileReplaced) throw fileReplaced(this.#settings.path);
+      if (this.#isFileReplaced) throw fileReplacedError(this.#settings.path);
       this.#open ??= this.#openStore();
       return operation(this.#open);
     } catch (error) {
@@ -198,7 +198,7 @@ export class StoreWriter {
 
   #openStore(): OpenStore {
     const { path, repeatedIdRule } = this.#settings;
-    if (this.#file !== undefined && this.#file !== identityOf(path)) throw fileReplaced(path);
+    if (this.#file !== undefined && this.#file !== identityOf(path)) throw fileReplacedError(path);
     const opened = openForWriting(path);
     const { database } = opened;
     // A checkpoint by SQLite blocks a commit. It is the fallback when checkpoints.ts fails.
@@ -223,15 +223,16 @@ export class StoreWriter {
 
   /** With another index, this connection would miss commits of commands, or overwrite them. */
   #checkIndex({ index }: OpenStore): void {
-    if (!index.isInPlace()) throw fileReplaced(this.#settings.path);
+    if (!index.isInPlace()) throw fileReplacedError(this.#settings.path);
   }
 
   /**
    * Checks that the files are still at their paths. A database or log that was deleted, moved or
    * replaced can still be written and flushed, but its data is lost when the process ends. With
    * another index, another process may have overwritten the data. While the folder of the database
-   * is unchanged, so are the files in it. A log that is deleted after this check is found by the
-   * next operation, and the close of the connections saves its commits.
+   * is unchanged, so are the files in it. A write checks before and after its commit. A log that is
+   * deleted after the second check is found by the next operation, and the close of the connections
+   * saves its commits.
    */
   #checkFiles(open: OpenStore): void {
     open.folder.checkIfChanged(() => this.#checkEachFile(open));
@@ -242,10 +243,10 @@ export class StoreWriter {
     try {
       open.wal ??= openWal(`${path}-wal`);
     } catch (error) {
-      throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? fileReplaced(path) : error;
+      throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? fileReplacedError(path) : error;
     }
     const isInPlace = open.wal.isInPlace() && open.index.isInPlace() && identityOf(path) === this.#file;
-    if (!isInPlace) throw fileReplaced(path);
+    if (!isInPlace) throw fileReplacedError(path);
     if (this.#lockFile !== undefined && this.#lockFile.identity !== identityOf(this.#lockFile.path))
       this.#lockAgain();
   }
@@ -261,7 +262,7 @@ export class StoreWriter {
     return hasWal && identityOf(path) === this.#file;
   }
 
-  /** Takes the lock again after its file was deleted, unless another service has taken it. */
+  /** Takes the lock again after its file was deleted. @throws {StoreRejected} if another service has it */
   #lockAgain(): void {
     this.#newLock?.[Symbol.dispose]();
     this.#newLock = takeLockFile(this.#settings.path);

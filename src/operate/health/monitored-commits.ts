@@ -1,4 +1,4 @@
-import type { PlantCommits, PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
+import type { CommitEngine, PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
 import { StoreDamaged, StorePartlyUnavailable } from '../../core/commit/store-errors.ts';
 import { type FailureLog, failureLog, type ServiceLog } from '../log/rate-limited-log.ts';
 import type { Metrics } from '../metrics.ts';
@@ -17,7 +17,7 @@ const FAILURE_SHOWN_MS = 10_000;
  * commit assesses each second without plants.
  */
 export class MonitoredCommits {
-  readonly #engine: PlantCommits;
+  readonly #engine: CommitEngine;
   readonly #metrics: Metrics;
   readonly #damage: KnownDamage;
   readonly #log: ServiceLog;
@@ -31,7 +31,7 @@ export class MonitoredCommits {
   /** Batches and test commits that have not ended. */
   #inFlight = 0;
 
-  constructor(engine: PlantCommits, metrics: Metrics, damage: KnownDamage, log: ServiceLog) {
+  constructor(engine: CommitEngine, metrics: Metrics, damage: KnownDamage, log: ServiceLog) {
     this.#engine = engine;
     this.#metrics = metrics;
     this.#damage = damage;

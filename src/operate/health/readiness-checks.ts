@@ -130,8 +130,8 @@ function freeText({ freeBytes }: Disk): string {
   return `${Math.floor(freeBytes / 1e6)} MB free`;
 }
 
-function queueCheck({ plantsInFlight, plantsInFlightMax }: ServiceState): ReadinessCheck {
-  if (plantsInFlight < plantsInFlightMax)
+function queueCheck({ plantsInFlight, plantsInFlightMax, isFull }: ServiceState): ReadinessCheck {
+  if (!isFull)
     return passed(
       'queue',
       `${plantsInFlight} of at most ${plantsInFlightMax} plants wait for a commit or are in one`,

@@ -1,5 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { batchSize, textLengthOf } from '../../core/commit/batch-size.ts';
+import { batchLimiter, textLengthOf } from '../../core/commit/batch-size.ts';
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreDamaged, StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
 import type { StoredToken } from '../../core/tokens/stored-token.ts';
@@ -175,14 +175,14 @@ function withName({ name }: CopySide, error: unknown): unknown {
 /** Collects revisions in batches, each for one commit. */
 async function* batchesOf(revisions: AsyncIterable<PlantRevision>): AsyncIterable<PlantRevision[]> {
   let batch: PlantRevision[] = [];
-  let addIfFits = batchSize();
+  let addIfFits = batchLimiter();
   try {
     for await (const revision of revisions) {
       const textLength = textLengthOf(revision.plant);
       if (!addIfFits(textLength)) {
         yield batch;
         batch = [];
-        addIfFits = batchSize();
+        addIfFits = batchLimiter();
         addIfFits(textLength);
       }
       batch.push(revision);

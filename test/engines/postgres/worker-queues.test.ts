@@ -55,6 +55,7 @@ test('a plant follows the plants of its id that are in flight, also after its sh
 
 test('workers that come and go leave no queue behind', async () => {
   const cluster = new Cluster();
+  assert.ok(!cluster.queues.statistics.isFull, 'without a queue, there is room for the first plant');
   for (let name = 0; name < 20; name++) {
     cluster.workerOf = () => String(name);
     const writing = cluster.write(1n, 'oak');
@@ -62,10 +63,11 @@ test('workers that come and go leave no queue behind', async () => {
     cluster.endAll();
     assert.deepEqual(await writing, { kind: 'confirmed', outcome: 'created', revision: 1 });
   }
-  const all = { plantsInFlight: 0, plantsInFlightMax: QUEUE_PLANTS_MAX, batchesInFlight: 0 };
+  const all = { plantsInFlight: 0, plantsInFlightMax: QUEUE_PLANTS_MAX, isFull: false, batchesInFlight: 0 };
   assert.deepEqual(cluster.queues.statistics, all, 'one queue');
   const burst = Array.from({ length: QUEUE_PLANTS_MAX }, (_, id) => cluster.write(BigInt(id), 'oak'));
   assert.deepEqual(await cluster.write(-1n, 'oak'), { kind: 'notConfirmed', error: 'busy' });
+  assert.ok(cluster.queues.statistics.isFull);
   cluster.workerOf = () => 'another';
   const other = cluster.write(-1n, 'elm');
   assert.ok((await cluster.inFlight()).includes('elm'), 'a full queue delays no plant of another worker');

@@ -28,10 +28,11 @@ export function workerQueues(
   };
   return {
     get statistics(): CommitStatistics {
-      const sum = { plantsInFlight: 0, plantsInFlightMax: 0, batchesInFlight: 0 };
+      const sum = { plantsInFlight: 0, plantsInFlightMax: 0, isFull: false, batchesInFlight: 0 };
       for (const { statistics } of queues.values()) {
         sum.plantsInFlight += statistics.plantsInFlight;
         sum.plantsInFlightMax += statistics.plantsInFlightMax;
+        sum.isFull ||= statistics.isFull;
         sum.batchesInFlight += statistics.batchesInFlight;
       }
       return sum;

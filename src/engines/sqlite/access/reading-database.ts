@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreRejected, StoreUnavailable } from '../../../core/commit/store-errors.ts';
-import { noStore, otherStep } from '../../schema-faults.ts';
+import { missingStoreError, schemaStepError } from '../../schema-faults.ts';
 import { LOCK_TIMEOUT_MS, rejectOtherFile } from '../files/store-files.ts';
 import { NEWEST_STEP, schemaVersion } from '../schema.ts';
 import { explainFailure, isUnwritable } from '../sqlite-errors.ts';
@@ -31,7 +31,7 @@ export class ReadingDatabase implements Disposable {
  */
 export function openForReading(path: string): ReadingDatabase {
   return explainFailure(path, () => {
-    if (!fs.existsSync(path)) throw noStore(`at ${path}`);
+    if (!fs.existsSync(path)) throw missingStoreError(`at ${path}`);
     rejectOtherFile(path);
     try {
       return new ReadingDatabase(openReadOnly(path), () => {});
@@ -87,8 +87,8 @@ function openReadOnly(path: string, parameters?: Record<string, string>): Databa
   const database = opened.use(new DatabaseSync(url, { readOnly: true, timeout: LOCK_TIMEOUT_MS }));
   const version = schemaVersion(database, path);
   // The process that created the file was killed before it wrote the schema.
-  if (version === 0) throw noStore(`at ${path}`);
-  if (version < NEWEST_STEP) throw otherStep(path, version, NEWEST_STEP);
+  if (version === 0) throw missingStoreError(`at ${path}`);
+  if (version < NEWEST_STEP) throw schemaStepError(path, version, NEWEST_STEP);
   opened.move();
   return database;
 }

@@ -1,5 +1,5 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
-import { batchSize, textLengthOf } from '../../../core/commit/batch-size.ts';
+import { batchLimiter, textLengthOf } from '../../../core/commit/batch-size.ts';
 import { isIntact } from '../../../core/commit/checksum.ts';
 import type { PlantRevision } from '../../../core/commit/plant-revision.ts';
 import { StoreDamaged } from '../../../core/commit/store-errors.ts';
@@ -48,7 +48,7 @@ export function* revisionsInSlices(database: DatabaseSync, from?: bigint): Gener
 
 function nextSlice(rows: Iterable<PlantRevision>): { slice: PlantRevision[]; isEnd: boolean } {
   const slice: PlantRevision[] = [];
-  const addIfFits = batchSize(SLICE_ROWS, SLICE_TEXT_LENGTH);
+  const addIfFits = batchLimiter(SLICE_ROWS, SLICE_TEXT_LENGTH);
   for (const row of rows) {
     slice.push(row);
     if (!addIfFits(textLengthOf(row.plant)) && isIntact(row)) return { slice, isEnd: false };

@@ -1,4 +1,4 @@
-import { type CopyTarget, concurrentChange } from '../../copy-target.ts';
+import { type CopyTarget, concurrentChangeError } from '../../copy-target.ts';
 import { PUT_TOKEN, putValues } from '../../token-rows.ts';
 import { takeServeLock } from '../files/serve-lock.ts';
 import { inTransaction, queryRows } from '../queries.ts';
@@ -22,7 +22,7 @@ export async function openSqliteTarget(path: string): Promise<CopyTarget> {
           const { id, name, tag = null } = plant;
           // A copy has only intact revisions, so each has a checksum.
           const { changes } = insert.run(id, revision, name, tag, recordedAt, recordedBy, checksum!);
-          if (changes === 0) throw concurrentChange(`revision ${revision} of plant ${id}`);
+          if (changes === 0) throw concurrentChangeError(`revision ${revision} of plant ${id}`);
         }
       }),
     putTokens: tokens =>

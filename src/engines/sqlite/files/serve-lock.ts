@@ -66,7 +66,7 @@ export function takeLockFile(path: string): ServeLock {
       [Symbol.dispose]: () => taken.dispose(),
     };
   } catch (error) {
-    if (isBusy(error)) throw isServed(path, file, error);
+    if (isBusy(error)) throw servedError(path, file, error);
     if (isInternal(error) || !existsSync(file)) throw error;
     const { message } = error as Error;
     throw new StoreRejected(
@@ -108,11 +108,11 @@ function rejectOtherName(path: string): void {
     database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA user_version');
   } catch (error) {
     // The engine will meet any other failure again, and has a better message for it.
-    if (isBusy(error) && !isOpenedHere()) throw isServed(path, path, error);
+    if (isBusy(error) && !isOpenedHere()) throw servedError(path, path, error);
   }
 }
 
-function isServed(path: string, lockedFile: string, cause: unknown): StoreRejected {
+function servedError(path: string, lockedFile: string, cause: unknown): StoreRejected {
   const advice = 'stop it first, or name another file with --database';
   const message = `another plant-store service is running on ${path}${lockHolder(lockedFile)}; ${advice}`;
   return new StoreRejected(message, { cause });

@@ -1,4 +1,4 @@
-import { type PlainCreate, plainCreateOf } from '../core/create-plant.ts';
+import { type CreateHeaders, createHeadersOf } from '../core/create-plant.ts';
 import { fieldValues } from '../core/header-fields.ts';
 import type { ByteText, RequestHeaders } from '../core/request.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
@@ -10,25 +10,25 @@ const CACHED_BYTES_MAX = 3 * 1024;
 const CACHED_MAX = 1_000;
 
 /** A valid header section, and all that follows from it alone. */
-export interface KnownHeaders {
+export interface ParsedHeaders {
   readonly kind: 'headers';
   /** Its bytes. A header section of the same bytes has the same meaning, so it need not be read. */
   readonly section: ByteText;
   readonly headers: RequestHeaders;
-  readonly create: PlainCreate | undefined;
+  readonly create: CreateHeaders | undefined;
   /** The value of `traceparent`; undefined if the field is absent or repeated. */
   readonly traceparent: string | undefined;
 }
 
 /** The result of reading a header section. A header section in the cache needs no allocation. */
-type KnownHeadersReading =
-  | KnownHeaders
+type ParsedHeadersReading =
+  | ParsedHeaders
   | Exclude<HeadersReading, { kind: 'headers' }>
   /** The time for long header sections is spent. */
   | { kind: 'later' };
 
-const LATER: KnownHeadersReading = { kind: 'later' };
-const BAD_HTTP: KnownHeadersReading = { kind: 'invalid', error: 'badHttp' };
+const LATER: ParsedHeadersReading = { kind: 'later' };
+const BAD_HTTP: ParsedHeadersReading = { kind: 'invalid', error: 'badHttp' };
 
 /** This field differs in each request, so the cache has header sections without it. */
 const TRACEPARENT = /\r\n[tT]raceparent: ([!-~]+)(?=\r\n)/;
@@ -37,11 +37,11 @@ const ANY_TRACEPARENT = /\r\ntraceparent:/i;
 
 /** The cache of a server for header sections, by their bytes. Clients repeat their header sections. */
 export class HeadersCache {
-  readonly #known = new Map<ByteText, KnownHeaders>();
+  readonly #known = new Map<ByteText, ParsedHeaders>();
 
   /** @param received with the empty line at its end @returns undefined if it is invalid */
-  read(received: ByteText): KnownHeaders | undefined {
-    if (received.length > CACHED_BYTES_MAX) return knownHeadersOf(received);
+  read(received: ByteText): ParsedHeaders | undefined {
+    if (received.length > CACHED_BYTES_MAX) return parsedHeadersOf(received);
     const found = this.#known.get(received);
     if (found !== undefined) return found;
     // A copy: a slice would keep all received bytes in memory.
@@ -49,11 +49,11 @@ export class HeadersCache {
     const [, traceparent] = TRACEPARENT.exec(section) ?? [];
     if (traceparent !== undefined) {
       const others = section.replace(TRACEPARENT, '');
-      if (ANY_TRACEPARENT.test(others)) return knownHeadersOf(section);
+      if (ANY_TRACEPARENT.test(others)) return parsedHeadersOf(section);
       const headers = this.read(others);
       return headers && { ...headers, section, traceparent };
     }
-    const added = knownHeadersOf(section);
+    const added = parsedHeadersOf(section);
     if (added === undefined) return undefined;
     if (this.#known.size >= CACHED_MAX) this.#known.clear();
     this.#known.set(section, added);
@@ -65,7 +65,7 @@ export class HeadersCache {
 export class HeadersReader {
   readonly #cache: HeadersCache;
   /** Most clients repeat their header sections. A comparison takes less time than a lookup. */
-  #latest: KnownHeaders | undefined;
+  #latest: ParsedHeaders | undefined;
 
   constructor(cache: HeadersCache) {
     this.#cache = cache;
@@ -77,7 +77,7 @@ export class HeadersReader {
    * 2 ms
    * @returns the header section that begins at `start`, or why there is none
    */
-  read(received: ByteText, start: number, scanned: number, longHeaders: TickBudget): KnownHeadersReading {
+  read(received: ByteText, start: number, scanned: number, longHeaders: TickBudget): ParsedHeadersReading {
     const latest = this.#latest;
     // This takes half the time of `startsWith`.
     if (latest && received.slice(start, start + latest.section.length) === latest.section) return latest;
@@ -91,7 +91,7 @@ export class HeadersReader {
   }
 }
 
-function knownHeadersOf(section: ByteText): KnownHeaders | undefined {
+function parsedHeadersOf(section: ByteText): ParsedHeaders | undefined {
   const headers = readHeaders(section);
   if (headers === undefined) return undefined;
   const traceparents = fieldValues(headers.fields, 'traceparent');
@@ -99,7 +99,7 @@ function knownHeadersOf(section: ByteText): KnownHeaders | undefined {
     kind: 'headers',
     section,
     headers,
-    create: plainCreateOf(headers),
+    create: createHeadersOf(headers),
     traceparent: traceparents.length === 1 ? traceparents[0] : undefined,
   };
 }
