@@ -147,7 +147,7 @@ async function store(database: string, plants: readonly NewPlant[], batch = BATC
   for (let begin = 0; begin < plants.length; begin += batch) {
     await engine.commit(plants.slice(begin, begin + batch).map(plant => plantWrite(plant, 1)));
   }
-  await engine.tables.revokeToken('revoked', Date.now());
+  await engine.tokenTable.revokeToken('revoked', Date.now());
   await engine.tables.recordRun({
     command: 'backup',
     endedAt: Date.now(),

@@ -6,9 +6,9 @@ import { RateLimit, type RateLimitPolicy } from './core/tokens/rate-limit.ts';
 import type { TokenCache } from './core/tokens/token-cache.ts';
 import type { DatabaseAddress } from './engines/database-url.ts';
 import { storeAt } from './engines/open-store.ts';
-import type { OperatorTables } from './engines/operator-tables.ts';
 import { schemaUpdateOf } from './engines/storage-engine.ts';
 import type { ServedSettings, ServedStore } from './engines/store-opener.ts';
+import type { TokenTable } from './engines/token-table.ts';
 import { makeConsoleCode } from './operate/console/console-code.ts';
 import {
   type ConsoleParts,
@@ -69,7 +69,7 @@ export interface ServiceSettings extends ServedSettings {
 /** What an extra uses of the service. */
 export interface ExtraContext {
   tokens: TokenCache;
-  tables: OperatorTables;
+  tokenTable: TokenTable;
   metrics: Metrics;
   log: ServiceLog;
 }
@@ -115,11 +115,11 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // What extras open is closed after the store: a collector that hangs must not keep it open.
     const openedByExtras = opened.use(new AsyncDisposableStack());
     const { engine, isAfterCrash } = opened.use(await openStore(settings));
-    const { tables } = engine;
+    const { tables, tokenTable } = engine;
     const monitor = new StoreMonitor(engine, metrics, log);
     const { damage } = monitor;
-    const tokens = opened.adopt(await openMonitoredTokens(tables, damage, log), each => each.close());
-    const attached = await openExtras(settings, { tokens, tables, metrics, log }, openedByExtras);
+    const tokens = opened.adopt(await openMonitoredTokens(tokenTable, damage, log), each => each.close());
+    const attached = await openExtras(settings, { tokens, tokenTable, metrics, log }, openedByExtras);
     const rates = opened.use(new RecentRates(metrics));
     const commit = tracedCommit(writes => monitor.commits.commit(writes), attached.tracers);
     const queue = opened.adopt(engine.openQueue(commit), each => each.close());
@@ -150,7 +150,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const opsAddress = await ops.listen(opsListener);
     const address = await opened.adopt(server, each => each.close()).listen(listener);
     // The token comes last: a start that fails later could not show the token that it made.
-    const firstToken = await makeFirstToken(tokens, tables, settings);
+    const firstToken = await makeFirstToken(tokens, engine, settings);
     let closing: Promise<void> | undefined;
     return {
       address,

@@ -36,7 +36,7 @@ export async function noteRun(
   try {
     const isUnchangeable = !isServed && isBackup(database.path, isCompared);
     if (isUnchangeable && (knownDamage === undefined || fault !== undefined)) return;
-    await inExistingStore(database, async tables => {
+    await inExistingStore(database, async ({ tables }) => {
       if (fault !== undefined)
         await tables.recordDamage({ foundAt: endedAt, foundBy: `${command}: ${fault}` });
       else if (knownDamage !== undefined) await tables.forgetDamage(knownDamage);

@@ -56,7 +56,7 @@ async function create(
   if (store.schemaSteps.before === 0) console.error(`created a new store at ${shownDatabase(database)}`);
   const schemaUpdate = schemaUpdateOf(store.schemaSteps);
   if (schemaUpdate !== undefined) console.error(schemaUpdate);
-  const stored = await store.tables
+  const stored = await store.tokenTable
     .createToken({ hash: hashToken(token), label, createdAt, expiresAt })
     .finally(() => store.close());
   if (stored === undefined)
@@ -84,7 +84,9 @@ async function list(options: DatabaseOptions & { json?: true }): Promise<void> {
 
 async function revoke(label: string, options: DatabaseOptions): Promise<void> {
   const database = readDatabase(options);
-  const token = await inExistingStore(database, tables => tables.revokeToken(label, Date.now()));
+  const token = await inExistingStore(database, ({ tokenTable }) =>
+    tokenTable.revokeToken(label, Date.now()),
+  );
   if (token === undefined)
     throw new Failure(
       `there is no token with the label ${JSON.stringify(label)} in ${shownDatabase(database)}; list the labels with: npx plant-store token list`,

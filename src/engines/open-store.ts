@@ -1,7 +1,7 @@
 import type { DatabaseAddress } from './database-url.ts';
-import type { OperatorTables } from './operator-tables.ts';
 import { PostgresOpener } from './postgres-opener.ts';
 import { SqliteOpener } from './sqlite-opener.ts';
+import type { StorageEngine } from './storage-engine.ts';
 import type { StoreOpener } from './store-opener.ts';
 
 /** Selects the engine of a store. It opens nothing. */
@@ -17,10 +17,10 @@ export function storeAt(database: DatabaseAddress): StoreOpener {
 /** Changes an existing store. It creates none, since its path may be mistyped or outdated. */
 export async function inExistingStore<T>(
   database: DatabaseAddress,
-  change: (tables: OperatorTables) => Promise<T>,
+  change: (engine: StorageEngine) => Promise<T>,
 ): Promise<T> {
   const store = storeAt(database);
   await (await store.openReader())[Symbol.asyncDispose]();
   const engine = await store.openForCommand();
-  return await change(engine.tables).finally(() => engine.close());
+  return await change(engine).finally(() => engine.close());
 }

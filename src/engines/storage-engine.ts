@@ -1,5 +1,6 @@
 import type { CommitEngine } from '../core/commit/plant-commits.ts';
 import type { OperatorTables } from './operator-tables.ts';
+import type { TokenTable } from './token-table.ts';
 
 export interface SqliteStatistics {
   kind: 'sqlite';
@@ -41,6 +42,7 @@ export function schemaUpdateOf({ before, now }: SchemaSteps): string | undefined
 /** An open store. Group commit is implemented once, above every engine. */
 export interface StorageEngine extends CommitEngine {
   readonly tables: OperatorTables;
+  readonly tokenTable: TokenTable;
   readonly schemaSteps: SchemaSteps;
   /** Does not access the database. Never throws. */
   statistics(): Promise<EngineStatistics>;

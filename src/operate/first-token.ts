@@ -1,7 +1,7 @@
 import { StoreRejected } from '../core/commit/store-errors.ts';
 import { hashToken, makeToken } from '../core/tokens/token.ts';
 import type { TokenCache } from '../core/tokens/token-cache.ts';
-import type { OperatorTables } from '../engines/operator-tables.ts';
+import type { StorageEngine } from '../engines/storage-engine.ts';
 import { isLoopback, type ListenAddress } from '../server/listen.ts';
 import type { ServiceLog } from './log/rate-limited-log.ts';
 
@@ -27,7 +27,7 @@ interface FirstTokenSettings {
  */
 export async function makeFirstToken(
   tokens: TokenCache,
-  tables: OperatorTables,
+  { tables, tokenTable }: Pick<StorageEngine, 'tables' | 'tokenTable'>,
   { listen, handOverFirstToken, log }: FirstTokenSettings,
 ): Promise<FirstToken> {
   if (tokens.size > 0) return { kind: 'exists' };
@@ -35,7 +35,7 @@ export async function makeFirstToken(
   const token = makeToken();
   if (!handOverFirstToken(token)) return { kind: 'none' };
   try {
-    const stored = await tables.createToken({
+    const stored = await tokenTable.createToken({
       hash: hashToken(token),
       label: 'first',
       createdAt: Date.now(),

@@ -19,7 +19,7 @@ const commands = commandProcess();
 async function storeWith(plants: NewPlant[]): Promise<string> {
   await using store = await openNewStore(sqlite);
   const token = { hash: '0'.repeat(64), label: 'nursery, east', createdAt: Date.now(), expiresAt: null };
-  await store.tables.createToken(token);
+  await store.tokenTable.createToken(token);
   await store.commit(plants.map(plant => plantWrite(plant, plant.name === 'copied in' ? 2 ** 31 : 1)));
   return store.database;
 }

@@ -23,7 +23,7 @@ const database = `sqlite:${join(folder, 'plants.db')}`;
 const newer = join(folder, 'newer.db');
 {
   await using store = await openStore(database);
-  await store.tables.createToken({
+  await store.tokenTable.createToken({
     hash: '0'.repeat(64),
     label: 'first',
     createdAt: Date.now(),

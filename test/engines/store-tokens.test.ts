@@ -24,7 +24,7 @@ for (const engine of await enginesUnderTest()) {
 function testTokens(under: EngineUnderTest): void {
   test('are stored and revoked with all their columns, and each change has a number', async () => {
     await using engine = await openNewStore(under);
-    assert.deepEqual(await engine.tables.tokens(), []);
+    assert.deepEqual(await engine.tokenTable.tokens(), []);
     const first = {
       ...newToken('first', { createdAt: 2 ** 41, expiresAt: 8.64e15 }),
       id: 1,
@@ -33,24 +33,24 @@ function testTokens(under: EngineUnderTest): void {
       changeNumber: 1,
     };
     const { id, revokedAt, lastUsedDay, changeNumber, ...asked } = first;
-    assert.deepEqual([await engine.tables.createToken(asked)], [first]);
+    assert.deepEqual([await engine.tokenTable.createToken(asked)], [first]);
     // As after a lost result.
-    assert.deepEqual(await engine.tables.createToken(asked), first);
-    const second = (await engine.tables.createToken(newToken('second, "quoted" \'ä\' \u{1f335}')))!;
+    assert.deepEqual(await engine.tokenTable.createToken(asked), first);
+    const second = (await engine.tokenTable.createToken(newToken('second, "quoted" \'ä\' \u{1f335}')))!;
     assert.deepEqual([second.id, second.expiresAt, second.changeNumber], [2, null, 2]);
-    assert.deepEqual(await engine.tables.tokens(), [first, second]);
+    assert.deepEqual(await engine.tokenTable.tokens(), [first, second]);
 
-    const revoked = await engine.tables.revokeToken('first', 2 ** 41 + 1);
+    const revoked = await engine.tokenTable.revokeToken('first', 2 ** 41 + 1);
     assert.deepEqual([revoked], [{ ...first, revokedAt: 2 ** 41 + 1, changeNumber: 3 }]);
-    assert.deepEqual(await engine.tables.tokens(), [revoked, second]);
-    assert.deepEqual([await engine.tables.revokeToken('first', 2 ** 42)], [revoked]);
-    assert.equal(await engine.tables.revokeToken('none', 2), undefined);
+    assert.deepEqual(await engine.tokenTable.tokens(), [revoked, second]);
+    assert.deepEqual([await engine.tokenTable.revokeToken('first', 2 ** 42)], [revoked]);
+    assert.equal(await engine.tokenTable.revokeToken('none', 2), undefined);
     // A label stays in use, also after the revocation.
     for (const label of ['first', second.label]) {
       const other = newToken(label, { hash: '1'.repeat(64) });
-      assert.equal(await engine.tables.createToken(other), undefined);
+      assert.equal(await engine.tokenTable.createToken(other), undefined);
     }
-    assert.equal((await engine.tables.createToken(newToken('First')))?.id, 3);
+    assert.equal((await engine.tokenTable.createToken(newToken('First')))?.id, 3);
     // The day of the last use gets no change number, and an earlier day changes nothing.
     for (const [ids, day] of [
       [[1, 3], '2026-01-30'],
@@ -59,8 +59,8 @@ function testTokens(under: EngineUnderTest): void {
       [[], '2026-02-01'],
       [[99], '2026-02-01'],
     ] as const)
-      await engine.tables.recordTokenUse([...ids], day);
-    const tokens = await engine.tables.tokens();
+      await engine.tokenTable.recordTokenUse([...ids], day);
+    const tokens = await engine.tokenTable.tokens();
     const changes = tokens.map(({ lastUsedDay, changeNumber }) => `${lastUsedDay} ${changeNumber}`);
     assert.deepEqual(changes, ['2026-01-30 3', 'null 2', '2026-01-31 4']);
     await using reader = await openReader(engine.database);
@@ -77,14 +77,16 @@ function testTokens(under: EngineUnderTest): void {
     const insert = 'INSERT INTO token (id, hash, label, created_at, change_number) VALUES';
     await under.sql(engine.database, `${insert} ${rows.join(', ')}`);
     assert.deepEqual(
-      (await engine.tables.tokens()).map(({ id }) => id),
+      (await engine.tokenTable.tokens()).map(({ id }) => id),
       rows.map((_, index) => index + 1),
     );
-    const fingerprints = [...(await engine.tables.tokenFingerprints())].sort(([one], [other]) => one - other);
-    const read = await Promise.all(fingerprints.map(([group]) => engine.tables.tokensOfGroup(group)));
+    const fingerprints = [...(await engine.tokenTable.tokenFingerprints())].sort(
+      ([one], [other]) => one - other,
+    );
+    const read = await Promise.all(fingerprints.map(([group]) => engine.tokenTable.tokensOfGroup(group)));
     assert.deepEqual(
       read.flatMap(({ tokens }) => tokens),
-      await engine.tables.tokens(),
+      await engine.tokenTable.tokens(),
     );
     const own = under.name === 'PostgreSQL' ? fingerprints.map(([, fingerprint]) => fingerprint) : [];
     assert.deepEqual(
@@ -98,20 +100,20 @@ function testTokens(under: EngineUnderTest): void {
     await using other = await openTokens(engine.database);
     const seen = new Set<string>();
     const assertChanged = async (): Promise<void> => {
-      const fingerprint = (await engine.tables.tokenFingerprints()).get(0)!;
+      const fingerprint = (await engine.tokenTable.tokenFingerprints()).get(0)!;
       assert.ok(!seen.has(fingerprint));
       seen.add(fingerprint);
       await engine.commit([plantWrite({ id: BigInt(seen.size), name: 'A' }, 1)]);
-      assert.equal((await engine.tables.tokenFingerprints()).get(0), fingerprint);
+      assert.equal((await engine.tokenTable.tokenFingerprints()).get(0), fingerprint);
     };
     await assertChanged();
-    for (const label of ['first', 'lost']) await other.tables.createToken(newToken(label));
+    for (const label of ['first', 'lost']) await other.tokenTable.createToken(newToken(label));
     await assertChanged();
     await under.sql(engine.database, `DELETE FROM token WHERE label = 'lost'`);
-    assert.equal((await other.tables.createToken(newToken('in its place')))?.changeNumber, 2);
+    assert.equal((await other.tokenTable.createToken(newToken('in its place')))?.changeNumber, 2);
     await assertChanged();
     await under.sql(engine.database, `DELETE FROM token WHERE label = 'in its place'`);
-    assert.equal((await other.tables.revokeToken('first', 2))?.changeNumber, 2);
+    assert.equal((await other.tokenTable.revokeToken('first', 2))?.changeNumber, 2);
     await assertChanged();
   });
 
@@ -123,12 +125,12 @@ function testTokens(under: EngineUnderTest): void {
       Array.from({ length: 20 }, async (_, index) => {
         const engine = index % 2 === 0 ? one : other;
         const label = String(index);
-        const token = await engine.tables.createToken(newToken(label));
+        const token = await engine.tokenTable.createToken(newToken(label));
         assert.equal(token?.label, label);
-        if (index % 4 === 0) assert.equal((await other.tables.revokeToken(label, 9))?.revokedAt, 9);
+        if (index % 4 === 0) assert.equal((await other.tokenTable.revokeToken(label, 9))?.revokedAt, 9);
       }),
     );
-    const all = await one.tables.tokens();
+    const all = await one.tokenTable.tokens();
     assert.equal(new Set(all.map(({ id }) => id)).size, 20);
     assert.equal(new Set(all.map(({ changeNumber }) => changeNumber)).size, 20);
     assert.equal(all.filter(({ revokedAt }) => revokedAt !== null).length, 5);

@@ -248,7 +248,7 @@ function testReaders(under: EngineUnderTest): void {
       assert.equal(plant.name, 'before');
       if (++count > 1) continue;
       await commit(engine, { id: 4_999n, name: 'after' }, { id: 5_000n, name: 'after' });
-      await engine.tables.createToken({
+      await engine.tokenTable.createToken({
         hash: '0'.repeat(64),
         label: 'meanwhile',
         createdAt: 0,

@@ -39,10 +39,10 @@ export async function fillStore(
   const tokens: Tokens = { valid: makeToken(), expired: makeToken(), revoked: makeToken() };
   for (const [label, token] of Object.entries(tokens)) {
     const expiresAt = label === 'expired' ? 1_000_000 : label === 'valid' ? 4_102_444_800_000 : null;
-    await store.tables.createToken({ hash: hashToken(token), label, createdAt: 5_000, expiresAt });
+    await store.tokenTable.createToken({ hash: hashToken(token), label, createdAt: 5_000, expiresAt });
   }
-  await store.tables.revokeToken('revoked', 6_000);
-  await store.tables.recordTokenUse([1], '2026-01-01');
+  await store.tokenTable.revokeToken('revoked', 6_000);
+  await store.tokenTable.recordTokenUse([1], '2026-01-01');
   const batchPlants = 1_000;
   for (let start = 0; start < plants.length; start += batchPlants) {
     const batch = plants.slice(start, start + batchPlants);

@@ -20,7 +20,12 @@ export async function createTokens(database: string): Promise<string[]> {
   const tokens = Array.from({ length: CLIENTS }, makeToken);
   for (const token of tokens) {
     const label = `load ${token.slice(-6)}`;
-    await store.tables.createToken({ hash: hashToken(token), label, createdAt: Date.now(), expiresAt: null });
+    await store.tokenTable.createToken({
+      hash: hashToken(token),
+      label,
+      createdAt: Date.now(),
+      expiresAt: null,
+    });
   }
   await store.close();
   return tokens;

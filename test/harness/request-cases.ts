@@ -25,14 +25,14 @@ const TOKENS = { expired: makeToken(), revoked: makeToken(), unknown: makeToken(
 export async function makeTokensKnown(database: string): Promise<void> {
   const store = await openCommandStore(database);
   const token = { createdAt: 1, expiresAt: null };
-  await store.tables.createToken({
+  await store.tokenTable.createToken({
     ...token,
     hash: hashToken(TOKENS.expired),
     label: 'expired',
     expiresAt: 2,
   });
-  await store.tables.createToken({ ...token, hash: hashToken(TOKENS.revoked), label: 'revoked' });
-  await store.tables.revokeToken('revoked', 2);
+  await store.tokenTable.createToken({ ...token, hash: hashToken(TOKENS.revoked), label: 'revoked' });
+  await store.tokenTable.revokeToken('revoked', 2);
   await store.close();
 }
 

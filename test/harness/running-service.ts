@@ -69,7 +69,7 @@ export async function addToken(
 ): Promise<string> {
   const token = makeToken();
   const store = await openCommandStore(database);
-  await store.tables.createToken({ hash: hashToken(token), label, createdAt: 1, expiresAt });
+  await store.tokenTable.createToken({ hash: hashToken(token), label, createdAt: 1, expiresAt });
   await store.close();
   return token;
 }

@@ -221,7 +221,7 @@ class Simulation {
     const [operate, expected] = this.#scheduler.pick<[() => Promise<unknown>, (result: unknown) => boolean]>(
       [() => engine.probe(), result => result === undefined],
       [() => engine.warnings(), Array.isArray],
-      [() => engine.tables.tokenFingerprints(), result => result instanceof Map],
+      [() => engine.tokenTable.tokenFingerprints(), result => result instanceof Map],
       [() => engine.tables.hasPlants(), result => typeof result === 'boolean'],
     );
     try {

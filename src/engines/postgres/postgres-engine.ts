@@ -11,6 +11,8 @@ import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
 import { OperatorTables } from '../operator-tables.ts';
 import { numberOf, type Query, type Row, textOf } from '../revision-rows.ts';
 import type { PostgresStatistics, SchemaSteps, StorageEngine } from '../storage-engine.ts';
+import type { TableAccess } from '../table-access.ts';
+import { TokenTable } from '../token-table.ts';
 import { BatchCommit } from './batch-commit.ts';
 import { CitusWorkers, prepareCoordinator, prepareServer } from './citus/citus-workers.ts';
 import { workerQueues } from './citus/worker-queues.ts';
@@ -42,6 +44,7 @@ const TOKEN_FINGERPRINTS = `SELECT id / ${TOKEN_GROUP_SIZE}, ${TOKEN_DIGEST} FRO
 export class PostgresEngine implements StorageEngine {
   readonly schemaSteps: SchemaSteps;
   readonly tables: OperatorTables;
+  readonly tokenTable: TokenTable;
   readonly #settings: PostgresSettings;
   readonly #pool: ConnectionPool;
   readonly #workers: CitusWorkers;
@@ -57,9 +60,9 @@ export class PostgresEngine implements StorageEngine {
     this.#workers = workers;
     this.schemaSteps = schemaSteps;
     const commitRows: Query = (text, values) => this.#commitRows(text, values);
-    this.tables = new OperatorTables({
-      readRows: commitRows,
-      writeRows: commitRows,
+    const access: TableAccess = { readRows: commitRows, writeRows: commitRows };
+    this.tables = new OperatorTables(access);
+    this.tokenTable = new TokenTable(access, {
       confirmRows: () => this.probe(),
       tokenFingerprints: () => this.#tokenFingerprints(),
       tokenDigest: TOKEN_DIGEST,

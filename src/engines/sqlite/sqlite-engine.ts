@@ -3,6 +3,8 @@ import { GroupCommit } from '../../core/commit/group-commit.ts';
 import type { CommitEngine, PlantQueue, PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
 import { OperatorTables } from '../operator-tables.ts';
 import type { SchemaSteps, SqliteStatistics, StorageEngine } from '../storage-engine.ts';
+import type { TableAccess } from '../table-access.ts';
+import { TokenTable } from '../token-table.ts';
 import { CalledThread, type StartWorker } from './called-thread.ts';
 import { Checkpoints } from './checkpoints/checkpoints.ts';
 import { prepareFile } from './files/store-files.ts';
@@ -26,6 +28,7 @@ type Writer = CalledThread<WriterCall, unknown>;
 export class SqliteEngine implements StorageEngine {
   readonly schemaSteps: SchemaSteps;
   readonly tables: OperatorTables;
+  readonly tokenTable: TokenTable;
   readonly #sizes: StoreSizes;
   readonly #writer: Writer;
   readonly #checkpoints: Checkpoints;
@@ -46,9 +49,12 @@ export class SqliteEngine implements StorageEngine {
     this.schemaSteps = schemaSteps;
     this.#clock = clock;
     this.#checkpoints = new Checkpoints(path, () => this.#call(['finishCheckpoint']), clock, startWorker);
-    this.tables = new OperatorTables({
+    const access: TableAccess = {
       readRows: (text, values) => this.#call(['readRows', text, values]),
       writeRows: (text, values) => this.#call(['writeRows', text, values]),
+    };
+    this.tables = new OperatorTables(access);
+    this.tokenTable = new TokenTable(access, {
       confirmRows: () => this.probe(),
       tokenFingerprints: () => this.#call(['tokenFingerprints']),
       tokenDigest: undefined,

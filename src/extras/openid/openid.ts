@@ -49,10 +49,10 @@ export const openId: Extra = {
 
 /** Makes the extra with these settings. Opening it loads its library. */
 export function openIdExtra(settings: OpenIdSettings, clock: Clock = SYSTEM_CLOCK): OpenExtra {
-  return async ({ tokens, tables, log }, opened) => {
+  return async ({ tokens, tokenTable, log }, opened) => {
     const { openAccessTokens } = await import('./access-tokens.ts');
     const onFailure = (message: string) => rateLimitedLog(details => log.warn(details, message));
-    return { verifiers: [opened.use(openAccessTokens(settings, clock, tokens, tables, onFailure))] };
+    return { verifiers: [opened.use(openAccessTokens(settings, clock, tokens, tokenTable, onFailure))] };
   };
 }
 

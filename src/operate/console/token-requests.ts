@@ -2,13 +2,13 @@ import type { HttpResponse } from '../../core/response.ts';
 import { TOKEN_EXPIRY_MS_MAX } from '../../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
-import type { OperatorTables } from '../../engines/operator-tables.ts';
+import type { TokenTable } from '../../engines/token-table.ts';
 import type { ServiceLog } from '../log/rate-limited-log.ts';
 import { isTokenLabel, SUBJECT_LABEL_LENGTH_MAX, TOKEN_LABEL_LENGTH_MAX } from '../token-label.ts';
 import { type ApiRequest, failure, InvalidApiRequest, json, noContent } from './api-requests.ts';
 
 interface TokenParts {
-  tables: OperatorTables;
+  tokenTable: TokenTable;
   /** A change here takes effect at once. */
   tokens: Pick<TokenCache, 'add'>;
   log: ServiceLog;
@@ -24,7 +24,7 @@ export class TokenRequests {
 
   /** @param lastUses the time of the last use since the start by token id, ms since 1970 */
   async list(lastUses: ReadonlyMap<number, number>): Promise<HttpResponse> {
-    const tokens = await this.#parts.tables.tokens();
+    const tokens = await this.#parts.tokenTable.tokens();
     const shown = tokens.map(({ id, label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
       const lastUsedAt = lastUses.get(id) ?? null;
       return { label, createdAt, expiresAt, revokedAt, lastUsedDay, lastUsedAt };
@@ -34,7 +34,7 @@ export class TokenRequests {
 
   /** @throws {InvalidApiRequest} */
   async create({ label, expiresAt = null }: ApiRequest['body']): Promise<HttpResponse> {
-    const { tables, tokens, log } = this.#parts;
+    const { tokenTable, tokens, log } = this.#parts;
     const createdAt = Date.now();
     if (typeof label !== 'string' || !isTokenLabel(label))
       throw new InvalidApiRequest(
@@ -43,7 +43,7 @@ export class TokenRequests {
     if (expiresAt !== null && !isExpiry(expiresAt, createdAt))
       throw new InvalidApiRequest('the token must expire in the future, and before the year 275760');
     const token = makeToken();
-    const stored = await tables.createToken({ hash: hashToken(token), label, createdAt, expiresAt });
+    const stored = await tokenTable.createToken({ hash: hashToken(token), label, createdAt, expiresAt });
     if (stored === undefined) return failure(409, 'another token has this label; choose another one');
     tokens.add(stored);
     log.info(`an operator created the token ${JSON.stringify(label)} in the console`);
@@ -52,9 +52,9 @@ export class TokenRequests {
 
   /** @throws {InvalidApiRequest} */
   async revoke({ label }: ApiRequest['body']): Promise<HttpResponse> {
-    const { tables, tokens, log } = this.#parts;
+    const { tokenTable, tokens, log } = this.#parts;
     const isLabel = typeof label === 'string' && isTokenLabel(label, SUBJECT_LABEL_LENGTH_MAX);
-    const revoked = isLabel ? await tables.revokeToken(label, Date.now()) : undefined;
+    const revoked = isLabel ? await tokenTable.revokeToken(label, Date.now()) : undefined;
     if (revoked === undefined) throw new InvalidApiRequest('no token has this label');
     tokens.add(revoked);
     log.info(`an operator revoked the token ${JSON.stringify(revoked.label)} in the console`);

@@ -301,7 +301,7 @@ test('a copy works while a service writes to the source, and a second copy compl
   );
   {
     await using tokens = await openTokens(source);
-    await tokens.tables.revokeToken('valid', Date.now());
+    await tokens.tokenTable.revokeToken('valid', Date.now());
   }
   const last = await copy(source, target);
   equalDigest(last);

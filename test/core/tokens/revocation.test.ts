@@ -43,7 +43,7 @@ async function assertRevoked(
   }
   await using store = await openTokens(database);
   freeze();
-  await store.tables.revokeToken(LABEL, Date.now());
+  await store.tokenTable.revokeToken(LABEL, Date.now());
   await wait(EFFECT_WITHIN_MS);
   const sending = connections.map(sendUntilRejected);
   thaw();

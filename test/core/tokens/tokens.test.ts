@@ -98,7 +98,7 @@ suite('the token cache, while a command line changes tokens', { concurrency: tru
   async function create() {
     const token = makeToken();
     const label = `token ${++lastLabel}`;
-    const stored = await managed.tables.createToken({
+    const stored = await managed.tokenTable.createToken({
       hash: hashToken(token),
       label,
       createdAt: 1,
@@ -109,10 +109,10 @@ suite('the token cache, while a command line changes tokens', { concurrency: tru
 
   test('refreshes only a few times while 10,000 tokens are guessed, and delays no known token', async () => {
     let reads = 0;
-    const source = changedSource(served.tables, {
+    const source = changedSource(served.tokenTable, {
       tokenFingerprints: () => {
         reads++;
-        return served.tables.tokenFingerprints();
+        return served.tokenTable.tokenFingerprints();
       },
     });
     const { token, id } = await create();
@@ -140,13 +140,13 @@ suite('the token cache, while a command line changes tokens', { concurrency: tru
         SELECT n, 'hash ' || n, 'label ' || n, 1, CASE WHEN n = 1 THEN 2 END, n FROM number`,
     );
     const lengths: number[] = [];
-    const source = changedSource(store.tables, {
+    const source = changedSource(store.tokenTable, {
       recordTokenUse: (ids, day) => {
         lengths.push(ids.length);
-        return store.tables.recordTokenUse(ids, day);
+        return store.tokenTable.recordTokenUse(ids, day);
       },
     });
-    const stored = await store.tables.tokens();
+    const stored = await store.tokenTable.tokens();
     const days = [null, today()];
     {
       await using cache = await open(source);
@@ -155,15 +155,15 @@ suite('the token cache, while a command line changes tokens', { concurrency: tru
     }
     days.push(today());
     assert.deepEqual(lengths, [TOKENS_AT_A_TIME_MAX, 1]);
-    for (const { id, lastUsedDay } of await store.tables.tokens())
+    for (const { id, lastUsedDay } of await store.tokenTable.tokens())
       assert.ok(id === 1 ? lastUsedDay === null : lastUsedDay !== null && days.includes(lastUsedDay));
   });
 
   test('accepts cached tokens for a while if the store does not respond, and reports that once', async () => {
     let reads: PromiseWithResolvers<never>[] | undefined;
-    const source = changedSource(served.tables, {
+    const source = changedSource(served.tokenTable, {
       tokenFingerprints: () => {
-        if (reads === undefined) return served.tables.tokenFingerprints();
+        if (reads === undefined) return served.tokenTable.tokenFingerprints();
         reads.push(Promise.withResolvers<never>());
         return reads.at(-1)!.promise;
       },
@@ -181,7 +181,7 @@ suite('the token cache, while a command line changes tokens', { concurrency: tru
     assert.deepEqual(await Promise.all([first, during]), Array(2).fill('storeUnavailable'));
     assert.equal(reads.length, 1);
     assert.equal(causes.length, 1);
-    await managed.tables.revokeToken(label, Date.now());
+    await managed.tokenTable.revokeToken(label, Date.now());
     await until('it is read again', () => reads?.length === 2);
     // Nor does it wait for longer than a second, whether the token is known or not.
     assert.equal(await lookUp(cache, makeToken()), 'storeUnavailable');
@@ -197,19 +197,24 @@ suite('the token cache, while a command line changes tokens', { concurrency: tru
     await using store = await openTokens(database);
     const [old, lost] = [makeToken(), makeToken()];
     for (const token of [old, lost]) {
-      await store.tables.createToken({ hash: hashToken(token), label: token, createdAt: 1, expiresAt: null });
+      await store.tokenTable.createToken({
+        hash: hashToken(token),
+        label: token,
+        createdAt: 1,
+        expiresAt: null,
+      });
     }
-    await using cache = await open(store.tables);
+    await using cache = await open(store.tokenTable);
     assert.deepEqual([await lookUp(cache, old), await lookUp(cache, lost)], [1, 2]);
     // Like a restored backup without the second token.
     await under.sql(database, `DELETE FROM token WHERE id = 2`);
     await using owner = await openTokens(database);
-    assert.equal((await owner.tables.revokeToken(old, 2))?.changeNumber, 2);
+    assert.equal((await owner.tokenTable.revokeToken(old, 2))?.changeNumber, 2);
     await Promise.all([assertRejectedSoon(cache, old), assertRejectedSoon(cache, lost)]);
   });
 
   test('finds a new token while the store is readable but not writable', async () => {
-    const readOnly = changedSource(served.tables, { recordTokenUse: () => new Promise(() => {}) });
+    const readOnly = changedSource(served.tokenTable, { recordTokenUse: () => new Promise(() => {}) });
     const known = await create();
     const cache = await TokenCache.open(readOnly, () => {});
     // Not awaited, because the recording of the last use does not settle.
@@ -222,7 +227,7 @@ suite('the token cache, while a command line changes tokens', { concurrency: tru
 
   test('does not open the store again for a lookup that is pending when the service ends', async () => {
     const engine = await openCommandStore(await under.newDatabase());
-    const cache = await open(engine.tables);
+    const cache = await open(engine.tokenTable);
     assert.equal(await lookUp(cache, makeToken()), 'rejected');
     // This lookup waits for a refresh; its client has disconnected by then.
     const late = lookUp(cache, makeToken());
@@ -257,14 +262,14 @@ for (const { title, label, change, isValidAtOnce, isValid } of [
   {
     title: 'the service revokes a token',
     label: 'token 1',
-    change: (service: StorageEngine) => service.tables.revokeToken('token 1', 2),
+    change: (service: StorageEngine) => service.tokenTable.revokeToken('token 1', 2),
     isValidAtOnce: false,
     isValid: false,
   },
   {
     title: 'the service creates a token',
     label: 'new',
-    change: (service: StorageEngine) => service.tables.createToken(newToken('new')),
+    change: (service: StorageEngine) => service.tokenTable.createToken(newToken('new')),
     isValidAtOnce: true,
     isValid: true,
   },
@@ -272,8 +277,8 @@ for (const { title, label, change, isValidAtOnce, isValid } of [
     title: 'the service creates a token, and another program revokes it',
     label: 'new',
     change: async (service: StorageEngine, other: StorageEngine) => {
-      const created = await service.tables.createToken(newToken('new'));
-      await other.tables.revokeToken('new', 2);
+      const created = await service.tokenTable.createToken(newToken('new'));
+      await other.tokenTable.revokeToken('new', 2);
       return created;
     },
     isValidAtOnce: true,
@@ -288,14 +293,14 @@ for (const { title, label, change, isValidAtOnce, isValid } of [
         await using other = await openTokens(database);
         let reads = 0;
         let afterRead = async (): Promise<void> => {};
-        const source = changedSource(service.tables, {
+        const source = changedSource(service.tokenTable, {
           tokenFingerprints: async () => {
-            const fingerprints = await service.tables.tokenFingerprints();
+            const fingerprints = await service.tokenTable.tokenFingerprints();
             await afterRead();
             return fingerprints;
           },
           tokensOfGroup: async group => {
-            const tokens = await service.tables.tokensOfGroup(group);
+            const tokens = await service.tokenTable.tokensOfGroup(group);
             reads++;
             await afterRead();
             return tokens;
@@ -309,7 +314,7 @@ for (const { title, label, change, isValidAtOnce, isValid } of [
           await lookup;
         };
         // A commit of another program: the next refresh reads all groups. It fills the last one.
-        await other.tables.createToken(newToken('of another program'));
+        await other.tokenTable.createToken(newToken('of another program'));
         reads = 0;
         const changed = Promise.withResolvers<void>();
         afterRead = async () => {
@@ -326,7 +331,7 @@ for (const { title, label, change, isValidAtOnce, isValid } of [
           assert.equal(cache.lookUpCached(hashToken(label)) !== undefined, isValid, `refresh ${round}`);
         }
         reads = 0;
-        cache.add((await service.tables.createToken(newToken('last')))!);
+        cache.add((await service.tokenTable.createToken(newToken('last')))!);
         for (let round = 0; round < 3; round++) await refresh();
         assert.equal(reads, 1, 'only the group of a new token is read again');
       });
@@ -335,14 +340,14 @@ for (const { title, label, change, isValidAtOnce, isValid } of [
 // Node's monotonic clock stands still while the machine is suspended, and the other one may be set.
 test('a token is accepted only if the store was read lately by both clocks', async () => {
   await using store = await openTokens(await under.newDatabase());
-  await store.tables.createToken(newToken('A'));
+  await store.tokenTable.createToken(newToken('A'));
   for (const jump of [
     (clock: ControlledClock) => clock.setWall(clock.wallNow() + EFFECT_WITHIN_MS),
     (clock: ControlledClock) => clock.setWall(clock.wallNow() - EFFECT_WITHIN_MS),
     (clock: ControlledClock) => clock.advance(EFFECT_WITHIN_MS),
   ]) {
     const clock = new ControlledClock();
-    await using cache = await open(store.tables, undefined, clock);
+    await using cache = await open(store.tokenTable, undefined, clock);
     assert.equal(cache.lookUpCached(hashToken('A')), 1);
     jump(clock);
     assert.equal(cache.lookUpCached(hashToken('A')), undefined);

@@ -237,10 +237,10 @@ test('a token that an earlier attempt stored or revoked is shown only when the s
   const [, url] = await newDatabase();
   await using engine = await openTokens(url);
   const token = { hash: 'a'.repeat(64), label: 'stored', createdAt: 1, expiresAt: null };
-  const stored = await engine.tables.createToken(token);
-  await engine.tables.createToken({ ...token, hash: 'b'.repeat(64), label: 'revoked' });
-  const revoked = await engine.tables.revokeToken('revoked', 2);
-  const again = () => [engine.tables.createToken(token), engine.tables.revokeToken('revoked', 2)];
+  const stored = await engine.tokenTable.createToken(token);
+  await engine.tokenTable.createToken({ ...token, hash: 'b'.repeat(64), label: 'revoked' });
+  const revoked = await engine.tokenTable.revokeToken('revoked', 2);
+  const again = () => [engine.tokenTable.createToken(token), engine.tokenTable.revokeToken('revoked', 2)];
   assert.deepEqual(await Promise.all(again()), [stored, revoked]);
   await setOnServer(['synchronous_standby_names'], 'missing');
   try {

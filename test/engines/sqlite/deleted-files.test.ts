@@ -74,13 +74,13 @@ for (const isUsed of [true, false]) {
     const store = await sqlite.newDatabase();
     await using engine = await openStore(store);
     const token = { hash: 'hash', label: 'label', createdAt: Date.now(), expiresAt: null };
-    await engine.tables.createToken(token);
+    await engine.tokenTable.createToken(token);
     if (isUsed) await commit(engine, { id: 1n, name: 'oak' });
     // Without its index, the store would be rejected before the change.
     for (const suffix of ['', '-wal']) rmSync(store.replace('sqlite:', '') + suffix);
-    await assert.rejects(engine.tables.revokeToken('label', Date.now()), StoreUnavailable);
+    await assert.rejects(engine.tokenTable.revokeToken('label', Date.now()), StoreUnavailable);
     await assert.rejects(
-      engine.tables.createToken({ ...token, hash: 'other', label: 'other' }),
+      engine.tokenTable.createToken({ ...token, hash: 'other', label: 'other' }),
       StoreUnavailable,
     );
   });
@@ -109,7 +109,7 @@ test('a service that stops after its index was deleted loses no commit of a comm
   {
     await using engine = await openStore(store);
     const token = { hash: 'hash', label: 'label', createdAt: Date.now(), expiresAt: null };
-    await engine.tables.createToken(token);
+    await engine.tokenTable.createToken(token);
     await commit(engine, { id: 1n, name: 'oak' });
     rmSync(`${path}-shm`);
     const { stderr } = await runProgram(['token', 'revoke', 'label', '--database', store]);

@@ -78,7 +78,7 @@ test('after a crash the log is rewritten before a plant in it is reported as unc
         { kind: 'confirmed', outcome: 'unchanged', revision: 1 },
       ]),
     // It changes no row, so it writes no more than that.
-    engine => engine.tables.revokeToken('unknown', 1),
+    engine => engine.tokenTable.revokeToken('unknown', 1),
   ];
   for (const run of commits) {
     writeFileSync(`${copy}-wal`, log);
@@ -213,11 +213,11 @@ test('commands write through a link, also through one to a file that does not ex
   const token = { hash: 'hash', label: 'label', createdAt: 1, expiresAt: null };
   {
     await using engine = await openTokens(link);
-    assert.ok(await engine.tables.createToken(token));
+    assert.ok(await engine.tokenTable.createToken(token));
   }
   await using service = await openStore(database);
   await using beside = await openTokens(link);
-  assert.ok(await beside.tables.revokeToken('label', Date.now()));
+  assert.ok(await beside.tokenTable.revokeToken('label', Date.now()));
   assert.deepEqual(await service.commit([WRITE]), CREATED);
 });
 

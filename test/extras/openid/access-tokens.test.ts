@@ -280,8 +280,8 @@ for (const under of engines) {
     const query = 'SELECT DISTINCT label FROM plant_revision JOIN token ON token.id = recorded_by';
     assert.deepEqual(await under.sql(database, query), [{ label }]);
     await using store = await openTokens(database);
-    assert.equal((await store.tables.tokens()).filter(each => each.label === label).length, 1);
-    await store.tables.revokeToken(label, Date.now());
+    assert.equal((await store.tokenTable.tokens()).filter(each => each.label === label).length, 1);
+    await store.tokenTable.revokeToken(label, Date.now());
     for (const connection of connections)
       await until('it is rejected', async () => {
         connection.write(requestBytes(await provider.token()));

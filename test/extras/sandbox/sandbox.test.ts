@@ -44,7 +44,7 @@ async function startSandbox(settings: TestSettings = {}) {
     const tokens = preferences.map(makeToken);
     for (const [index, prefer] of preferences.entries()) {
       const hash = hashToken(tokens[index]!);
-      await store.tables.createToken({ hash, label: prefer, createdAt: 1, expiresAt: null });
+      await store.tokenTable.createToken({ hash, label: prefer, createdAt: 1, expiresAt: null });
       files.tokens.append({ hash, prefer });
     }
     // On a busy machine the lookup of a new token can time out. That 503 would not use up its fault.
