@@ -10,13 +10,8 @@ import { schemaUpdateOf } from './engines/storage-engine.ts';
 import type { ServedSettings, ServedStore } from './engines/store-opener.ts';
 import type { TokenTable } from './engines/token-table.ts';
 import { makeConsoleCode } from './operate/console/console-code.ts';
-import {
-  type ConsoleParts,
-  OperatorConsole,
-  type ShownService,
-  type ShownSetting,
-} from './operate/console/operator-console.ts';
-import { Samples } from './operate/console/samples.ts';
+import { openConsole } from './operate/console/open-console.ts';
+import type { ShownService, ShownSetting } from './operate/console/operator-console.ts';
 import { makeFirstToken } from './operate/first-token.ts';
 import { RecentRates } from './operate/health/recent-rates.ts';
 import { ServiceStateReader } from './operate/health/service-state-reader.ts';
@@ -126,8 +121,13 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // The store is asked before the first plant arrives, so the log begins with its warnings.
     const state = await monitor.readState();
     opened.use(monitor.watch());
-    const sources = { engine, damage, tokens, metrics, queue };
-    const page = opened.use(await openConsole(settings, sources, listener));
+    const shown = settings.console && {
+      ...settings.console,
+      version: VERSION,
+      docsUrl: shownDocsUrl(settings, listener),
+    };
+    const sources = { engine, damage, tokens, metrics, queue, log };
+    const page = shown && opened.use(await openConsole(shown, settings.database, sources));
     const observers = [
       metrics,
       ...(page?.observers ?? []),
@@ -196,35 +196,6 @@ async function openExtras(
     for (const { warning } of wrappers) context.log.warn({}, warning.detail);
   }
   return attached;
-}
-
-type ConsoleSources = Pick<ConsoleParts, 'engine' | 'damage' | 'tokens'> & {
-  metrics: Metrics;
-  queue: PlantQueue;
-};
-
-/** @returns undefined if the console is off */
-async function openConsole(
-  settings: ServiceSettings,
-  { metrics, queue, ...parts }: ConsoleSources,
-  listener: ReservedAddress,
-): Promise<OperatorConsole | undefined> {
-  const { console, database, log } = settings;
-  if (console === undefined) return undefined;
-  const shown: ShownService = {
-    version: VERSION,
-    isFirstStart: parts.engine.schemaSteps.before === 0,
-    database: console.database,
-    settings: console.settings,
-    docsUrl: shownDocsUrl(settings, listener),
-  };
-  return new OperatorConsole({
-    ...parts,
-    shown,
-    search: await storeAt(database).openSearch(),
-    samples: new Samples(metrics, queue),
-    log,
-  });
 }
 
 /** @returns undefined if `/docs` is not served */

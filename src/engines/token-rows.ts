@@ -49,7 +49,10 @@ export function tokenOf(row: Readonly<Row>): StoredToken {
   };
 }
 
-/** An integer that no Date can have is read as no expiry, and a value of another type as 0. */
+/**
+ * Another program may have written an integer that no Date can have, for a token that never expires.
+ * A value of another type is read as 0.
+ */
 function expiryOf(value: Row[number]): number | null {
   if (!isInteger(value)) return 0;
   const time = numberOf(value);

@@ -54,7 +54,7 @@ export interface CommitStatistics {
   plantsInFlight: number;
   /** Limit of the plants in flight, from the measured rate. */
   plantsInFlightMax: number;
-  /** Whether further plants get 503 now. On Citus those of one worker, at least. */
+  /** Whether further plants get 503 now, those of one queue at least. */
   isFull: boolean;
   batchesInFlight: number;
 }

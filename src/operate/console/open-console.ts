@@ -1,0 +1,30 @@
+import type { PlantQueue } from '../../core/commit/plant-commits.ts';
+import type { DatabaseAddress } from '../../engines/database-url.ts';
+import { storeAt } from '../../engines/open-store.ts';
+import type { Metrics } from '../metrics.ts';
+import { type ConsoleParts, OperatorConsole, type ShownService } from './operator-console.ts';
+import { Samples } from './samples.ts';
+
+/** The parts of a service that its console shows or changes. */
+interface ConsoleSources extends Pick<ConsoleParts, 'engine' | 'damage' | 'tokens' | 'log'> {
+  metrics: Metrics;
+  queue: PlantQueue;
+}
+
+/**
+ * Opens the console of a service, with its own access to the store for searches.
+ *
+ * @param shown what the console shows of the service
+ */
+export async function openConsole(
+  shown: Omit<ShownService, 'isFirstStart'>,
+  database: DatabaseAddress,
+  { metrics, queue, ...parts }: ConsoleSources,
+): Promise<OperatorConsole> {
+  return new OperatorConsole({
+    ...parts,
+    shown: { ...shown, isFirstStart: parts.engine.schemaSteps.before === 0 },
+    search: await storeAt(database).openSearch(),
+    samples: new Samples(metrics, queue),
+  });
+}
