@@ -44,11 +44,11 @@ export function createHeadersOf({ method, path, framing, fields, expectsContinue
 }
 
 /** A step of the operation rejects the request with this response. */
-type Rejected = { kind: 'rejected'; response: HttpResponse };
+type RejectedCreate = { kind: 'rejected'; response: HttpResponse };
 
 /** The result of {@link CreatePlant.run}. */
 export type CreateResult =
-  | Rejected
+  | RejectedCreate
   /**
    * The plant is queued, and its response comes after its commit. If the body has no valid plant,
    * nothing is queued, and the response is an error.
@@ -75,7 +75,7 @@ export interface CreatePlantParts {
  * The operation `POST /plants`. It knows no server. Headers and bytes come in, responses go out.
  *
  * A request runs in steps ({@link run}). A plain create with a cached token needs none of their
- * waits ({@link cachedTokenId}, {@link createShort}).
+ * waits ({@link cachedTokenId}, {@link createPlain}).
  */
 export class CreatePlant {
   readonly #tokens: TokenCache;
@@ -141,7 +141,7 @@ export class CreatePlant {
   }
 
   /** Step 1. The request gets the id of its token, even of a rejected one. */
-  async #admit(request: ReceivedRequest): Promise<Admission | Rejected> {
+  async #admit(request: ReceivedRequest): Promise<Admission | RejectedCreate> {
     const { fields: headers, framing } = request.headers;
     const token = bearerToken(fieldValues(headers, 'authorization'));
     if (token === undefined) return rejected('noCredential');
@@ -164,7 +164,7 @@ export class CreatePlant {
   async #verify(
     token: string,
     request: ReceivedRequest,
-  ): Promise<{ kind: 'valid'; tokenHash: string } | Rejected> {
+  ): Promise<{ kind: 'valid'; tokenHash: string } | RejectedCreate> {
     if (isWellFormed(token)) return { kind: 'valid', tokenHash: hashToken(token) };
     for (const verifier of this.#verifiers) {
       const verified = await verifier.verify(token, request);
@@ -184,7 +184,7 @@ export class CreatePlant {
   async #lookUp(
     tokenHash: string,
     request: ReceivedRequest,
-  ): Promise<{ kind: 'valid'; id: number } | Rejected> {
+  ): Promise<{ kind: 'valid'; id: number } | RejectedCreate> {
     const lookup = await this.#tokens.lookUp(tokenHash);
     switch (lookup.kind) {
       case 'valid':
@@ -215,7 +215,7 @@ export class CreatePlant {
    * Counts a request, parses its short body and creates its plant, with a single promise. The call
    * queues the plant before it returns.
    */
-  async createShort(body: ByteText, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
+  async createPlain(body: ByteText, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
     const counted = this.#count(sender.recordedBy);
     if (counted.kind === 'exceeded') return tooManyRequests(counted);
     const reading = NOT_ASCII.test(body) ? readNewPlant(Buffer.from(body, 'latin1')) : readNewPlantText(body);
@@ -241,7 +241,7 @@ export class CreatePlant {
   }
 }
 
-function rejected(error: ErrorName, message?: string, fields?: HeaderFields): Rejected {
+function rejected(error: ErrorName, message?: string, fields?: HeaderFields): RejectedCreate {
   return { kind: 'rejected', response: errorResponse(error, message, fields) };
 }
 

@@ -101,7 +101,7 @@ export class PlainCreates {
     this.#lastSender = connection;
     const isOnlySender = this.#requestsInARow > ONLY_SENDER_REQUESTS;
     const sender = { recordedBy: tokenId, trace: request.trace, isOnlySender };
-    return { request, response: this.#context.createPlant.createShort(body, sender) };
+    return { request, response: this.#context.createPlant.createPlain(body, sender) };
   }
 
   /** Notes that a request arrived that is no plain create. */

@@ -32,7 +32,7 @@ export interface Confirmed {
 }
 
 /** Nothing was stored. `damaged`: the latest revision is damaged, so it cannot be compared. */
-export interface Rejected {
+export interface RejectedWrite {
   kind: 'rejected';
   error: 'idTaken' | 'damaged';
 }
@@ -47,7 +47,7 @@ export interface NotConfirmed {
 }
 
 /** The result of one write of a batch. */
-export type WriteResult = Confirmed | Rejected;
+export type WriteResult = Confirmed | RejectedWrite;
 
 export interface CommitStatistics {
   /** Plants that are queued or in a batch. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isIntact } from '../../../src/core/commit/checksum.ts';
-import type { Rejected, RepeatedIdRule, WriteResult } from '../../../src/core/commit/plant-commits.ts';
+import type { RejectedWrite, RepeatedIdRule, WriteResult } from '../../../src/core/commit/plant-commits.ts';
 import type { PlantRevision } from '../../../src/core/commit/plant-revision.ts';
 import { decide, storedResult } from '../../../src/core/commit/write-decision.ts';
 import type { Plant } from '../../../src/core/contract/plant.ts';
@@ -16,7 +16,7 @@ function unchanged(revision: number): WriteResult {
   return { kind: 'confirmed', outcome: 'unchanged', revision };
 }
 
-function rejected(error: Rejected['error']): WriteResult {
+function rejected(error: RejectedWrite['error']): WriteResult {
   return { kind: 'rejected', error };
 }
 

@@ -114,7 +114,7 @@ function rejectOtherName(path: string): void {
 
 function servedError(path: string, lockedFile: string, cause: unknown): StoreRejected {
   const advice = 'stop it first, or name another file with --database';
-  const message = `another plant-store service is running on ${path}${lockHolder(lockedFile)}; ${advice}`;
+  const message = `another plant-store service is running on ${path}${lockOwnerText(lockedFile)}; ${advice}`;
   return new StoreRejected(message, { cause });
 }
 
@@ -122,7 +122,7 @@ function servedError(path: string, lockedFile: string, cause: unknown): StoreRej
  * Names the process that locks a file, if Linux shows it. It does not show processes of other
  * containers (https://man7.org/linux/man-pages/man5/proc_locks.5.html).
  */
-function lockHolder(file: string): string {
+function lockOwnerText(file: string): string {
   try {
     const { dev, ino } = statSync(file, { bigint: true });
     // The encoding of makedev(3), which also has bits above the 16 of most devices.
@@ -154,7 +154,7 @@ export function runningService(path: string): string | undefined {
     using database = new DatabaseSync(file, { readOnly: true, timeout: 0 });
     database.exec('PRAGMA user_version');
   } catch (error) {
-    if (isBusy(error)) return `a plant-store service${lockHolder(file)}`;
+    if (isBusy(error)) return `a plant-store service${lockOwnerText(file)}`;
   }
   return undefined;
 }
