@@ -1,3 +1,5 @@
+import { batchLimiter } from '../core/commit/batch-size.ts';
+
 /** Text of the rows that one statement returns, in bytes of UTF-8. A longer row is returned alone. */
 const PAGE_TEXT_BYTES_MAX = 8 * 1024 * 1024;
 
@@ -10,10 +12,7 @@ export const TEXT_BYTES = 'octet_length(name) + coalesce(octet_length(tag), 0)';
  * @param rows have their {@link TEXT_BYTES} as the last column
  */
 export function countThatFits(rows: readonly (readonly unknown[])[]): number {
-  let bytes = 0;
-  const beyond = rows.findIndex((row, index) => {
-    bytes += Number(row.at(-1));
-    return bytes > PAGE_TEXT_BYTES_MAX && index > 0;
-  });
+  const addIfFits = batchLimiter(Infinity, PAGE_TEXT_BYTES_MAX);
+  const beyond = rows.findIndex(row => !addIfFits(Number(row.at(-1))));
   return beyond === -1 ? rows.length : beyond;
 }

@@ -152,12 +152,7 @@ const CHECKS = [
 const contents = new WeakMap<JudgedRequest, string>();
 
 function contentOf(request: JudgedRequest): string {
-  let content = contents.get(request);
-  if (content === undefined) {
-    content = newPlantJson(request.plant);
-    contents.set(request, content);
-  }
-  return content;
+  return contents.getOrInsertComputed(request, ({ plant }) => newPlantJson(plant));
 }
 
 function historyOf(

@@ -5,7 +5,7 @@ export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
 /**
  * Limits the items of a batch, and the length of their text. One item always fits.
  *
- * @param textLengthMax in UTF-16 code units, as the length of each item
+ * @param textLengthMax in the unit of the lengths that are added, by default UTF-16 code units
  * @returns a function that adds an item if it fits, and returns whether it fits
  */
 export function batchLimiter(countMax = BATCH_PLANTS_MAX, textLengthMax = BATCH_TEXT_LENGTH_MAX) {
