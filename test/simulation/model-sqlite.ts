@@ -1,19 +1,12 @@
 import { EventEmitter } from 'node:events';
-import {
-  AS_MESSAGE,
-  AWAITED,
-  type CalledWorker,
-  REPLY,
-  type Reply,
-  replyTo,
-  type SharedMemory,
-  type StartWorker,
-  sendReply,
-} from '../../src/engines/sqlite/called-thread.ts';
 import type { CheckpointProgress } from '../../src/engines/sqlite/checkpoints/checkpoint-thread.ts';
 import { type Batch, packResults, unpackWrites } from '../../src/engines/sqlite/packed-batch.ts';
 import type { CommittedBatch } from '../../src/engines/sqlite/revision-table.ts';
 import { StoreFileReplaced } from '../../src/engines/sqlite/sqlite-errors.ts';
+import type { CalledWorker, StartWorker } from '../../src/engines/sqlite/threads/called-thread.ts';
+import { sendReply } from '../../src/engines/sqlite/threads/reply-to-calls.ts';
+import { ShortReply } from '../../src/engines/sqlite/threads/short-reply.ts';
+import { type Reply, replyTo } from '../../src/engines/sqlite/threads/thread-reply.ts';
 import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from '../../src/engines/sqlite/wal-limits.ts';
 import type { WriterCall } from '../../src/engines/sqlite/writer-thread.ts';
 import { count, type Happened } from './part.ts';
@@ -83,7 +76,7 @@ export class ModelSqlite {
   readonly startWorker: StartWorker = (program, { workerData }) => {
     if (this.goesWrong(15, 'a thread cannot be started')) throw new Error('no more threads');
     this.started++;
-    return new ModelThread(this, this.#programOf(program), workerData.shared);
+    return new ModelThread(this, this.#programOf(program), new ShortReply(workerData.shortReplyMemory));
   };
 
   /**
@@ -117,7 +110,7 @@ type ThreadProgram = (call: unknown) => unknown;
 class ModelThread extends EventEmitter implements CalledWorker {
   readonly #model: ModelSqlite;
   readonly #resultOf: ThreadProgram;
-  readonly #shared: SharedMemory;
+  readonly #shortReply: ShortReply;
   readonly #calls: unknown[] = [];
   /** The call in progress, until it takes effect. */
   #executing: { call: unknown } | undefined;
@@ -127,11 +120,11 @@ class ModelThread extends EventEmitter implements CalledWorker {
   readonly #messages: Reply<unknown>[] = [];
   readonly #exited = Promise.withResolvers<void>();
 
-  constructor(model: ModelSqlite, resultOf: ThreadProgram, shared: SharedMemory) {
+  constructor(model: ModelSqlite, resultOf: ThreadProgram, shortReply: ShortReply) {
     super();
     this.#model = model;
     this.#resultOf = resultOf;
-    this.#shared = shared;
+    this.#shortReply = shortReply;
     model.running.add(this);
     if (model.goesWrong(10, 'a thread dies at its start')) this.#later(EXIT_MS_MAX, () => this.#die());
   }
@@ -139,7 +132,7 @@ class ModelThread extends EventEmitter implements CalledWorker {
   postMessage(call: unknown): void {
     if (this.#isDying) return;
     this.#calls.push(structuredClone(call));
-    if (Atomics.load(this.#shared.words, REPLY) === AWAITED) {
+    if (this.#shortReply.isAwaited) {
       const isInTime = !this.#isWorking && this.#model.scheduler.happens(50);
       count(
         this.#model.happened,
@@ -149,7 +142,7 @@ class ModelThread extends EventEmitter implements CalledWorker {
         this.#send(replyTo(this.#resultOf, this.#calls.shift()));
         return;
       }
-      Atomics.store(this.#shared.words, REPLY, AS_MESSAGE);
+      this.#shortReply.setAwaited(false);
     }
     this.#work();
   }
@@ -200,7 +193,7 @@ class ModelThread extends EventEmitter implements CalledWorker {
   }
 
   #send(reply: Reply<unknown>): void {
-    sendReply(this.#shared, reply, message => {
+    sendReply(this.#shortReply, reply, message => {
       this.#messages.push(message);
       this.#later(MESSAGE_MS_MAX, () => this.#deliver());
     });

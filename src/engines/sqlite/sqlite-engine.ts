@@ -5,12 +5,12 @@ import { OperatorTables } from '../operator-tables.ts';
 import type { SchemaSteps, SqliteStatistics, StorageEngine } from '../storage-engine.ts';
 import type { TableAccess } from '../table-access.ts';
 import { TokenTable } from '../token-table.ts';
-import { CalledThread, type StartWorker } from './called-thread.ts';
 import { Checkpoints } from './checkpoints/checkpoints.ts';
 import { prepareFile } from './files/store-files.ts';
 import { StoreSizes } from './files/store-sizes.ts';
 import { packWrites, unpackResults } from './packed-batch.ts';
 import { explainFailure, StoreFileReplaced } from './sqlite-errors.ts';
+import { CalledThread, type StartWorker } from './threads/called-thread.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
 
 /**

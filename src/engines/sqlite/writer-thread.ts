@@ -5,7 +5,6 @@ import type { RepeatedIdRule } from '../../core/commit/plant-commits.ts';
 import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
 import type { Row } from '../revision-rows.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
-import { replyToCalls, threadData } from './called-thread.ts';
 import { type LockFile, type ServeLock, takeLockFile } from './files/serve-lock.ts';
 import { identityOf } from './files/store-files.ts';
 import {
@@ -21,6 +20,7 @@ import { queryRows } from './queries.ts';
 import { RevisionTable } from './revision-table.ts';
 import { APPLICATION_ID } from './schema.ts';
 import { StoreFileReplaced } from './sqlite-errors.ts';
+import { replyToCalls, threadData } from './threads/reply-to-calls.ts';
 import { rewriteWal } from './wal-flush.ts';
 import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './wal-limits.ts';
 import { openForWriting, type WritingDatabase } from './writing-database.ts';

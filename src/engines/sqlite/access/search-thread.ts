@@ -1,6 +1,6 @@
 import { folded } from '../../folded-text.ts';
-import { replyToCalls, threadData } from '../called-thread.ts';
 import { queryRows } from '../queries.ts';
+import { replyToCalls, threadData } from '../threads/reply-to-calls.ts';
 import { openForReading } from './reading-database.ts';
 
 let lastPart = { text: '', folded: '' };

@@ -1,6 +1,6 @@
 import { type PlantSearch, revisionsOf, searchPage } from '../../plant-search.ts';
 import { countRows, type Query, type Row } from '../../revision-rows.ts';
-import { CalledThread } from '../called-thread.ts';
+import { CalledThread } from '../threads/called-thread.ts';
 import type { SearchCall } from './search-thread.ts';
 import { BYTES } from './sqlite-reader.ts';
 

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { replyToCalls, threadData } from '../called-thread.ts';
+import { replyToCalls, threadData } from '../threads/reply-to-calls.ts';
 import { CHECKPOINT_REMAINING_PAGES_MAX } from '../wal-limits.ts';
 
 export type CheckpointCall = 'checkpoint' | 'close';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../core/clock.ts';
-import { CalledThread, type StartWorker } from '../called-thread.ts';
+import { CalledThread, type StartWorker } from '../threads/called-thread.ts';
 import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from '../wal-limits.ts';
 import type { CheckpointCall, CheckpointProgress } from './checkpoint-thread.ts';
 

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { suite, type TestContext, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
-import { StoreInternalError, StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
-import { CalledThread } from '../../../src/engines/sqlite/called-thread.ts';
+import { StoreInternalError, StoreUnavailable } from '../../../../src/core/commit/store-errors.ts';
+import { CalledThread } from '../../../../src/engines/sqlite/threads/called-thread.ts';
 
 type Reply = [call: string, threadId: number];
 
-const FILE = new URL('../../../src/engines/sqlite/called-thread.ts', import.meta.url);
+const FILE = new URL('../../../../src/engines/sqlite/threads/reply-to-calls.ts', import.meta.url);
 const PROGRAM = `
   import { threadId } from 'node:worker_threads';
   import { replyToCalls } from '${FILE}';
