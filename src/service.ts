@@ -116,7 +116,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const tokens = opened.adopt(await openMonitoredTokens(tokenTable, damage, log), each => each.close());
     const attached = await openExtras(settings, { tokens, tokenTable, metrics, log }, openedByExtras);
     const rates = opened.use(new RecentRates(metrics));
-    const commit = tracedCommit(writes => monitor.commits.commit(writes), attached.tracers);
+    const { commits } = monitor;
+    const commit = tracedCommit((writes, mayBlock) => commits.commit(writes, mayBlock), attached.tracers);
     const queue = opened.adopt(engine.openQueue(commit), each => each.close());
     // The store is asked before the first plant arrives, so the log begins with its warnings.
     const state = await monitor.readState();

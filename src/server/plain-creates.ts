@@ -4,6 +4,7 @@ import type { ByteText, ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import { TickBudget } from '../core/tick-budget.ts';
 import { onlyChunkAt } from './body-decoder.ts';
+import { OnlySender } from './only-sender.ts';
 import type { ParsedHeaders } from './parsed-headers.ts';
 import { receivedRequest } from './received-request.ts';
 import type { ServerContext } from './server-context.ts';
@@ -12,11 +13,6 @@ import type { ServerContext } from './server-context.ts';
 const FIRST_REQUEST_BUDGET_MS = 8;
 /** Time per tick for plain creates of connections with pending responses. */
 const PIPELINED_BUDGET_MS = 0.5;
-/**
- * A connection that has sent this many plain creates in a row, one at a time, counts as the only
- * sender.
- */
-const ONLY_SENDER_REQUESTS = 16;
 
 /** The whole body of a plain create with a valid token. */
 interface PlainBody {
@@ -44,9 +40,7 @@ export class PlainCreates {
   readonly #bodyBytesMax: number;
   readonly #firstRequestBudget: TickBudget;
   readonly #pipelinedBudget: TickBudget;
-  /** The connection that sent the last request, if that request was a plain create. */
-  #lastSender: object | undefined;
-  #requestsInARow = 0;
+  readonly #onlySender = new OnlySender();
 
   constructor(context: ServerContext, clock: Clock) {
     this.#context = context;
@@ -96,16 +90,13 @@ export class PlainCreates {
     request.bodyBytes = body.length;
     request.body = body;
     request.tokenId = tokenId;
-    const isNextInARow = hasNoPendingResponse && this.#lastSender === connection;
-    this.#requestsInARow = isNextInARow ? this.#requestsInARow + 1 : 1;
-    this.#lastSender = connection;
-    const isOnlySender = this.#requestsInARow > ONLY_SENDER_REQUESTS;
-    const sender = { recordedBy: tokenId, trace: request.trace, isOnlySender };
-    return { request, response: this.#context.createPlant.createPlain(body, sender) };
+    const isOnlySender = this.#onlySender.isSending(connection, hasNoPendingResponse);
+    const sender = { recordedBy: tokenId, trace: request.trace };
+    return { request, response: this.#context.createPlant.createPlain(body, sender, isOnlySender) };
   }
 
   /** Notes that a request arrived that is no plain create. */
   interrupt(): void {
-    this.#lastSender = undefined;
+    this.#onlySender.interrupt();
   }
 }

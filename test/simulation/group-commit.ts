@@ -75,8 +75,11 @@ class Simulation {
   /** A plant with more plants ahead would wait too long, at the rate of the last batches. */
   #aheadMax = Number.POSITIVE_INFINITY;
   #lastBatchPlants = 0;
-  /** Whether further plants may arrive in this iteration of the event loop. */
-  #isArriving = false;
+  /**
+   * What arrives at this moment: plants that wait for the end of this iteration of the event loop,
+   * or one that is alone.
+   */
+  #arriving: 'nothing' | 'several' | 'alone' = 'nothing';
   #dispatchesDue = 0;
   #isClosing = false;
   #isClosed = false;
@@ -94,7 +97,7 @@ class Simulation {
       {
         commitsInFlightMax: this.#commitsInFlightMax,
         isSequential: this.#isSequential,
-        commit: writes => this.#checkedCommit(writes),
+        commit: (writes, mayBlock) => this.#checkedCommit(writes, mayBlock),
       },
       this.#clock(),
     );
@@ -157,13 +160,13 @@ class Simulation {
       this.#waiting.push(plant);
       const isAlone = isOnlySender && ahead === 0;
       if (isAlone) count(this.#happened, 'a plant of the only sender');
-      this.#isArriving = !isAlone;
-      const write = { plant: { id, name: text }, recordedBy: index, isOnlySender };
-      void this.#groupCommit.write(write).then(result => {
+      this.#arriving = isAlone ? 'alone' : 'several';
+      const write = { plant: { id, name: text }, recordedBy: index };
+      void this.#groupCommit.write(write, isOnlySender).then(result => {
         assert.equal(plant.result, undefined);
         plant.result = result;
       });
-      this.#isArriving = false;
+      this.#arriving = 'nothing';
       if (isAlone && error === undefined)
         assert.ok(this.#inFlight.at(-1)?.plants[0] === plant, 'a plant of the only sender waits');
     }
@@ -190,16 +193,17 @@ class Simulation {
   }
 
   /** Group commit does not expect that a commit throws, so a failed check ends the run here. */
-  async #checkedCommit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
+  async #checkedCommit(writes: readonly PlantWrite[], mayBlock: boolean | undefined): Promise<WriteResult[]> {
     let results: Promise<WriteResult[]> | undefined;
     await this.#scheduler.start(async () => {
-      results = this.#commit(writes);
+      results = this.#commit(writes, mayBlock);
     });
     return await (results ?? new Promise(() => {}));
   }
 
-  #commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
-    assert.ok(!this.#isArriving, 'plants of the same iteration share a batch');
+  #commit(writes: readonly PlantWrite[], mayBlock: boolean | undefined): Promise<WriteResult[]> {
+    assert.ok(this.#arriving !== 'several', 'plants of the same iteration share a batch');
+    assert.equal(mayBlock, this.#arriving === 'alone', 'only a batch of the only sender may block');
     assert.ok(this.#isDue(), 'a batch that is not due');
     if (this.#inFlight.length > 0) count(this.#happened, 'a batch beside another');
     const takeable = this.#takeable();

@@ -206,7 +206,7 @@ class Simulation {
     const sinceMs = this.#scheduler.now();
     const sent = this.#sent.send(plant, instance.number, instance.number);
     instance.callsInFlight++;
-    const result = await instance.queue.write({ plant, recordedBy: instance.number, isOnlySender });
+    const result = await instance.queue.write({ plant, recordedBy: instance.number }, isOnlySender);
     instance.callsInFlight--;
     this.#sent.settle(sent, result);
     count(this.#happened, result.kind === 'confirmed' ? result.outcome : result.error);

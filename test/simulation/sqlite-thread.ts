@@ -105,9 +105,9 @@ class Simulation {
         assert.equal(model.running.size, 0, 'a store that was not opened has a thread');
       }
     }
-    this.#queue = this.#engine.openQueue(async writes => {
+    this.#queue = this.#engine.openQueue(async (writes, mayBlock) => {
       try {
-        return await this.#settled(() => this.#engine.commit(writes));
+        return await this.#settled(() => this.#engine.commit(writes, mayBlock));
       } catch (error) {
         // Group commit would hide a wrong error.
         void this.#scheduler.start(async () => this.#checkFailure(error));
@@ -187,7 +187,7 @@ class Simulation {
       const isOnlySender = plants === 1 && scheduler.happens(50);
       void scheduler.start(async () => {
         const sent = this.#sent.send(plant, SENDER, recordedBy);
-        const result = await this.#settled(() => this.#queue.write({ plant, recordedBy, isOnlySender }));
+        const result = await this.#settled(() => this.#queue.write({ plant, recordedBy }, isOnlySender));
         this.#sent.settle(sent, result);
         if (result.kind === 'confirmed') this.#noteConfirmed(sent, result);
         else this.#checkError(result.error, beganAtMs);

@@ -58,10 +58,12 @@ interface QueuedPlant extends PlantWrite {
  * | in a batch | the engine fails                        | settled    | `storeUnavailable` |
  *
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
- * arrived. So plants that arrive together share a batch. `dispatch` runs at once for a plant of the
- * only sender, if no other plant is in flight. `dispatch` makes a batch if none is in flight. While
- * others are in flight, it makes one more when the queue is as long as the last batch was. The
- * engine limits the number of batches in flight.
+ * arrived. So plants that arrive together share a batch. `dispatch` makes a batch if none is in
+ * flight. While others are in flight, it makes one more when the queue is as long as the last batch
+ * was. The engine limits the number of batches in flight.
+ *
+ * A plant of the only sender is alone if no other plant is in flight. Then `dispatch` runs at once,
+ * and the commit may block the event loop.
  *
  * If an engine is not sequential, an id is in one batch in flight at a time. Further plants of the
  * id stay queued until that batch ends. So of two plants of a connection, the later one never
@@ -108,7 +110,10 @@ export class GroupCommit implements PlantQueue {
     };
   }
 
-  write({ plant, recordedBy, trace, isOnlySender }: NewPlantWrite): Promise<WriteResult | NotConfirmed> {
+  write(
+    { plant, recordedBy, trace }: NewPlantWrite,
+    isOnlySender = false,
+  ): Promise<WriteResult | NotConfirmed> {
     const textLength = textLengthOf(plant);
     if (this.#closed !== undefined) return Promise.resolve({ kind: 'notConfirmed', error: 'shuttingDown' });
     if (this.#isFull(textLength)) return Promise.resolve({ kind: 'notConfirmed', error: 'busy' });
@@ -124,13 +129,12 @@ export class GroupCommit implements PlantQueue {
         contentChecksum: contentChecksum(plant),
         recordedBy,
         trace,
-        isAlone,
         queuedAt,
         ahead,
         textLength,
         settle,
       });
-      if (isAlone) this.#dispatch();
+      if (isAlone) this.#dispatch(true);
       else if (!this.#isDispatchScheduled) {
         this.#isDispatchScheduled = true;
         this.#clock.nextIteration(() => this.#dispatch());
@@ -154,13 +158,13 @@ export class GroupCommit implements PlantQueue {
     return this.#closed.promise;
   }
 
-  #dispatch(): void {
+  #dispatch(mayBlock = false): void {
     this.#isDispatchScheduled = false;
     while (this.#isBatchDue()) {
       const batch = this.#takeBatch();
       this.#lastBatchPlants = batch.length;
       this.#batchesInFlight++;
-      this.#engine.commit(batch).then(
+      this.#engine.commit(batch, mayBlock).then(
         results => this.#batchEnded(batch, results),
         () => this.#batchFailed(batch),
       );

@@ -10,18 +10,11 @@ export interface NewPlantWrite {
   recordedBy: number;
   /** The trace of its request. It is not stored. */
   trace?: TraceContext | undefined;
-  /** Whether no other connection has sent plants lately. */
-  isOnlySender?: boolean | undefined;
 }
 
 /** A plant to store in a batch. */
-export interface PlantWrite extends Omit<NewPlantWrite, 'isOnlySender'> {
+export interface PlantWrite extends NewPlantWrite {
   contentChecksum: bigint;
-  /**
-   * Whether the only sender sent it, and no other plant was in flight. Then the engine may block the
-   * event loop for the time of a commit.
-   */
-  isAlone?: boolean | undefined;
 }
 
 /** The plant is durable as this revision. */
@@ -61,8 +54,12 @@ export interface CommitStatistics {
 
 export interface PlantQueue {
   readonly statistics: CommitStatistics;
-  /** Queues a plant, and computes its content checksum. Resolves with its result. Never rejects. */
-  write(write: NewPlantWrite): Promise<WriteResult | NotConfirmed>;
+  /**
+   * Queues a plant, and computes its content checksum. Resolves with its result. Never rejects.
+   *
+   * @param isOnlySender whether no other connection has sent plants lately; by default false
+   */
+  write(write: NewPlantWrite, isOnlySender?: boolean): Promise<WriteResult | NotConfirmed>;
   /** Resolves when every queued plant has its result. Further plants are rejected. */
   close(): Promise<void>;
 }
@@ -73,12 +70,14 @@ export interface CommitEngine {
   /**
    * Writes a batch, the plants of one id in order. Resolves when the whole batch is durable.
    *
+   * @param mayBlock whether the engine may block the event loop for the time of a commit, since only
+   *   the sender of this batch would use it; by default false
    * @returns one result for each write, in the same order
    * @throws {StoreUnavailable} or {StoreInternalError}
    * @throws {StoreRejected} the schema was changed, or another service has taken the lock of the store.
    *   After any error, all, some or no plants of the batch may be stored.
    */
-  commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
+  commit(writes: readonly PlantWrite[], mayBlock?: boolean): Promise<WriteResult[]>;
   /** Tests the store with a durable commit that changes no row. @throws {StoreUnavailable} */
   probe(): Promise<void>;
   /**

@@ -90,8 +90,8 @@ export class SqliteEngine implements StorageEngine {
     return new GroupCommit({ commit, commitsInFlightMax: 2, isSequential: true }, this.#clock);
   }
 
-  async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
-    const blocks = writes[0]?.isAlone && this.#lastFlushMs < COMMIT_AWAITED_MS;
+  async commit(writes: readonly PlantWrite[], mayBlock = false): Promise<WriteResult[]> {
+    const blocks = mayBlock && this.#lastFlushMs < COMMIT_AWAITED_MS;
     const reply = this.#call(['commit', ...packWrites(writes)], blocks ? COMMIT_AWAITED_MS : 0);
     const { results, flushMs } = unpackResults(await reply);
     this.#checkpoints.committed();

@@ -101,7 +101,7 @@ test('a commit of the only sender stops the event loop only briefly', async () =
   const { database } = await newStore();
   await using engine = await openStore(database);
   const held = holdStore(database);
-  const results = engine.commit([{ ...WRITE, isAlone: true }]);
+  const results = engine.commit([WRITE], true);
   setImmediate(() => held[Symbol.dispose]());
   // If the event loop waited for it, the lock would be held until the commit fails.
   assert.deepEqual(await results, CREATED);
