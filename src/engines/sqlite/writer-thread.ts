@@ -1,25 +1,14 @@
-import { existsSync } from 'node:fs';
-import type { DatabaseSync } from 'node:sqlite';
 import { threadId } from 'node:worker_threads';
 import type { RepeatedIdRule } from '../../core/commit/plant-commits.ts';
 import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
 import type { Row } from '../revision-rows.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
-import { type LockFile, type ServeLock, takeLockFile } from './files/serve-lock.ts';
-import { identityOf } from './files/store-files.ts';
-import {
-  DatabaseFolder,
-  openLockHolder,
-  openWal,
-  type UsedFile,
-  type UsedWal,
-  usedIndex,
-} from './files/used-files.ts';
+import type { LockFile } from './files/serve-lock.ts';
+import { StoreFileGuard } from './files/store-file-guard.ts';
 import { type Batch, packResults, unpackWrites } from './packed-batch.ts';
 import { queryRows } from './queries.ts';
 import { RevisionTable } from './revision-table.ts';
 import { APPLICATION_ID } from './schema.ts';
-import { StoreFileReplaced } from './sqlite-errors.ts';
 import { replyToCalls, threadData } from './threads/reply-to-calls.ts';
 import { rewriteWal } from './wal-flush.ts';
 import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './wal-limits.ts';
@@ -43,16 +32,8 @@ interface OpenStore extends WritingDatabase {
   plants: RevisionTable;
   /** Unique name of this connection in the process. */
   connection: string;
-  folder: DatabaseFolder;
-  /** The index of the write-ahead log. */
-  index: UsedFile;
-  /** The write-ahead log; undefined before the first change of the connection. */
-  wal: UsedWal | undefined;
-}
-
-function fileReplacedError(path: string): StoreFileReplaced {
-  const advice = 'restore the file, or stop the service and start it again';
-  return new StoreFileReplaced(`${path} or its -wal or -shm file was deleted, moved or replaced; ${advice}`);
+  /** Whether this connection has written, and so relies on the log. */
+  hasWritten: boolean;
 }
 
 /**
@@ -69,18 +50,8 @@ function fileReplacedError(path: string): StoreFileReplaced {
  */
 export class StoreWriter {
   readonly #settings = threadData as SqliteSettings;
+  readonly #files = new StoreFileGuard(this.#settings.path, this.#settings.lockFile);
   #open: OpenStore | undefined;
-  /** Identity of the database file that was opened first. No other file may replace it. */
-  #file: string | undefined;
-  #isFileReplaced = false;
-  /**
-   * Keeps SQLite from taking another connection for the last one, which would delete the log. It is
-   * open from the loss of an index until no connection of the process uses that index.
-   */
-  #lockHolder: DatabaseSync | undefined;
-  #lockFile = this.#settings.lockFile;
-  /** The lock that replaced the lost one. This reference protects it from garbage collection. */
-  #newLock: ServeLock | undefined;
   /** Number of connections that were opened. */
   #connections = 0;
 
@@ -94,12 +65,7 @@ export class StoreWriter {
 
   /** @returns the {@link CommittedBatch}, packed */
   commit(...batch: Batch): string {
-    return this.#run(open => {
-      this.#prepareWrite(open);
-      const committed = open.plants.commit(unpackWrites(batch));
-      this.#checkFiles(open);
-      return packResults(committed);
-    });
+    return packResults(this.#write(({ plants }) => plants.commit(unpackWrites(batch))));
   }
 
   /** Tests whether the log can be written and flushed, and closes the connection of the test. */
@@ -107,31 +73,21 @@ export class StoreWriter {
     // With a cache of one page, SQLite writes pages before a commit. The last PRAGMA is a commit.
     const sql = `PRAGMA busy_timeout = 0; PRAGMA cache_size = 1; BEGIN IMMEDIATE;
       CREATE TABLE probe AS SELECT zeroblob(${PROBE_BYTES}); ROLLBACK; PRAGMA application_id = ${APPLICATION_ID}`;
-    this.#run(open => {
-      this.#checkIndex(open);
-      open.database.exec(sql);
+    this.#run(({ database }) => {
+      this.#files.checkIndex();
+      database.exec(sql);
     });
     this.#closeConnection();
   }
 
   /** Needs no lock, so a service can start while another process writes. */
   readRows(text: string, values: unknown[]): Row[] {
-    return this.#run(open => {
-      this.#checkIndex(open);
-      const rows = queryRows(open.database, text, values);
-      if (open.wal !== undefined) this.#checkFiles(open);
-      return rows;
-    });
+    return this.#read(({ database }) => queryRows(database, text, values));
   }
 
   /** The change is durable when it returns. */
   writeRows(text: string, values: unknown[]): Row[] {
-    return this.#run(open => {
-      this.#prepareWrite(open);
-      const rows = queryRows(open.database, text, values);
-      this.#checkFiles(open);
-      return rows;
-    });
+    return this.#write(({ database }) => queryRows(database, text, values));
   }
 
   /** Copies the rest of the log into the database file, so that the next commit restarts the log. */
@@ -141,11 +97,7 @@ export class StoreWriter {
 
   /** Returns fingerprints that all change after each commit of another connection. */
   tokenFingerprints(): Map<number, string> {
-    return this.#run(open => {
-      const { database, connection, wal } = open;
-      this.#checkIndex(open);
-      // A deleted log shows no further commits of other connections.
-      if (wal !== undefined) this.#checkFiles(open);
+    return this.#read(({ database, connection }) => {
       // Versions are comparable on one connection:
       // https://sqlite.org/pragma.html#pragma_data_version
       const { data_version: version } = database.prepare('PRAGMA data_version').get()!;
@@ -159,38 +111,47 @@ export class StoreWriter {
    * other connections of the process, because they share the state of the old log.
    */
   reopen(): void {
-    this.#isFileReplaced = false;
-    this.#endLockHolder();
+    this.#files.reopen();
   }
 
   /** Closes the last connection of the process. The caller has closed the others. */
   close(): void {
     this.#closeConnection();
-    this.#endLockHolder();
+    this.#files.close();
   }
 
-  #endLockHolder(): void {
-    this.#lockHolder?.close();
-    this.#lockHolder = undefined;
+  #read<Result>(read: (open: OpenStore) => Result): Result {
+    return this.#run(open => {
+      this.#files.checkIndex();
+      const result = read(open);
+      // A deleted log shows no further commits of other connections.
+      if (open.hasWritten) this.#files.checkFiles();
+      return result;
+    });
   }
 
-  #closeConnection(): void {
-    const open = this.#open;
-    this.#open = undefined;
-    if (open && !open.index.isInPlace() && this.#hasOnlyLostIndex(open))
-      this.#lockHolder ??= openLockHolder(this.#settings.path);
-    open?.wal?.close();
-    open?.database.close();
+  /**
+   * Checks the files before and after a write, because a write with another index could overwrite
+   * commits of a command. A log that is deleted after the second check is found by the next
+   * operation, and the close of the connections saves its commits.
+   */
+  #write<Result>(write: (open: OpenStore) => Result): Result {
+    return this.#run(open => {
+      this.#files.checkFiles();
+      // The first write of a connection relies on what the log contains.
+      if (!open.hasWritten) rewriteWal(open.database, this.#settings.path);
+      open.hasWritten = true;
+      const result = write(open);
+      this.#files.checkFiles();
+      return result;
+    });
   }
 
   #run<Result>(operation: (open: OpenStore) => Result): Result {
     try {
-      if (this.#isFileReplaced) throw fileReplacedError(this.#settings.path);
       this.#open ??= this.#openStore();
       return operation(this.#open);
     } catch (error) {
-      // Until `reopen`, all operations fail at once.
-      this.#isFileReplaced = error instanceof StoreFileReplaced;
       this.#closeConnection();
       throw error;
     }
@@ -198,75 +159,24 @@ export class StoreWriter {
 
   #openStore(): OpenStore {
     const { path, repeatedIdRule } = this.#settings;
-    if (this.#file !== undefined && this.#file !== identityOf(path)) throw fileReplacedError(path);
+    this.#files.beforeOpen();
     const opened = openForWriting(path);
     const { database } = opened;
     // A checkpoint by SQLite blocks a commit. It is the fallback when checkpoints.ts fails.
     database.exec(`PRAGMA wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
     // https://sqlite.org/pragma.html#pragma_journal_size_limit
     database.exec(`PRAGMA journal_size_limit = ${WAL_FILE_BYTES_MAX}`);
-    this.#file ??= identityOf(path);
     const plants = new RevisionTable(database, repeatedIdRule);
     const connection = `${threadId} ${++this.#connections}`;
-    const folder = new DatabaseFolder(path);
-    return { ...opened, plants, connection, folder, index: usedIndex(path), wal: undefined };
+    this.#files.opened();
+    return { ...opened, plants, connection, hasWritten: false };
   }
 
-  /** Checks the files, because a write with another index could overwrite commits of a command. */
-  #prepareWrite(open: OpenStore): void {
-    // The check of the files opens the log.
-    const isFirst = open.wal === undefined;
-    this.#checkFiles(open);
-    // The first commit of a connection relies on what the log contains.
-    if (isFirst) rewriteWal(open.database, this.#settings.path);
-  }
-
-  /** With another index, this connection would miss commits of commands, or overwrite them. */
-  #checkIndex({ index }: OpenStore): void {
-    if (!index.isInPlace()) throw fileReplacedError(this.#settings.path);
-  }
-
-  /**
-   * Checks that the files are still at their paths. A database or log that was deleted, moved or
-   * replaced can still be written and flushed, but its data is lost when the process ends. With
-   * another index, another process may have overwritten the data. While the folder of the database
-   * is unchanged, so are the files in it. A write checks before and after its commit. A log that is
-   * deleted after the second check is found by the next operation, and the close of the connections
-   * saves its commits.
-   */
-  #checkFiles(open: OpenStore): void {
-    open.folder.checkIfChanged(() => this.#checkEachFile(open));
-  }
-
-  #checkEachFile(open: OpenStore): void {
-    const { path } = this.#settings;
-    try {
-      open.wal ??= openWal(`${path}-wal`);
-    } catch (error) {
-      throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? fileReplacedError(path) : error;
-    }
-    const isInPlace = open.wal.isInPlace() && open.index.isInPlace() && identityOf(path) === this.#file;
-    if (!isInPlace) throw fileReplacedError(path);
-    if (this.#lockFile !== undefined && this.#lockFile.identity !== identityOf(this.#lockFile.path))
-      this.#lockAgain();
-  }
-
-  /**
-   * Whether only the index was lost. Then the close must not copy the log, from which the next
-   * connection recovers. If the log was deleted, too, the close of the last connection copies its
-   * commits into the database file, because nothing else has them.
-   */
-  #hasOnlyLostIndex({ wal }: OpenStore): boolean {
-    const { path } = this.#settings;
-    const hasWal = wal === undefined ? existsSync(`${path}-wal`) : wal.isInPlace();
-    return hasWal && identityOf(path) === this.#file;
-  }
-
-  /** Takes the lock again after its file was deleted. @throws {StoreRejected} if another service has it */
-  #lockAgain(): void {
-    this.#newLock?.[Symbol.dispose]();
-    this.#newLock = takeLockFile(this.#settings.path);
-    this.#lockFile = this.#newLock.file;
+  #closeConnection(): void {
+    const open = this.#open;
+    this.#open = undefined;
+    this.#files.beforeClose();
+    open?.database.close();
   }
 }
 
