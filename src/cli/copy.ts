@@ -24,7 +24,6 @@ import { reportDamage } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
 import { amount, formatCount, perSecond } from './output/number-text.ts';
 import { CountedProgress } from './output/progress-display.ts';
-import { quoted } from './output/visible-text.ts';
 
 const HELP = `
 The command only reads the source. A service may use the source meanwhile.
@@ -87,8 +86,7 @@ function readIdFile(file: string): IdLines {
     const digits = line.split('#', 1)[0]!.trim();
     if (digits === '') continue;
     const reading = readTypedId(digits);
-    if (reading.kind === 'fault')
-      throw new InvalidArgumentError(`Line ${index + 1}: id ${quoted(digits)} ${reading.fault}.`);
+    if (reading.kind === 'fault') throw new InvalidArgumentError(`Line ${index + 1}: ${reading.fault}.`);
     ids.set(reading.id, index + 1);
   }
   if (ids.size === 0) throw new InvalidArgumentError('The file has no id.');
