@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { StoreDamaged, StoreMissing, StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';
+import { problemText } from '../core/problem.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { storeAt } from '../engines/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
@@ -231,13 +232,13 @@ async function checkDistinct(source: PlantReader, target: PlantReader): Promise<
   throw new Failure('--from and --to name the same store; give another target with --to');
 }
 
-/** Puts the flag of the address before an error message, since the store does not know the flag. */
+/** Names the flag of the address in an error message, since the store does not know the flag. */
 async function at<T>(flag: string, open: () => Promise<T>): Promise<T> {
   try {
     return await open();
   } catch (error) {
-    if (!(error instanceof StoreRejected || error instanceof Failure)) throw error;
-    const message = `${flag}: ${error.message.replaceAll('--database', flag)}`;
-    throw new Failure(message, error instanceof Failure ? error.exitCode : 1);
+    if (error instanceof StoreRejected) throw new Failure(`${flag}: ${problemText(error, flag)}`);
+    if (error instanceof Failure) throw new Failure(`${flag}: ${error.message}`, error.exitCode);
+    throw error;
   }
 }

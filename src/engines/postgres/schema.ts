@@ -132,7 +132,7 @@ export async function rejectMissingRights(connection: Connection, rights: string
   const [replies] = await connection.run({ text: `SELECT ${conditions.join(', ')}` });
   const missing = rights.filter((_, index) => replies![index] !== 't');
   if (missing.length > 0) {
-    throw new StoreRejected(`the user lacks a right (${missing.join(', ')}); ${GRANTS}`);
+    throw new StoreRejected(`the user lacks a right (${missing.join(', ')})`, { advice: GRANTS });
   }
 }
 
@@ -159,15 +159,18 @@ function missingRightError(step: number, cause: unknown): StoreRejected {
           '`npx plant-store copy` to move a store here, or ',
         ]
       : [`it has schema step ${step}, and this user may not update it to ${NEWEST_STEP}`, ''];
-  return new StoreRejected(
-    `${state} (${(cause as Error).message}); as the role that owns the database, run ${move}\`npx plant-store token create LABEL\`; see docs/postgresql-roles.sql`,
-    { cause },
-  );
+  return new StoreRejected(`${state} (${(cause as Error).message})`, {
+    advice: `as the role that owns the database, run ${move}\`npx plant-store token create LABEL\`; see docs/postgresql-roles.sql`,
+    cause,
+  });
 }
 
 function nameTakenError(cause: unknown): StoreRejected {
   return new StoreRejected(
-    `another object in this database has a name that the plant store needs (${(cause as Error).message}); use a separate database, or set a separate search_path with the parameter options`,
-    { cause },
+    `another object in this database has a name that the plant store needs (${(cause as Error).message})`,
+    {
+      advice: 'use a separate database, or set a separate search_path with the parameter options',
+      cause,
+    },
   );
 }

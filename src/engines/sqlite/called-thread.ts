@@ -5,6 +5,7 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../../core/commit/store-errors.ts';
+import { adviceOf } from '../../core/problem.ts';
 import { StoreFileReplaced, unavailable } from './sqlite-errors.ts';
 
 /** A message loses the class of an error, so a reply has the index of the first class that fits. */
@@ -32,7 +33,7 @@ const decoder = new TextDecoder();
 
 export type Reply<Result> =
   | { kind: 'result'; result: Result }
-  | { kind: 'storeError'; errorClass: number; message: string }
+  | { kind: 'storeError'; errorClass: number; fault: string; advice: string | undefined }
   /** The copy of an error keeps its stack, and its class if the class is built into JavaScript. */
   | { kind: 'internalError'; cause: unknown };
 
@@ -166,7 +167,7 @@ function settleCall<Result>({ calls }: RunningThread<Result>, reply: Reply<Resul
   if (call === undefined) return;
   if (reply.kind === 'result') call.resolve(reply.result);
   else if (reply.kind === 'internalError') call.reject(new StoreInternalError(reply.cause));
-  else call.reject(new ERROR_CLASSES[reply.errorClass]!(reply.message));
+  else call.reject(new ERROR_CLASSES[reply.errorClass]!(reply.fault, { advice: reply.advice }));
 }
 
 function failCalls<Result>({ calls }: RunningThread<Result>, message: string, cause?: unknown): void {
@@ -226,6 +227,6 @@ export function replyTo<Call>(resultOf: (call: Call) => unknown, call: Call): Re
     const reported = unavailable(error);
     if (reported instanceof StoreInternalError) return { kind: 'internalError', cause: reported.cause };
     const errorClass = ERROR_CLASSES.findIndex(each => reported instanceof each);
-    return { kind: 'storeError', errorClass, message: reported.message };
+    return { kind: 'storeError', errorClass, fault: reported.fault, advice: adviceOf(reported) };
   }
 }

@@ -51,8 +51,9 @@ interface OpenStore extends WritingDatabase {
 }
 
 function fileReplacedError(path: string): StoreFileReplaced {
-  const advice = 'restore the file, or stop the service and start it again';
-  return new StoreFileReplaced(`${path} or its -wal or -shm file was deleted, moved or replaced; ${advice}`);
+  return new StoreFileReplaced(`${path} or its -wal or -shm file was deleted, moved or replaced`, {
+    advice: 'restore the file, or stop the service and start it again',
+  });
 }
 
 /**

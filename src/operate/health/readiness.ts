@@ -1,3 +1,4 @@
+import { problemText } from '../../core/problem.ts';
 import { checksOf, type ReadinessCheck } from './readiness-checks.ts';
 import type { ServiceState } from './service-state.ts';
 
@@ -56,7 +57,6 @@ function verdictOf(decisive: ReadinessCheck | undefined, gravest: ReadinessCheck
   return { state, sentence, advice };
 }
 
-/** A warning of the store already says what to do. */
-function textOf({ name, detail, advice }: ReadinessCheck): string {
-  return name === 'warnings' ? detail : `${detail}; ${advice}`;
+function textOf({ detail: fault, advice }: ReadinessCheck): string {
+  return problemText({ fault, advice });
 }

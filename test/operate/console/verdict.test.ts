@@ -59,7 +59,7 @@ for (const engine of engines)
       await all(service, true);
     }
     await using again = await startTestService({ database, console: CONSOLE });
-    assert.match(String(again.warnings), /^the store is damaged/);
+    assert.match(again.warnings[0]!.fault, /^the store is damaged/);
     await all(again, true);
     await changeRows(engine, database, `UPDATE plant_revision SET name = 'oak'`);
     assert.equal((await verify()).exitCode, 0);
