@@ -123,7 +123,7 @@ export function openFailure(cause: unknown, address: PostgresAddress): unknown {
 }
 
 /** Explains in one line why a server cannot be used, and what to do. */
-export function reasonOf(error: unknown): Problem {
+function reasonOf(error: unknown): Problem {
   if (error instanceof StoreRejected) return error;
   if (kindOf(error) === 'internal') return new StoreInternalError(error);
   return explanationOf(error) ?? outageOf(error);

@@ -161,10 +161,9 @@ function requestsCheck({ rates }: ServiceState): ReadinessCheck {
   if (rejectedPerSecond <= REJECTED_PER_SECOND_MAX && !isMost)
     return passed('requests', 'few requests are rejected');
   const { number, message } = ERRORS[mostFrequentError];
-  const [reason] = message.split(';');
   const stored = confirmedPerSecond < rejectedPerSecond / 4 ? ', and few plants are stored' : '';
   return failed('requests', {
-    fault: `about ${Number(rejectedPerSecond.toPrecision(1))} requests per second are rejected, most often with the error ${number} (${reason})${stored}`,
+    fault: `about ${Number(rejectedPerSecond.toPrecision(1))} requests per second are rejected, most often with the error ${number} ("${message}")${stored}`,
     advice: 'find the senders on the screen Rejected of the console, or with --log-requests on',
   });
 }

@@ -14,7 +14,7 @@ export interface Readiness {
   status: 'ready' | 'not ready';
   /** Why the service is not ready. */
   reason?: string;
-  /** What operators should fix although the service is ready. */
+  /** What operators should fix although the service is ready, the verdict first. */
   warnings?: string[];
   verdict: Verdict;
   /** Ms since 1970; null if there was no unclean end before this start. */

@@ -6,7 +6,7 @@ import { confirmEverythingBefore } from '../confirm-commits.ts';
 import type { Connection } from '../connection.ts';
 import { type ConnectionPool, OPERATION_TIMEOUT_MS } from '../connection-pool.ts';
 import { durabilityWarnings } from '../durability-warnings.ts';
-import { reasonOf, sqlStateOf } from '../postgres-errors.ts';
+import { sqlStateOf, unavailable } from '../postgres-errors.ts';
 import type { HostAddress } from '../postgres-url.ts';
 import { schemaFaults } from '../schema.ts';
 import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-shards.ts';
@@ -189,7 +189,7 @@ function nameOf({ host, port }: HostAddress): string {
 }
 
 function unreachable(name: string, cause: unknown): StorePartlyUnavailable {
-  const { fault, advice } = reasonOf((cause as Error).cause ?? cause);
+  const { fault, advice } = unavailable(cause);
   return new StorePartlyUnavailable(`the worker ${name} cannot be used, so its plants get 503: ${fault}`, {
     advice,
   });
