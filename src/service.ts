@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net';
 import type { PlantQueue } from './core/commit/plant-commits.ts';
 import { CreatePlant } from './core/create-plant.ts';
 import type { Attached } from './core/extension-points.ts';
+import type { Problem } from './core/problem.ts';
 import { RateLimit, type RateLimitPolicy } from './core/tokens/rate-limit.ts';
 import type { TokenCache } from './core/tokens/token-cache.ts';
 import type { DatabaseAddress } from './engines/database-url.ts';
@@ -87,7 +88,7 @@ export interface Service {
   /** Makes a one-time code for the console; undefined if it is off. */
   makeConsoleCode: (() => Promise<string>) | undefined;
   /** Warnings of the store at the start, for the operator. */
-  warnings: readonly string[];
+  warnings: readonly Problem[];
   /** Completes the accepted requests, makes their plants durable, and releases all resources. */
   close(): Promise<void>;
 }
@@ -194,7 +195,7 @@ async function openExtras(
     attached.tracers.push(...tracers);
     attached.observers.push(...observers);
     attached.wrappers.push(...wrappers);
-    for (const { warning } of wrappers) context.log.warn({}, warning.detail);
+    for (const { warning } of wrappers) context.log.warn({}, warning.fault);
   }
   return attached;
 }
@@ -217,7 +218,7 @@ function plantServer(
   attached: Attached,
 ): PlantServer {
   const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log } = settings;
-  const title = [VERSION, ...attached.wrappers.map(({ warning }) => warning.detail)].join(' ');
+  const title = [VERSION, ...attached.wrappers.map(({ warning }) => warning.fault)].join(' ');
   const createPlant = new CreatePlant({
     tokens,
     queue,

@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { StoreDamaged, StoreMissing, StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';
+import { problemText } from '../core/problem.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { storeAt } from '../engines/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
@@ -24,7 +25,6 @@ import { reportDamage } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
 import { amount, formatCount, perSecond } from './output/number-text.ts';
 import { CountedProgress } from './output/progress-display.ts';
-import { quoted } from './output/visible-text.ts';
 
 const HELP = `
 The command only reads the source. A service may use the source meanwhile.
@@ -87,8 +87,7 @@ function readIdFile(file: string): IdLines {
     const digits = line.split('#', 1)[0]!.trim();
     if (digits === '') continue;
     const reading = readTypedId(digits);
-    if (reading.kind === 'fault')
-      throw new InvalidArgumentError(`Line ${index + 1}: id ${quoted(digits)} ${reading.fault}.`);
+    if (reading.kind === 'fault') throw new InvalidArgumentError(`Line ${index + 1}: ${reading.fault}.`);
     ids.set(reading.id, index + 1);
   }
   if (ids.size === 0) throw new InvalidArgumentError('The file has no id.');
@@ -233,13 +232,13 @@ async function checkDistinct(source: PlantReader, target: PlantReader): Promise<
   throw new Failure('--from and --to name the same store; give another target with --to');
 }
 
-/** Puts the flag of the address before an error message, since the store does not know the flag. */
+/** Names the flag of the address in an error message, since the store does not know the flag. */
 async function at<T>(flag: string, open: () => Promise<T>): Promise<T> {
   try {
     return await open();
   } catch (error) {
-    if (!(error instanceof StoreRejected || error instanceof Failure)) throw error;
-    const message = `${flag}: ${error.message.replaceAll('--database', flag)}`;
-    throw new Failure(message, error instanceof Failure ? error.exitCode : 1);
+    if (error instanceof StoreRejected) throw new Failure(`${flag}: ${problemText(error, flag)}`);
+    if (error instanceof Failure) throw new Failure(`${flag}: ${error.message}`, error.exitCode);
+    throw error;
   }
 }

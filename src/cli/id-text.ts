@@ -1,8 +1,7 @@
 import { int64FromNumberText } from '../core/contract/int64.ts';
 import { ID_MAX, ID_MIN } from '../core/contract/limits.ts';
-
-/** An id, or what is wrong with its text, such as `has a leading zero; ...`. */
-export type IdReading = { kind: 'id'; id: bigint } | { kind: 'fault'; fault: string };
+import type { IdReading } from '../core/contract/plant.ts';
+import { quoted } from './output/visible-text.ts';
 
 /** Spreadsheets write long numbers as 9.00719925474099E+15, which has lost digits. */
 const EXPONENT = /^[-+]?[0-9][0-9.,]*[eE][-+]?[0-9]+$/;
@@ -12,7 +11,7 @@ const DOTS = /^[-+]?[0-9]{1,3}(?:\.[0-9]{3})+$/;
 /** The form in which `list` and `export` print ids. */
 const PLAIN = /^(?:0|-?[1-9][0-9]*)$/;
 
-/** The faults of an id, by pattern. The first match gives the message. */
+/** The faults of an id, by pattern. The first match gives the fault. */
 const FAULTS: [RegExp, string][] = [
   [/^$/, 'is empty; write an integer in digits'],
   [/^\s|\s$/, 'has a blank before or after it; remove the blank'],
@@ -30,7 +29,8 @@ const FAULTS: [RegExp, string][] = [
 ];
 
 /** Reads the id of a CSV row as a JSON number, so `1.0` is 1. */
-export function readCsvId(text: string): IdReading {
+export function readCsvId(text: string | undefined): IdReading {
+  if (text === undefined) return { kind: 'fault', fault: 'id is required' };
   const isAmbiguous = EXPONENT.test(text) || DOTS.test(text);
   return readingOf(isAmbiguous ? undefined : int64FromNumberText(text), text);
 }
@@ -45,5 +45,6 @@ export function readTypedId(text: string): IdReading {
 
 function readingOf(id: bigint | undefined, text: string): IdReading {
   if (id !== undefined) return { kind: 'id', id };
-  return { kind: 'fault', fault: FAULTS.find(([pattern]) => pattern.test(text))![1] };
+  const [, fault] = FAULTS.find(([pattern]) => pattern.test(text))!;
+  return { kind: 'fault', fault: `id ${quoted(text)} ${fault}` };
 }

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Command } from 'commander';
 import { type Logger, pino } from 'pino';
 import { newPlantJson } from '../core/contract/plant.ts';
+import { problemText } from '../core/problem.ts';
 import { type DatabaseAddress, shownDatabase } from '../engines/database-url.ts';
 import { storeAt } from '../engines/open-store.ts';
 import type { ShownSetting } from '../operate/console/operator-console.ts';
@@ -146,7 +147,7 @@ async function greet(
     if (link !== undefined) console.error(`Console (this link works once, within 5 minutes): ${link}`);
     console.error(`For another link to the console: npx plant-store console ${again}`);
   }
-  for (const warning of warnings) console.error(`WARNING: ${warning}`);
+  for (const warning of warnings) console.error(`WARNING: ${problemText(warning)}`);
   console.error(`Accepting plants at ${base}/plants. Stop with Ctrl-C.`);
 }
 

@@ -123,8 +123,7 @@ async function verifyStore(database: DatabaseAddress, earlier: Seal | undefined)
       difference: earlier && 'the seal could not be compared: not all revisions can be read',
       aheadOfClock: 0,
     };
-    const isListed = structure.includes(error.message);
-    return { knownDamage, structure: isListed ? structure : [...structure, error.message], verification };
+    return { knownDamage, structure: [...new Set([...structure, error.message])], verification };
   }
 }
 

@@ -1,6 +1,6 @@
 import { ID_RULE } from '../core/contract/errors.ts';
 import { isInt64 } from '../core/contract/int64.ts';
-import { type NewPlant, validateNamedPlant } from '../core/contract/plant.ts';
+import { type IdReading, type NewPlant, validateNewPlant } from '../core/contract/plant.ts';
 import { PlantStoreError } from './plant-store-error.ts';
 
 /** A plant to send. */
@@ -15,16 +15,10 @@ export interface PlantInput {
 export function newPlantOf(input: PlantInput): NewPlant {
   // Plain JavaScript programs may pass undefined or null.
   const { id, name, tag } = Object(input) as PlantInput;
-  const idReading = readId(id);
-  const reading =
-    idReading.kind === 'id'
-      ? validateNamedPlant(idReading.id, name, tag, [])
-      : validateNamedPlant(undefined, name, tag, [idReading.fault]);
+  const reading = validateNewPlant(readId(id), name, tag);
   if (reading.kind === 'plant') return reading.plant;
   throw new PlantStoreError(reading.message, { error: 40002, canRetry: false });
 }
-
-type IdReading = { kind: 'id'; id: bigint } | { kind: 'fault'; fault: string };
 
 function readId(input: unknown): IdReading {
   if (input === undefined) return { kind: 'fault', fault: 'id is required' };

@@ -5,16 +5,15 @@
 import type { PlantWrite } from './commit/plant-commits.ts';
 import type { NewPlantReading } from './contract/plant.ts';
 import type { HeaderFields } from './header-fields.ts';
+import type { Problem } from './problem.ts';
 import type { ReceivedRequest } from './request.ts';
 import type { HttpResponse } from './response.ts';
 import type { TraceContext } from './trace-context.ts';
 
-/** What operators should know of an extra: one sentence, and what to do. */
-export interface OperatorWarning {
+/** What operators should know of an extra. */
+export interface OperatorWarning extends Problem {
   /** The name of the check of `/readyz`. */
   name: string;
-  detail: string;
-  advice: string;
 }
 
 /** What a verifier found. A `message` replaces that of the error catalogue. */

@@ -17,7 +17,7 @@ export interface CopyTarget extends AsyncDisposable {
 }
 
 export function concurrentChangeError(what: string): StoreRejected {
-  return new StoreRejected(
-    `another program wrote ${what} of the target during the copy; stop the services on it, and copy again`,
-  );
+  return new StoreRejected(`another program wrote ${what} of the target during the copy`, {
+    advice: 'stop the services on it, and copy again',
+  });
 }

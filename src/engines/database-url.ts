@@ -23,14 +23,15 @@ export function databaseAddressOf(text: string): DatabaseAddress {
   const path = text.startsWith(SQLITE_SCHEME) ? text.slice(SQLITE_SCHEME.length) : '';
   // In SQLite these paths mean a temporary database, a database in memory and a URI.
   if (path === '' || path.startsWith(':memory:') || path.startsWith('file:')) {
-    throw new StoreRejected(
-      'invalid database URL; write sqlite:PATH, for example sqlite:./data/plant-store.db, or postgres://USER@HOST:PORT/DATABASE',
-    );
+    throw new StoreRejected('invalid database URL', {
+      advice:
+        'write sqlite:PATH, for example sqlite:./data/plant-store.db, or postgres://USER@HOST:PORT/DATABASE',
+    });
   }
   if (path.startsWith('//') || path.includes('?') || path.trim() !== path) {
-    throw new StoreRejected(
-      'invalid database URL; after sqlite: write only a path: no //, no ? and no blanks around it',
-    );
+    throw new StoreRejected('invalid database URL', {
+      advice: 'after sqlite: write only a path: no //, no ? and no blanks around it',
+    });
   }
   return { engine: 'sqlite', path };
 }

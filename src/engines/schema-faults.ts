@@ -12,21 +12,27 @@ export function schemaFaultsOf(ours: Map<string, string>, found: Map<string, str
   });
 }
 
+export const SCHEMA_ADVICE = 'undo this, or move the plants into a new store with `npx plant-store copy`';
+
+/** @throws {StoreRejected} if there is a fault */
 export function rejectSchema(faults: string[]): void {
-  const advice = 'undo this, or move the plants into a new store with `npx plant-store copy`';
-  if (faults.length > 0) throw new StoreRejected(`${faults.join(', ')}; ${advice}`);
+  if (faults.length > 0) throw new StoreRejected(faults.join(', '), { advice: SCHEMA_ADVICE });
 }
 
 export function missingStoreError(place: string): StoreMissing {
-  return new StoreMissing(
-    `there is no plant store ${place}; name an existing one with --database; only \`serve\`, \`token create\` and \`copy --to\` create one`,
-  );
+  return new StoreMissing(`there is no plant store ${place}`, {
+    advice: option =>
+      `name an existing one with ${option}; only \`serve\`, \`token create\` and \`copy --to\` create one`,
+  });
 }
 
 export function schemaStepError(store: string, step: number, newest: number): StoreRejected {
-  return new StoreRejected(
-    step > newest
-      ? `${store} was written by a newer plant-store (schema step ${step}, this program knows ${newest}); use that one`
-      : `${store} has schema step ${step} and this program expects ${newest}; start the service once to update it`,
-  );
+  return step > newest
+    ? new StoreRejected(
+        `${store} was written by a newer plant-store (schema step ${step}, this program knows ${newest})`,
+        { advice: 'use that one' },
+      )
+    : new StoreRejected(`${store} has schema step ${step} and this program expects ${newest}`, {
+        advice: 'start the service once to update it',
+      });
 }

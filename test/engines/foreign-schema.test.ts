@@ -105,7 +105,7 @@ for (const under of engines)
             [2n, 'ash'],
           ] as const)
             await assert.rejects(commit(id, name), { name: /^Store(?:Unavailable|Rejected)$/ });
-          const warnings = await store.warnings().then(String, (error: Error) => error.message);
+          const warnings = await store.warnings().then(JSON.stringify, (error: Error) => error.message);
           assert.match(warnings, RegExp(named));
           await run(database, end);
           assert.deepEqual(await commit(3n, 'fir'), [{ kind: 'confirmed', outcome: 'created', revision: 1 }]);

@@ -1,7 +1,7 @@
 import { COORDINATOR_GROUP, hashOf } from '../../src/engines/postgres/citus/citus-shards.ts';
 import type { Statement, TextRow } from '../../src/engines/postgres/connection.ts';
+import { EXPECTED_SCHEMA } from '../../src/engines/postgres/expected-schema.ts';
 import type { HostAddress } from '../../src/engines/postgres/postgres-url.ts';
-import { SCHEMA_ITEMS } from '../../src/engines/postgres/schema.ts';
 import { ModelServer, ServerError, type Session, type StoredRow } from './model-server.ts';
 import { count, type Happened } from './part.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -226,7 +226,7 @@ export class ModelPostgres {
     if (text.startsWith(`SELECT format('GRANT EXECUTE`)) return [['GRANT']];
     if (text.startsWith('SET plan_cache_mode') || text.startsWith('DO $$')) return [];
     if (text.startsWith(`SELECT current_setting('fsync'`)) return [['on', 'on', 'on', 'n']];
-    if (text.startsWith('SELECT item ||')) return [...SCHEMA_ITEMS];
+    if (text.startsWith('SELECT item ||')) return [...EXPECTED_SCHEMA];
     if (text.startsWith('SELECT DISTINCT ON (hash_min)')) {
       return this.shards.map(({ hashMin, pair }) => {
         const [{ host, port }] = pair.hosts as [HostAddress];

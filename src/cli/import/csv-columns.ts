@@ -1,4 +1,4 @@
-import { type NewPlantReading, validateNamedPlant } from '../../core/contract/plant.ts';
+import { type NewPlantReading, validateNewPlant } from '../../core/contract/plant.ts';
 import { csvLine } from '../../operate/csv.ts';
 import { readCsvId } from '../id-text.ts';
 import { Failure } from '../output/failure.ts';
@@ -130,11 +130,7 @@ export class Columns {
       const message = `the row has ${amount(fields.length, 'field')}, but the first row names ${amount(count, 'column')}`;
       return { kind: 'invalid', error: 'notNewPlant', message };
     }
-    if (idText === undefined) return validateNamedPlant(undefined, name, tag, ['id is required']);
-    const reading = readCsvId(idText);
-    return reading.kind === 'id'
-      ? validateNamedPlant(reading.id, name, tag, [])
-      : validateNamedPlant(undefined, name, tag, [`id ${quoted(idText)} ${reading.fault}`]);
+    return validateNewPlant(readCsvId(idText), name, tag);
   }
 }
 

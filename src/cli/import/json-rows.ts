@@ -2,7 +2,6 @@ import { readJson, readToEnd, stringOf } from '../../core/contract/json-reader.t
 import { type NewPlant, type NewPlantReading, readNewPlantText } from '../../core/contract/plant.ts';
 import { readTypedId } from '../id-text.ts';
 import { Failure } from '../output/failure.ts';
-import { quoted } from '../output/visible-text.ts';
 import { countLineEnds } from './line-ends.ts';
 import {
   LINE_BREAK,
@@ -182,10 +181,9 @@ function readMembers(members: string[]): NewPlantReading {
   const reading = id === undefined ? undefined : readTypedId(id);
   // A valid id is a number here, since `ownMembers` has replaced it.
   if (id === undefined || reading?.kind !== 'fault') return readNewPlantText(`{${members}}`);
-  const idFault = `id ${quoted(id)} ${reading.fault}`;
   // The plant is read with a valid id, so that the message lists the other faults.
   const others = readNewPlantText(`{${members.map(each => (ID_TEXT.test(each) ? '"id":0' : each))}}`);
-  const message = others.kind === 'plant' ? idFault : `${idFault}; ${others.message}`;
+  const message = others.kind === 'plant' ? reading.fault : `${reading.fault}; ${others.message}`;
   return { kind: 'invalid', error: 'notNewPlant', message };
 }
 

@@ -1,4 +1,5 @@
 import type { NewPlant, Outcome } from '../contract/plant.ts';
+import type { Problem } from '../problem.ts';
 import type { TraceContext } from '../trace-context.ts';
 
 /** The setting for an id that exists with other content: add a revision, or reject it. */
@@ -83,8 +84,8 @@ export interface CommitEngine {
   /**
    * Inspects the store.
    *
-   * @returns warnings for the operator, each one sentence
+   * @returns warnings for the operator
    * @throws {StoreUnavailable}
    */
-  warnings(): Promise<readonly string[]>;
+  warnings(): Promise<readonly Problem[]>;
 }

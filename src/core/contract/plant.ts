@@ -25,6 +25,9 @@ export type NewPlantReading =
   | { kind: 'plant'; plant: NewPlant }
   | { kind: 'invalid'; error: ErrorName; message: string };
 
+/** The exact id of a plant, or its fault. */
+export type IdReading = { kind: 'id'; id: bigint } | { kind: 'fault'; fault: string };
+
 // `ignoreBOM` leaves a byte order mark in the text, where `readAnyBody` rejects it
 // (RFC 8259 section 8.1).
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -101,7 +104,7 @@ function* readAnyBody(text: string): Generator<undefined, NewPlantReading, undef
   if (!OBJECT.test(text))
     return errorReading('notNewPlant', ['the body must be a JSON object with id and name']);
   const [name, tag] = [texts.get('name'), texts.get('tag')].map(stringOrNull);
-  return validateNewPlant({ idText: texts.get('id'), name, tag }, [...faults]);
+  return validateNewPlant(readJsonId(texts.get('id')), name, tag, [...faults]);
 }
 
 /** @returns null for every value that is not a string */
@@ -110,30 +113,29 @@ function stringOrNull(valueText: string | undefined): string | null | undefined 
   return valueText.startsWith('"') ? stringOf(valueText) : null;
 }
 
-/** Checks the members of a NewPlant; `idText` is JSON. @param faults come first in the message */
-export function validateNewPlant(
-  { idText, name, tag }: { idText: string | undefined; name: unknown; tag: unknown },
-  faults: string[] = [],
-): NewPlantReading {
-  const id = idText === undefined ? undefined : int64FromNumberText(idText);
-  if (idText === undefined) faults.push('id is required');
-  else if (id === undefined) faults.push(`id must be ${idText.startsWith('"') ? UNQUOTED : ''}${ID_RULE}`);
-  return validateNamedPlant(id, name, tag, faults);
+function readJsonId(valueText: string | undefined): IdReading {
+  if (valueText === undefined) return { kind: 'fault', fault: 'id is required' };
+  const id = int64FromNumberText(valueText);
+  if (id !== undefined) return { kind: 'id', id };
+  return { kind: 'fault', fault: `id must be ${valueText.startsWith('"') ? UNQUOTED : ''}${ID_RULE}` };
 }
 
-/** Checks name and tag. @param id undefined only if `faults` has a fault of the id */
-export function validateNamedPlant(
-  id: bigint | undefined,
+/** Checks the members of a NewPlant. @param faults come first in the message */
+export function validateNewPlant(
+  idReading: IdReading,
   name: unknown,
   tag: unknown,
-  faults: string[],
+  faults: string[] = [],
 ): NewPlantReading {
+  if (idReading.kind === 'fault') faults.push(idReading.fault);
   if (name === undefined) faults.push('name is required');
   else faults.push(...textFaults('name', name));
   if (tag !== undefined) faults.push(...textFaults('tag', tag));
 
   const hasTypes = typeof name === 'string' && (tag === undefined || typeof tag === 'string');
-  if (faults.length > 0 || id === undefined || !hasTypes) return errorReading('notNewPlant', faults);
+  if (faults.length > 0 || idReading.kind === 'fault' || !hasTypes)
+    return errorReading('notNewPlant', faults);
+  const { id } = idReading;
   return { kind: 'plant', plant: tag === undefined ? { id, name } : { id, name, tag } };
 }
 

@@ -201,9 +201,9 @@ export class BatchCommit {
     const found = await latestRevisions(connection, ids);
     if (found.length < conflicting.length) {
       // A row that is neither inserted nor found would be retried without end.
-      throw new StoreRejected(
-        'PostgreSQL accepts a plant but does not store it; `npx plant-store verify` names what was changed',
-      );
+      throw new StoreRejected('PostgreSQL accepts a plant but does not store it', {
+        advice: '`npx plant-store verify` names what was changed',
+      });
     }
     for (const revision of found) this.#found(revision);
     // A row with a damaged id is found by the id in the index, but contains another id.

@@ -31,6 +31,7 @@ export function requireChannelBinding(messages: EventEmitter, socket: Socket, is
 
 function notBound(): StoreRejected {
   return new StoreRejected(
-    `the server does not prove with ${SCRAM_WITH_BINDING} that it terminates TLS, as channel_binding=require demands; check that it offers TLS, and scram-sha-256 for this user in pg_hba.conf`,
+    `the server does not prove with ${SCRAM_WITH_BINDING} that it terminates TLS, as channel_binding=require demands`,
+    { advice: 'check that it offers TLS, and scram-sha-256 for this user in pg_hba.conf' },
   );
 }

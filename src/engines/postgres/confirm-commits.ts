@@ -25,10 +25,10 @@ export async function confirmEverythingBefore(connection: Connection): Promise<v
       text: `SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', oid::regprocedure, current_user)
         FROM pg_proc WHERE proname = 'pg_logical_emit_message' AND 'text'::regtype = proargtypes[2]`,
     });
-    throw new StoreRejected(
-      `a synchronous standby must confirm plants, for which this user lacks a right; run this in the database as a superuser: ${grant![0]}`,
-      { cause: error },
-    );
+    throw new StoreRejected('a synchronous standby must confirm plants, for which this user lacks a right', {
+      advice: `run this in the database as a superuser: ${grant![0]}`,
+      cause: error,
+    });
   }
 }
 

@@ -263,7 +263,8 @@ export class Connection {
     // pooler may run each transaction in another process, which lacks the settings below.
     if (processID !== String(this.#cancelKey?.processID)) {
       throw new StoreRejected(
-        'a pooler, such as PgBouncer, is between this program and PostgreSQL, so confirmed plants could be lost; name the server itself',
+        'a pooler, such as PgBouncer, is between this program and PostgreSQL, so confirmed plants could be lost',
+        { advice: 'name the server itself' },
       );
     }
     if (readOnly === 'on') {
@@ -273,9 +274,9 @@ export class Connection {
       );
     }
     if (encoding !== 'UTF8') {
-      throw new StoreRejected(
-        `the database has the encoding ${encoding}, which cannot store every name; create one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
-      );
+      throw new StoreRejected(`the database has the encoding ${encoding}, which cannot store every name`, {
+        advice: "create one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
+      });
     }
     await this.run({ text: SET_SESSION });
     await this.setStatementTimeout(STATEMENT_TIMEOUT_MS);

@@ -1,3 +1,4 @@
+import type { Problem } from '../../core/problem.ts';
 import type { Connection } from './connection.ts';
 
 /**
@@ -5,12 +6,12 @@ import type { Connection } from './connection.ts';
  * (https://www.postgresql.org/docs/current/runtime-config-wal.html).
  *
  * @param server the name of the server in a warning
- * @returns one text for each setting
+ * @returns one warning for each setting
  */
 export async function durabilityWarnings(
   connection: Connection,
   server = 'the PostgreSQL server',
-): Promise<string[]> {
+): Promise<Problem[]> {
   // `reset_val` is the setting of the server or role, not the one of this connection.
   const [row] = await connection.run({
     name: 'durability',
@@ -20,14 +21,22 @@ export async function durabilityWarnings(
   });
   const [fsync, fullPageWrites, commitDefault, replicaIdentity] = row!;
   return [
-    fsync === 'off' &&
-      `fsync is off on ${server}: plants confirmed with 200 may be lost, and the database may be destroyed, when the machine fails; set fsync = on`,
-    fullPageWrites === 'off' &&
-      `full_page_writes is off on ${server}: a power failure may destroy plants that were stored long ago; set full_page_writes = on`,
-    commitDefault === 'off' &&
-      `synchronous_commit is off on ${server}, or for this role or database: this service enables it for its own plants, but other writes may be lost; set synchronous_commit = on, and restart the service`,
+    fsync === 'off' && {
+      fault: `fsync is off on ${server}: plants confirmed with 200 may be lost, and the database may be destroyed, when the machine fails`,
+      advice: 'set fsync = on',
+    },
+    fullPageWrites === 'off' && {
+      fault: `full_page_writes is off on ${server}: a power failure may destroy plants that were stored long ago`,
+      advice: 'set full_page_writes = on',
+    },
+    commitDefault === 'off' && {
+      fault: `synchronous_commit is off on ${server}, or for this role or database: this service enables it for its own plants, but other writes may be lost`,
+      advice: 'set synchronous_commit = on, and restart the service',
+    },
     connection.isCitus &&
-      replicaIdentity !== 'n' &&
-      `a shard that moves by logical replication from ${server} may lose plants; run \`npx plant-store token create LABEL\` once as the owner, which makes such moves fail`,
+      replicaIdentity !== 'n' && {
+        fault: `a shard that moves by logical replication from ${server} may lose plants`,
+        advice: 'run `npx plant-store token create LABEL` once as the owner, which makes such moves fail',
+      },
   ].filter(warning => warning !== false);
 }

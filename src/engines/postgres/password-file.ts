@@ -15,9 +15,9 @@ export async function passwordFromFile(
     pgpass({ host, port, database, user }, found);
   });
   if (password === undefined) {
-    throw new StoreRejected(
-      'the server asks for a password; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE',
-    );
+    throw new StoreRejected('the server asks for a password', {
+      advice: 'give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE',
+    });
   }
   return password;
 }

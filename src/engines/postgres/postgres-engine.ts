@@ -6,10 +6,12 @@ import type {
   RepeatedIdRule,
   WriteResult,
 } from '../../core/commit/plant-commits.ts';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
+import { StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
+import type { Problem } from '../../core/problem.ts';
 import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
 import { OperatorTables } from '../operator-tables.ts';
 import { numberOf, type Query, type Row, textOf } from '../revision-rows.ts';
+import { SCHEMA_ADVICE } from '../schema-faults.ts';
 import type { PostgresStatistics, SchemaSteps, StorageEngine } from '../storage-engine.ts';
 import type { TableAccess } from '../table-access.ts';
 import { TokenTable } from '../token-table.ts';
@@ -125,13 +127,14 @@ export class PostgresEngine implements StorageEngine {
     await this.#workers.warnings();
   }
 
-  async warnings(): Promise<readonly string[]> {
+  async warnings(): Promise<readonly Problem[]> {
     const warnings = await this.#pool.use(async connection => {
       await this.#workers.refresh(connection);
       // A primary without its synchronous standby runs queries, but confirms no commit.
       await confirmEverythingBefore(connection);
       const faults = await schemaFaults(connection);
-      return faults.concat(await durabilityWarnings(connection));
+      const schemaWarnings = faults.map(fault => ({ fault, advice: SCHEMA_ADVICE }));
+      return [...schemaWarnings, ...(await durabilityWarnings(connection))];
     });
     return [...warnings, ...(await this.#workers.warnings())];
   }
@@ -155,12 +158,14 @@ export class PostgresEngine implements StorageEngine {
     try {
       return await this.#pool.use(connection => connection.commit({ text, values }));
     } catch (error) {
-      const { cause, message } = error as Error;
-      if (sqlStateOf(cause ?? error) !== INSUFFICIENT_PRIVILEGE) throw error;
-      throw new StoreRejected(
-        `the store at ${shownPostgresAddress(this.#settings.address)}: ${message}; only the owner may create and revoke tokens, so name its role in --database of such a command`,
-        { cause },
-      );
+      if (!(error instanceof StoreUnavailable) || sqlStateOf(error.cause) !== INSUFFICIENT_PRIVILEGE)
+        throw error;
+      const { fault, cause } = error;
+      throw new StoreRejected(`the store at ${shownPostgresAddress(this.#settings.address)}: ${fault}`, {
+        advice: option =>
+          `only the owner may create and revoke tokens, so name its role in ${option} of such a command`,
+        cause,
+      });
     }
   }
 }

@@ -5,6 +5,7 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../../core/commit/store-errors.ts';
+import type { Problem } from '../../core/problem.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 
 /** The connection is unusable, or was not made. The server may have executed a statement. */
@@ -36,10 +37,7 @@ export class NoResponse extends ConnectionLost {
 
   constructor(timeoutMs: number, cutShort: boolean, options: ErrorOptions) {
     const time = cutShort ? 'in the remaining time' : `within ${(timeoutMs / 1000).toFixed(1)} s`;
-    super(
-      `PostgreSQL did not respond ${time}; check whether it hangs or a table is locked, its disk, its synchronous standbys and the network`,
-      options,
-    );
+    super(`PostgreSQL did not respond ${time}`, options);
     this.cutShort = cutShort;
   }
 }
@@ -53,8 +51,8 @@ export class HostIsReadOnly extends ConnectionLost {
 export class TlsFailed extends StoreRejected {
   override name = 'TlsFailed';
 
-  constructor(message: string, options: ErrorOptions) {
-    super(`${message}; check sslmode, sslrootcert, sslcert and sslkey`, options);
+  constructor(fault: string, options: ErrorOptions) {
+    super(fault, { ...options, advice: 'check sslmode, sslrootcert, sslcert and sslkey' });
   }
 }
 
@@ -119,14 +117,15 @@ export function isRejection(error: unknown): boolean {
 export function openFailure(cause: unknown, address: PostgresAddress): unknown {
   if (kindOf(cause) === 'internal') return cause;
   const Rejection = cause instanceof StoreMissing ? StoreMissing : StoreRejected;
+  const { fault, advice } = reasonOf(cause);
   const store = `the store at ${shownPostgresAddress(address)}`;
-  return new Rejection(`${store} cannot be opened: ${reasonOf(cause)}`, { cause });
+  return new Rejection(`${store} cannot be opened: ${fault}`, { advice, cause });
 }
 
 /** Explains in one line why a server cannot be used, and what to do. */
-export function reasonOf(error: unknown): string {
-  if (error instanceof StoreRejected) return error.message;
-  if (kindOf(error) === 'internal') return new StoreInternalError(error).message;
+function reasonOf(error: unknown): Problem {
+  if (error instanceof StoreRejected) return error;
+  if (kindOf(error) === 'internal') return new StoreInternalError(error);
   return explanationOf(error) ?? outageOf(error);
 }
 
@@ -135,7 +134,8 @@ export function unavailable(error: unknown): StoreUnavailable | StoreInternalErr
   if (error instanceof StoreUnavailable || error instanceof StoreInternalError) return error;
   if (kindOf(error) === 'internal') return new StoreInternalError(error);
   const Failure = DAMAGED.test(sqlStateOf(error) ?? '') ? StoreDamaged : StoreUnavailable;
-  return new Failure(reasonOf(error), { cause: error });
+  const { fault, advice } = reasonOf(error);
+  return new Failure(fault, { advice, cause: error });
 }
 
 /** Wraps a failure for a command. Returns a rejection as it is. */
@@ -150,50 +150,64 @@ export function orUnavailable<T>(work: Promise<T>): Promise<T> {
   });
 }
 
-function explanationOf(error: unknown): string | undefined {
+function explanationOf(error: unknown): Problem | undefined {
   const message = messageOf(error);
   switch (sqlStateOf(error)) {
     case '28P01':
-      return 'the server rejects the password; check the password and the user';
+      return { fault: 'the server rejects the password', advice: 'check the password and the user' };
     case '28000':
-      return `the server rejects this user (${message}); check the user and sslmode, and pg_hba.conf on the server`;
+      return {
+        fault: `the server rejects this user (${message})`,
+        advice: 'check the user and sslmode, and pg_hba.conf on the server',
+      };
     case '3D000':
-      return 'the database does not exist; create it with CREATE DATABASE, or name another';
+      return {
+        fault: 'the database does not exist',
+        advice: 'create it with CREATE DATABASE, or name another',
+      };
     case INSUFFICIENT_PRIVILEGE:
-      return `the user lacks a right (${message}); ${GRANTS}`;
+      return { fault: `the user lacks a right (${message})`, advice: GRANTS };
     case '42704':
     case '22023':
-      return `the server rejects a setting (${message}); check the parameter options`;
+      return { fault: `the server rejects a setting (${message})`, advice: 'check the parameter options' };
   }
   return undefined;
 }
 
-function outageOf(error: unknown): string {
+function outageOf(error: unknown): Problem {
   const message = messageOf(error);
-  if (error instanceof NoResponse) return message;
-  if (error instanceof HostIsReadOnly) return `${message}; name the host that accepts writes`;
+  if (error instanceof NoResponse) {
+    const advice =
+      'check whether it hangs or a table is locked, its disk, its synchronous standbys and the network';
+    return { fault: message, advice };
+  }
+  if (error instanceof HostIsReadOnly) return { fault: message, advice: 'name the host that accepts writes' };
   const sqlState = sqlStateOf(error);
   if (sqlState === TOO_MANY_CONNECTIONS) {
-    return `the server has no connection left (${message}); raise max_connections there, or lower --connections`;
+    const advice = 'raise max_connections there, or lower --connections';
+    return { fault: `the server has no connection left (${message})`, advice };
   }
-  if (sqlState === DISK_FULL) return 'the disk of the database server is full; free space there';
-  if (sqlState !== undefined) return `the server reports: ${message} (SQLSTATE ${sqlState})`;
+  if (sqlState === DISK_FULL)
+    return { fault: 'the disk of the database server is full', advice: 'free space there' };
+  if (sqlState !== undefined) return { fault: `the server reports: ${message} (SQLSTATE ${sqlState})` };
   const { code } = error as NodeJS.ErrnoException;
-  if (code === 'ECONNREFUSED' || code === 'ENOENT') {
-    return 'no server is listening there; start PostgreSQL, or correct the address';
-  }
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'the host name is unknown; check it';
-  const reason = message === 'timeout expired' ? 'PostgreSQL accepted no connection in time' : message;
-  return `${reason}; check whether PostgreSQL runs or hangs, the network and the address`;
+  if (code === 'ECONNREFUSED' || code === 'ENOENT')
+    return { fault: 'no server is listening there', advice: 'start PostgreSQL, or correct the address' };
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
+    return { fault: 'the host name is unknown', advice: 'check it' };
+  return {
+    fault: message === 'timeout expired' ? 'PostgreSQL accepted no connection in time' : message,
+    advice: 'check whether PostgreSQL runs or hangs, the network and the address',
+  };
 }
 
 /**
  * Makes one line of the message of an error. If all addresses of a host fail, the error of Node has
  * a code but no message. A message of the server may quote any text of clients, so control
- * characters are replaced. Semicolons are replaced, because a semicolon begins our advice.
+ * characters are replaced.
  */
 function messageOf(error: unknown): string {
   const { message, code } = error as NodeJS.ErrnoException;
   const text = message || code || 'failed without a message';
-  return text.replaceAll(';', ',').replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ');
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ');
 }

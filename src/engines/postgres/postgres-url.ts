@@ -86,12 +86,13 @@ export function postgresAddressOf(text: string): PostgresAddress {
   const parts = PARTS.exec(text.replace(POSTGRES_SCHEME, ''));
   if (parts === null) {
     throw invalidUrl(
-      `is not ${FORM}; write @, /, ? and % within the user, the password or a parameter as %40, %2F, %3F and %25`,
+      `is not ${FORM}`,
+      'write @, /, ? and % within the user, the password or a parameter as %40, %2F, %3F and %25',
     );
   }
   const [, credentials = '', hosts = '', database = '', query = ''] = parts;
   const [, user = '', password = ''] = /^([^:]*)(?::(.*))?$/s.exec(credentials)!;
-  if (user.includes('@')) throw invalidUrl('has an @ in the user; write it as %40');
+  if (user.includes('@')) throw invalidUrl('has an @ in the user', 'write it as %40');
   const given = parametersOf(query);
   const address: PostgresAddress = {
     hosts: hostsOf(given.host ?? (decoded(hosts, 'the host') || 'localhost'), given.port),
@@ -127,13 +128,13 @@ function parametersOf(query: string): Partial<Record<ParameterName, string>> {
       // A name after a password may be the rest of the password, behind an unencoded &.
       const isShown = given.password === undefined && /^\w{1,40}$/.test(text);
       const which = isShown ? `the parameter ${text}` : `an unknown parameter, number ${index + 1}`;
-      throw invalidUrl(`has ${which}, which is not supported; known are ${PARAMETER_NAMES.join(', ')}`);
+      throw invalidUrl(`has ${which}, which is not supported`, `known are ${PARAMETER_NAMES.join(', ')}`);
     }
     // A second value is accepted after an empty one, such as an empty password.
     if (given[name]) throw invalidUrl(`has the parameter ${name} twice`);
     const [pattern, meaning] = PARAMETERS[name];
     const decodedValue = decoded(value, `the parameter ${name}`);
-    if (!pattern.test(decodedValue)) throw invalidUrl(`has an invalid ${name}; it must be ${meaning}`);
+    if (!pattern.test(decodedValue)) throw invalidUrl(`has an invalid ${name}`, `it must be ${meaning}`);
     given[name] = decodedValue;
   }
   return given;
@@ -145,7 +146,8 @@ function hostsOf(text: string, ports?: string): HostAddress[] {
   const given = ports?.split(',') ?? [];
   if (given.length > 1 && given.length !== hosts.length)
     throw invalidUrl(
-      `gives ${given.length} ports, but names ${hosts.length === 1 ? '1 host' : `${hosts.length} hosts`}; give one port, or one for each host`,
+      `gives ${given.length} ports, but names ${hosts.length === 1 ? '1 host' : `${hosts.length} hosts`}`,
+      'give one port, or one for each host',
     );
   return hosts.map((each, index) => {
     const [, literal, name, own = PORT_DEFAULT] = HOST.exec(each) ?? [];
@@ -153,7 +155,10 @@ function hostsOf(text: string, ports?: string): HostAddress[] {
     const port = given[index] ?? given[0] ?? own;
     if (host === '' || !PORT.test(own) || Number(port) > 65_535) {
       // The message does not repeat the host, because it may be part of a password with a slash.
-      throw invalidUrl('has an invalid host; write HOST:PORT,HOST:PORT, and a / in user or password as %2F');
+      throw invalidUrl(
+        'has an invalid host',
+        'write HOST:PORT,HOST:PORT, and a / in user or password as %2F',
+      );
     }
     return { host, port: Number(port) };
   });
@@ -161,14 +166,14 @@ function hostsOf(text: string, ports?: string): HostAddress[] {
 
 function validateAddress(address: PostgresAddress): void {
   const { tlsMode, rootCertificateFile, certificateFile, keyFile } = address;
-  if (address.database === '') throw invalidUrl(`names no database; write ${FORM}`);
-  if (address.user === '') throw invalidUrl(`names no user; write ${FORM}`);
+  if (address.database === '') throw invalidUrl('names no database', `write ${FORM}`);
+  if (address.user === '') throw invalidUrl('names no user', `write ${FORM}`);
   if (rootCertificateFile === SYSTEM_ROOTS && tlsMode !== 'verify-full') {
     // Anyone can get a trusted certificate, so the host name must be checked, as in libpq.
-    throw invalidUrl('has sslrootcert=system with a weaker sslmode than verify-full; use that');
+    throw invalidUrl('has sslrootcert=system with a weaker sslmode than verify-full', 'use that');
   }
   if (tlsMode.startsWith('verify-') && rootCertificateFile === undefined) {
-    throw invalidUrl(`has sslmode=${tlsMode} without sslrootcert; name a file with it, or \`system\``);
+    throw invalidUrl(`has sslmode=${tlsMode} without sslrootcert`, 'name a file with it, or `system`');
   }
   if ((certificateFile === undefined) !== (keyFile === undefined)) {
     throw invalidUrl('has one of sslcert and sslkey without the other');
@@ -180,11 +185,12 @@ function decoded(text: string, what: string): string {
     return decodeURIComponent(text);
   } catch {
     throw invalidUrl(
-      `has a % in ${what} that is not followed by two hexadecimal digits of UTF-8; write % as %25`,
+      `has a % in ${what} that is not followed by two hexadecimal digits of UTF-8`,
+      'write % as %25',
     );
   }
 }
 
-function invalidUrl(what: string): StoreRejected {
-  return new StoreRejected(`the postgres:// URL of the database ${what}`);
+function invalidUrl(fault: string, advice?: string): StoreRejected {
+  return new StoreRejected(`the postgres:// URL of the database ${fault}`, { advice });
 }

@@ -4,6 +4,7 @@ import { missingStoreError, rejectSchema, schemaFaultsOf, schemaStepError } from
 import type { SchemaSteps } from '../storage-engine.ts';
 import { DISTRIBUTE, FORBID_LOGICAL_MOVES } from './citus/distributed-table.ts';
 import type { Connection } from './connection.ts';
+import { EXPECTED_SCHEMA, TABLE_NAMES } from './expected-schema.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
 import { SCHEMA_STEPS } from './schema-steps.ts';
 
@@ -63,22 +64,6 @@ export async function rejectUnreadable(connection: Connection): Promise<void> {
   await rejectMissingRights(connection, READER_RIGHTS);
 }
 
-/** @returns each column and key with its definition, from the indented lines of the steps */
-function itemsOf(steps: readonly string[]): Map<string, string> {
-  const tables = steps.join('\n').matchAll(/^CREATE TABLE (\w+) \(\n(.*?)^\);/gms);
-  const items = tables.flatMap(([, table, lines]) => {
-    const columns = lines!.matchAll(/^ {2}(CONSTRAINT )?(\w+) (.*?)(?: CHECK .*?)?,?(?: *--.*)?$/gm);
-    return columns.map(([, constraint, name, definition]): [string, string] => [
-      `${constraint ? 'index' : 'column'} ${name} of ${table}`,
-      definition!,
-    ]);
-  });
-  return new Map(items);
-}
-
-/** The definition of each item of our tables, by its name. */
-export const SCHEMA_ITEMS = itemsOf(SCHEMA_STEPS);
-
 /** Triggers that may change or delete rows. Citus itself has one for TRUNCATE, which is bit 32. */
 const TRIGGERS = `FROM pg_trigger WHERE tgtype & 28 <> 0 AND tgenabled <> 'D' AND NOT tgisinternal`;
 /** Selects what must not change. Other tables, other indexes, rights and a CHECK do no harm. */
@@ -98,14 +83,13 @@ const FOUND = `SELECT item || ' of ' || relname, definition FROM pg_class AS our
     UNION ALL SELECT 'property UNLOGGED', '' WHERE relpersistence <> 'p'
     UNION ALL SELECT 'row-level security', '' WHERE relrowsecurity
   ) AS found (item, definition) WHERE ours.oid IN (
-    to_regclass('plant_revision'), to_regclass('token'), to_regclass('console_code'),
-    to_regclass('console_session'), to_regclass('last_run'), to_regclass('known_damage')
+    ${TABLE_NAMES.map(table => `to_regclass('${table}')`).join(', ')}
   )`;
 
-/** @returns one text for each difference between the tables and those of the schema steps */
+/** @returns one text for each difference between the tables and the expected ones */
 export async function schemaFaults(connection: Connection): Promise<string[]> {
   const rows = await connection.run({ text: FOUND });
-  return schemaFaultsOf(SCHEMA_ITEMS, new Map(rows as [string, string][]));
+  return schemaFaultsOf(EXPECTED_SCHEMA, new Map(rows as [string, string][]));
 }
 
 /**
@@ -148,7 +132,7 @@ export async function rejectMissingRights(connection: Connection, rights: string
   const [replies] = await connection.run({ text: `SELECT ${conditions.join(', ')}` });
   const missing = rights.filter((_, index) => replies![index] !== 't');
   if (missing.length > 0) {
-    throw new StoreRejected(`the user lacks a right (${missing.join(', ')}); ${GRANTS}`);
+    throw new StoreRejected(`the user lacks a right (${missing.join(', ')})`, { advice: GRANTS });
   }
 }
 
@@ -175,15 +159,18 @@ function missingRightError(step: number, cause: unknown): StoreRejected {
           '`npx plant-store copy` to move a store here, or ',
         ]
       : [`it has schema step ${step}, and this user may not update it to ${NEWEST_STEP}`, ''];
-  return new StoreRejected(
-    `${state} (${(cause as Error).message}); as the role that owns the database, run ${move}\`npx plant-store token create LABEL\`; see docs/postgresql-roles.sql`,
-    { cause },
-  );
+  return new StoreRejected(`${state} (${(cause as Error).message})`, {
+    advice: `as the role that owns the database, run ${move}\`npx plant-store token create LABEL\`; see docs/postgresql-roles.sql`,
+    cause,
+  });
 }
 
 function nameTakenError(cause: unknown): StoreRejected {
   return new StoreRejected(
-    `another object in this database has a name that the plant store needs (${(cause as Error).message}); use a separate database, or set a separate search_path with the parameter options`,
-    { cause },
+    `another object in this database has a name that the plant store needs (${(cause as Error).message})`,
+    {
+      advice: 'use a separate database, or set a separate search_path with the parameter options',
+      cause,
+    },
   );
 }

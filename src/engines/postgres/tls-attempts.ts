@@ -66,8 +66,12 @@ function secureContext(address: PostgresAddress): NonNullable<ConnectionOptions[
     });
   } catch (error) {
     throw new StoreRejected(
-      `the files that sslrootcert, sslcert and sslkey name cannot be used (${(error as Error).message}); they must be readable PEM files, and the key must match the certificate and have no passphrase`,
-      { cause: error },
+      `the files that sslrootcert, sslcert and sslkey name cannot be used (${(error as Error).message})`,
+      {
+        advice:
+          'they must be readable PEM files, and the key must match the certificate and have no passphrase',
+        cause: error,
+      },
     );
   }
 }

@@ -33,12 +33,13 @@ export function schemaVersion(database: DatabaseSync, path: string): number {
     FROM pragma_application_id, pragma_user_version`;
   const [application, version, hasTables, hasPlants] = queryRows(database, text)[0]!.map(Number);
   if (application !== APPLICATION_ID && hasTables === 1) {
-    const advice =
-      hasPlants === 1
-        ? `if it was restored from an SQL dump, which lacks two numbers, run: sqlite3 '${path}' ` +
-          `'PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${NEWEST_STEP}'`
-        : 'name another file with --database';
-    throw new StoreRejected(`${path} is an SQLite database but not a plant store; ${advice}`);
+    throw new StoreRejected(`${path} is an SQLite database but not a plant store`, {
+      advice: option =>
+        hasPlants === 1
+          ? `if it was restored from an SQL dump, which lacks two numbers, run: sqlite3 '${path}' ` +
+            `'PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${NEWEST_STEP}'`
+          : `name another file with ${option}`,
+    });
   }
   if (version! > NEWEST_STEP) throw schemaStepError(path, version!, NEWEST_STEP);
   return version!;

@@ -1,6 +1,7 @@
 import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
 import { GroupCommit } from '../../core/commit/group-commit.ts';
 import type { CommitEngine, PlantQueue, PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
+import type { Problem } from '../../core/problem.ts';
 import { OperatorTables } from '../operator-tables.ts';
 import type { SchemaSteps, SqliteStatistics, StorageEngine } from '../storage-engine.ts';
 import type { TableAccess } from '../table-access.ts';
@@ -115,11 +116,16 @@ export class SqliteEngine implements StorageEngine {
     };
   }
 
-  async warnings(): Promise<readonly string[]> {
+  async warnings(): Promise<readonly Problem[]> {
     await this.#call(['checkSchema']);
     const { failure } = this.#checkpoints;
     if (failure === undefined) return [];
-    return [`the write-ahead log cannot be copied into the database file, so it grows: ${failure}`];
+    return [
+      {
+        fault: `the write-ahead log cannot be copied into the database file, so it grows: ${failure}`,
+        advice: 'check the disk and the files of the store, and whether another program locks them',
+      },
+    ];
   }
 
   async close(): Promise<void> {

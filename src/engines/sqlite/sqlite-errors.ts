@@ -24,17 +24,15 @@ export function explainFailure<T>(path: string, open: () => T): T {
   } catch (error) {
     if (error instanceof StoreRejected || isInternal(error)) throw error;
     const { message, errcode } = error as Error & { errcode?: number };
-    const advice =
+    const advice = (option: string): string =>
       errcode === SQLITE_NOTADB
-        ? 'it is not an SQLite database, or its first bytes are damaged; name another file with --database'
+        ? `it is not an SQLite database, or its first bytes are damaged; name another file with ${option}`
         : isDamage(errcode)
           ? 'the file is damaged; restore a backup'
           : isBusy(error)
             ? 'another program uses it; try again when that program has ended'
             : 'check that the folder exists, and that this user may write to it and to the file';
-    throw new StoreRejected(`the store at ${path} cannot be opened (${message}); ${advice}`, {
-      cause: error,
-    });
+    throw new StoreRejected(`the store at ${path} cannot be opened (${message})`, { advice, cause: error });
   }
 }
 

@@ -44,7 +44,8 @@ function makeDurable(database: DatabaseSync, path: string): void {
   if (journalMode !== 'wal' || synchronous !== SYNCHRONOUS_FULL) {
     throw new StoreRejected(
       `${path} cannot be written durably here: SQLite gave journal_mode=${journalMode}, ` +
-        `synchronous=${synchronous} instead of wal and ${SYNCHRONOUS_FULL}; choose a local disk`,
+        `synchronous=${synchronous} instead of wal and ${SYNCHRONOUS_FULL}`,
+      { advice: 'choose a local disk' },
     );
   }
 }

@@ -147,8 +147,8 @@ export function openAccessTokens(
     },
     /** Reports missing keys before missing rows: without keys, all valid tokens get errors. */
     fault() {
-      const detail = keys.fault() ?? rows.fault();
-      return detail === undefined ? undefined : { name: 'access tokens', detail, advice: ADVICE };
+      const fault = keys.fault() ?? rows.fault();
+      return fault === undefined ? undefined : { name: 'access tokens', fault, advice: ADVICE };
     },
     [Symbol.dispose]: () => keys[Symbol.dispose](),
   };

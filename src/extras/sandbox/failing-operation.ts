@@ -12,7 +12,7 @@ import type { SandboxFiles } from './sandbox-files.ts';
 /** Its users see it in the log, at `/docs`, in the console and as a warning of `/readyz`. */
 const WARNING = {
   name: 'sandbox',
-  detail: 'this is a sandbox, which fails on request; send it no plants that you want to keep',
+  fault: 'this is a sandbox, which fails on request; send it no plants that you want to keep',
   advice: 'use it only to test clients',
 };
 

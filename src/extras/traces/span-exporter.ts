@@ -7,8 +7,8 @@ import type { TraceSettings } from './trace-settings.ts';
 const SPANS_MAX = 2_048;
 /** Shortest interval between two requests to the collector. A slow request delays the next one. */
 const EXPORT_INTERVAL_MS = 1_000;
-/** At the stop, timeout of a request in flight, and then of the last request. */
-const STOP_TIMEOUT_MS = 1_000;
+/** At the shutdown, timeout of a request in flight, and then of the last request. */
+const SHUTDOWN_TIMEOUT_MS = 1_000;
 const FAILURE_LOG_RATE = { burstLines: 1, intervalMs: 60_000 };
 
 /** The ids of a span, in hexadecimal digits. */
@@ -35,12 +35,12 @@ export class SpanExporter implements AsyncDisposable {
   readonly #failures: FailureLog;
   readonly #waiting: object[] = [];
   #dropped = 0;
-  /** Aborted when the service stops, so that the interval ends. */
-  readonly #stopping = new AbortController();
-  /** Aborted some time after the service stops, so that the request in flight ends. */
-  readonly #stopTimeout = new AbortController();
-  /** Settles when the service stops, after the request in flight. */
-  readonly #stopped: Promise<void>;
+  /** Aborted when the service shuts down, so that the interval ends. */
+  readonly #shutdown = new AbortController();
+  /** Aborted some time after that, so that the request in flight ends. */
+  readonly #shutdownTimeout = new AbortController();
+  /** Settles after the shutdown has begun, and after the request in flight. */
+  readonly #ended: Promise<void>;
 
   constructor(settings: TraceSettings, log: ServiceLog) {
     this.#settings = settings;
@@ -52,7 +52,7 @@ export class SpanExporter implements AsyncDisposable {
       () => log.info(`${collector} takes spans again`),
       FAILURE_LOG_RATE,
     );
-    this.#stopped = this.#sendUntilStop();
+    this.#ended = this.#sendUntilShutdown();
   }
 
   /** How many spans did not reach the collector. */
@@ -77,18 +77,21 @@ export class SpanExporter implements AsyncDisposable {
 
   /** Sends the last spans. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stopping.abort();
-    const timer = setTimeout(() => this.#stopTimeout.abort(new Error('the service stops')), STOP_TIMEOUT_MS);
-    await this.#stopped;
+    this.#shutdown.abort();
+    const timer = setTimeout(
+      () => this.#shutdownTimeout.abort(new Error('the service shuts down')),
+      SHUTDOWN_TIMEOUT_MS,
+    );
+    await this.#ended;
     clearTimeout(timer);
-    await this.#send(Math.min(this.#settings.timeoutMs, STOP_TIMEOUT_MS));
+    await this.#send(Math.min(this.#settings.timeoutMs, SHUTDOWN_TIMEOUT_MS));
   }
 
-  async #sendUntilStop(): Promise<void> {
-    const { signal } = this.#stopping;
+  async #sendUntilShutdown(): Promise<void> {
+    const { signal } = this.#shutdown;
     while (!signal.aborted) {
       const interval = wait(EXPORT_INTERVAL_MS, undefined, { signal }).catch(() => {});
-      await Promise.all([this.#send(this.#settings.timeoutMs, this.#stopTimeout.signal), interval]);
+      await Promise.all([this.#send(this.#settings.timeoutMs, this.#shutdownTimeout.signal), interval]);
     }
   }
 

@@ -5,6 +5,7 @@ import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreDamaged, StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
+import { problemText } from '../../core/problem.ts';
 import type { HttpResponse } from '../../core/response.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { PlantSearch } from '../../engines/plant-search.ts';
@@ -132,7 +133,10 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
       if ((error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE') return undefined;
       this.#onError(error);
       if (error instanceof StoreDamaged)
-        return failure(503, `the store is damaged, and a part of it cannot be read; ${DAMAGE.advice}`);
+        return failure(
+          503,
+          problemText({ ...DAMAGE, fault: 'the store is damaged, and a part of it cannot be read' }),
+        );
       if (error instanceof StoreUnavailable)
         return failure(503, 'the store does not respond; the log of the service has the cause');
       return failure(500, ERRORS.internal.message);

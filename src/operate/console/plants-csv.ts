@@ -22,5 +22,6 @@ export async function* plantsCsv(
     damaged += plants.length - intact.length;
     yield intact.map(each => revisionCsv(each, labelOf(each.recordedBy))).join('');
   }
-  if (damaged > 0) throw new StoreDamaged(`${damaged} damaged revisions; npx plant-store export names them`);
+  if (damaged > 0)
+    throw new StoreDamaged(`${damaged} damaged revisions`, { advice: 'npx plant-store export names them' });
 }

@@ -1,4 +1,5 @@
 import { StoreDamaged } from '../../core/commit/store-errors.ts';
+import type { Problem } from '../../core/problem.ts';
 import type { CommandRun } from '../../engines/command-runs.ts';
 import type { DamageRecord } from '../../engines/damage-record.ts';
 import { rateLimitedLog, type ServiceLog } from '../log/rate-limited-log.ts';
@@ -10,13 +11,12 @@ interface DamageStore {
   lastRuns(): Promise<CommandRun[]>;
 }
 
-export const DAMAGE = {
+export const DAMAGE: Problem = {
   fault:
     'the store is damaged: a create, a search, verify or backup found content that is not as it was written',
   advice:
     'run npx plant-store verify, which names every fault, then repair the store (docs/operate/backup.md, "Damaged stores"); this warning stays until a verify passes',
 };
-export const DAMAGE_WARNING = `${DAMAGE.fault}; ${DAMAGE.advice}`;
 
 /**
  * Damage of the store since the last `verify` that passed, and the last runs of commands.

@@ -1,6 +1,7 @@
 import { ERRORS } from '../../core/contract/errors.ts';
+import { adviceOf, type Problem } from '../../core/problem.ts';
 import type { Disk } from '../../engines/storage-engine.ts';
-import { DAMAGE, DAMAGE_WARNING } from './known-damage.ts';
+import { DAMAGE } from './known-damage.ts';
 import type { ServiceState } from './service-state.ts';
 import { shownFailure } from './store-state.ts';
 
@@ -32,8 +33,9 @@ function passed(name: string, detail: string): ReadinessCheck {
   return { name, ok: true, detail, advice: '' };
 }
 
-function failed(name: string, detail: string, advice: string): ReadinessCheck {
-  return { name, ok: false, detail, advice };
+function failed(name: string, problem: Problem): ReadinessCheck {
+  const advice = adviceOf(problem) ?? 'fix this soon, since plants may be lost later';
+  return { name, ok: false, detail: problem.fault, advice };
 }
 
 /** Every check, the gravest first. */
@@ -41,20 +43,20 @@ export function checksOf(state: ServiceState): ReadinessCheck[] {
   const storeWarnings = state.store.kind === 'usable' ? state.store.warnings : [];
   return [
     state.isShuttingDown
-      ? failed('shutdown', 'the service is shutting down', 'start it again if it does not start by itself')
+      ? failed('shutdown', {
+          fault: 'the service is shutting down',
+          advice: 'start it again if it does not start by itself',
+        })
       : passed('shutdown', 'the service accepts requests'),
     ...storeChecks(state),
-    state.isDamaged
-      ? failed('damage', DAMAGE.fault, DAMAGE.advice)
-      : passed('damage', 'no damage of the store is known'),
+    state.isDamaged ? failed('damage', DAMAGE) : passed('damage', 'no damage of the store is known'),
     diskCheck(state),
     queueCheck(state),
     latencyCheck(state),
     requestsCheck(state),
-    ...state.warnings.map(({ name, detail, advice }) => failed(name, detail, advice)),
-    ...storeWarnings
-      .filter(warning => warning !== DAMAGE_WARNING)
-      .map(warning => failed('warnings', warning, 'fix this soon, since plants may be lost later')),
+    ...state.warnings.map(warning => failed(warning.name, warning)),
+    // Damage has a check of its own.
+    ...storeWarnings.filter(warning => warning !== DAMAGE).map(warning => failed('warnings', warning)),
   ];
 }
 
@@ -67,15 +69,12 @@ function storeChecks(state: ServiceState): ReadinessCheck[] {
     engine.kind === 'postgres'
       ? 'whether PostgreSQL hangs, has space on its disk, can be reached, and lets this service use its tables'
       : 'the disk and the files of the store, and whether another program locks them';
-  /** @param failure the cause and, after a semicolon, advice if there is any */
-  const storeFault = (name: string, effect: string, failure: string): ReadinessCheck => {
-    const [, cause = failure, advice = `check ${part}`] = /^(.*?); (.*)$/s.exec(failure) ?? [];
-    const detail = `${reason}${effect} and plants get 503 responses: ${cause}`;
-    return failed(
-      name,
-      detail,
-      fullDisk === undefined ? `${advice}; the log of the service has the details` : DISK_ADVICE,
-    );
+  const storeFault = (name: string, effect: string, failure: Problem): ReadinessCheck => {
+    const advice = adviceOf(failure) ?? `check ${part}`;
+    return failed(name, {
+      fault: `${reason}${effect} and plants get 503 responses: ${failure.fault}`,
+      advice: fullDisk === undefined ? `${advice}; the log of the service has the details` : DISK_ADVICE,
+    });
   };
   // The cause of a failed commit explains more than that of the other checks, which may only know
   // that they wait for a lock.
@@ -112,7 +111,10 @@ function diskCheck(state: ServiceState): ReadinessCheck {
   if (disk === undefined) return passed('disk', 'the disk of the store is not on this machine, or unknown');
   if (disk.freeBytes >= DISK_FREE_BYTES_MIN || isReported)
     return passed('disk', `the disk of the store has ${freeText(disk)}`);
-  return failed('disk', `the disk of the store is nearly full (${freeText(disk)})`, DISK_ADVICE);
+  return failed('disk', {
+    fault: `the disk of the store is nearly full (${freeText(disk)})`,
+    advice: DISK_ADVICE,
+  });
 }
 
 /** @returns undefined if the store is on PostgreSQL, or its disk is unknown */
@@ -136,22 +138,21 @@ function queueCheck({ plantsInFlight, plantsInFlightMax, isFull }: ServiceState)
       'queue',
       `${plantsInFlight} of at most ${plantsInFlightMax} plants wait for a commit or are in one`,
     );
-  return failed(
-    'queue',
-    'the limit of plants in flight is reached, so further plants get 503 responses',
-    'find the senders of many plants; if commits are slow, check the disk or the database server',
-  );
+  return failed('queue', {
+    fault: 'the limit of plants in flight is reached, so further plants get 503 responses',
+    advice: 'find the senders of many plants; if commits are slow, check the disk or the database server',
+  });
 }
 
 function latencyCheck({ commitSeconds, engine }: ServiceState): ReadinessCheck {
   if (commitSeconds <= COMMIT_SECONDS_MAX) return passed('latency', 'commits are fast');
-  return failed(
-    'latency',
-    `commits are slow, and plants wait for them (${commitSeconds.toFixed(1)} s on average)`,
-    engine.kind === 'postgres'
-      ? 'check the database server, its disk, locks on its tables, and the network to it'
-      : 'check the disk, and programs that use it much or lock the store',
-  );
+  return failed('latency', {
+    fault: `commits are slow, and plants wait for them (${commitSeconds.toFixed(1)} s on average)`,
+    advice:
+      engine.kind === 'postgres'
+        ? 'check the database server, its disk, locks on its tables, and the network to it'
+        : 'check the disk, and programs that use it much or lock the store',
+  });
 }
 
 function requestsCheck({ rates }: ServiceState): ReadinessCheck {
@@ -160,11 +161,9 @@ function requestsCheck({ rates }: ServiceState): ReadinessCheck {
   if (rejectedPerSecond <= REJECTED_PER_SECOND_MAX && !isMost)
     return passed('requests', 'few requests are rejected');
   const { number, message } = ERRORS[mostFrequentError];
-  const [reason] = message.split(';');
   const stored = confirmedPerSecond < rejectedPerSecond / 4 ? ', and few plants are stored' : '';
-  return failed(
-    'requests',
-    `about ${Number(rejectedPerSecond.toPrecision(1))} requests per second are rejected, most often with the error ${number} (${reason})${stored}`,
-    'find the senders on the screen Rejected of the console, or with --log-requests on',
-  );
+  return failed('requests', {
+    fault: `about ${Number(rejectedPerSecond.toPrecision(1))} requests per second are rejected, most often with the error ${number} ("${message}")${stored}`,
+    advice: 'find the senders on the screen Rejected of the console, or with --log-requests on',
+  });
 }

@@ -1,3 +1,4 @@
+import { problemText } from '../../core/problem.ts';
 import { checksOf, type ReadinessCheck } from './readiness-checks.ts';
 import type { ServiceState } from './service-state.ts';
 
@@ -13,7 +14,7 @@ export interface Readiness {
   status: 'ready' | 'not ready';
   /** Why the service is not ready. */
   reason?: string;
-  /** What operators should fix although the service is ready. */
+  /** What operators should fix although the service is ready, the verdict first. */
   warnings?: string[];
   verdict: Verdict;
   /** Ms since 1970; null if there was no unclean end before this start. */
@@ -56,7 +57,6 @@ function verdictOf(decisive: ReadinessCheck | undefined, gravest: ReadinessCheck
   return { state, sentence, advice };
 }
 
-/** A warning of the store already says what to do. */
-function textOf({ name, detail, advice }: ReadinessCheck): string {
-  return name === 'warnings' ? detail : `${detail}; ${advice}`;
+function textOf({ detail: fault, advice }: ReadinessCheck): string {
+  return problemText({ fault, advice });
 }

@@ -1,7 +1,7 @@
 import type { StorageEngine } from '../../engines/storage-engine.ts';
 import type { ServiceLog } from '../log/rate-limited-log.ts';
 import type { Metrics } from '../metrics.ts';
-import { DAMAGE_WARNING, KnownDamage } from './known-damage.ts';
+import { DAMAGE, KnownDamage } from './known-damage.ts';
 import { MonitoredCommits } from './monitored-commits.ts';
 import { type StoreState, storeStateReader } from './store-state.ts';
 
@@ -22,7 +22,7 @@ export class StoreMonitor {
     this.readState = storeStateReader(async () => {
       const warnings = await engine.warnings();
       await this.damage.refresh();
-      return this.damage.isKnown ? [DAMAGE_WARNING, ...warnings] : warnings;
+      return this.damage.isKnown ? [DAMAGE, ...warnings] : warnings;
     }, log);
   }
 

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { StoreInternalError, StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
+import { StoreError, StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
+import { type Problem, problemText } from '../../core/problem.ts';
 import { errorLog, failureLog, type ServiceLog } from '../log/rate-limited-log.ts';
 
 /** If the store does not respond within this time, `/readyz` reports the service as not ready. */
@@ -7,23 +8,19 @@ export const READINESS_TIMEOUT_MS = 2_000;
 /** `/readyz` needs no credential, so the service asks the store at most once in this time. */
 export const STATE_AGE_MAX_MS = 1_000;
 
-/** The warnings of the store, each one sentence, or why the store cannot be used. */
+/** The warnings of the store, or why the store cannot be used. */
 export type StoreState =
-  | { kind: 'usable'; warnings: readonly string[] }
-  | { kind: 'unusable'; failure: string };
+  | { kind: 'usable'; warnings: readonly Problem[] }
+  | { kind: 'unusable'; failure: Problem };
 
 /**
  * Describes a failure for operators, who have its details in the log.
  *
  * @param cause undefined: nothing failed, but there is no result in time
  */
-export function shownFailure(cause: unknown): string {
-  if (cause === undefined) return 'no response in time';
-  const isExplained =
-    cause instanceof StoreUnavailable ||
-    cause instanceof StoreRejected ||
-    cause instanceof StoreInternalError;
-  return isExplained ? cause.message : 'an unexpected error';
+export function shownFailure(cause: unknown): Problem {
+  if (cause === undefined) return { fault: 'no response in time' };
+  return cause instanceof StoreError ? cause : { fault: 'an unexpected error' };
 }
 
 /**
@@ -31,11 +28,11 @@ export function shownFailure(cause: unknown): string {
  * get its result until it is {@link STATE_AGE_MAX_MS} old. While a reading hangs, callers get a
  * failure.
  *
- * @param readWarnings resolves with one sentence per warning; rejects when the store cannot be used
+ * @param readWarnings rejects when the store cannot be used
  * @returns a function that waits for a limited time, and never throws; each change is logged
  */
 export function storeStateReader(
-  readWarnings: () => Promise<readonly string[]>,
+  readWarnings: () => Promise<readonly Problem[]>,
   log: ServiceLog,
 ): () => Promise<StoreState> {
   const availability = failureLog(
@@ -47,13 +44,14 @@ export function storeStateReader(
     'the check of the store failed: unexpected internal error; /readyz reports 503',
   );
   let logged: readonly string[] = [];
-  const logChange = (warnings: readonly string[]): void => {
+  const logChange = (problems: readonly Problem[]): void => {
+    const warnings = problems.map(problem => problemText(problem));
     if (warnings.length === logged.length && warnings.every(warning => logged.includes(warning))) return;
     for (const warning of warnings) log.warn({ warnings }, `the store warns: ${warning}`);
     if (warnings.length === 0) log.info('the store has nothing to warn of any more');
     logged = warnings;
   };
-  const stateOf = async (reading: Promise<readonly string[]>): Promise<StoreState> => {
+  const stateOf = async (reading: Promise<readonly Problem[]>): Promise<StoreState> => {
     try {
       const warnings = await Promise.race([reading, timeout()]);
       availability.recovered();

@@ -41,7 +41,8 @@ export async function* missingRevisions(
       } else {
         if (!isSameRevision(revision, next.value)) {
           throw new StoreRejected(
-            `${revisionName(revision)} has other content in the target than in the source; ${ADVICE}`,
+            `${revisionName(revision)} has other content in the target than in the source`,
+            { advice: ADVICE },
           );
         }
         next = await existing.next();
@@ -87,12 +88,14 @@ export function missingTokens(source: readonly StoredToken[], target: readonly S
 function isChanged(token: StoredToken, stored: StoredToken): boolean {
   if (token.hash !== stored.hash || token.label !== stored.label || token.createdAt !== stored.createdAt) {
     throw new StoreRejected(
-      `token ${token.id} of the target, ${JSON.stringify(stored.label)}, differs from token ${token.id} of the source, ${JSON.stringify(token.label)}; ${ADVICE}`,
+      `token ${token.id} of the target, ${JSON.stringify(stored.label)}, differs from token ${token.id} of the source, ${JSON.stringify(token.label)}`,
+      { advice: ADVICE },
     );
   }
   if (stored.revokedAt !== null && token.revokedAt === null) {
     throw new StoreRejected(
-      `the token ${JSON.stringify(token.label)} is revoked in the target, but not in the source; revoke it in the source, too, and copy again`,
+      `the token ${JSON.stringify(token.label)} is revoked in the target, but not in the source`,
+      { advice: 'revoke it in the source, too, and copy again' },
     );
   }
   return (
@@ -106,5 +109,5 @@ const ADVICE =
   'the target of a copy must be empty or contain only rows of the source; name a new store with --to';
 
 function notInSource(row: string): StoreRejected {
-  return new StoreRejected(`the target contains ${row}, but the source does not; ${ADVICE}`);
+  return new StoreRejected(`the target contains ${row}, but the source does not`, { advice: ADVICE });
 }

@@ -148,9 +148,9 @@ function isLeftOut({ leftOut }: SourcePass, revision: CheckedRevision): revision
 }
 
 function leftOutInTarget({ plant: { id } }: PlantRevision): StoreRejected {
-  return new StoreRejected(
-    `the target has plant ${id}, which --except leaves out; no store deletes a plant, so name a new store with --to`,
-  );
+  return new StoreRejected(`the target has plant ${id}, which --except leaves out`, {
+    advice: 'no store deletes a plant, so name a new store with --to',
+  });
 }
 
 function tokensOf(side: CopySide): Promise<StoredToken[]> {
@@ -169,7 +169,7 @@ async function runOn<T>(side: CopySide, work: () => Promise<T>): Promise<T> {
 function withName({ name }: CopySide, error: unknown): unknown {
   if (!(error instanceof StoreUnavailable)) return error;
   const ErrorClass = error instanceof StoreDamaged ? StoreDamaged : StoreUnavailable;
-  return new ErrorClass(`${name}: ${error.message}`, { cause: error });
+  return new ErrorClass(`${name}: ${error.fault}`, { advice: error.advice, cause: error });
 }
 
 /** Collects revisions in batches, each for one commit. */

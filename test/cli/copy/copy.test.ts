@@ -72,6 +72,17 @@ for (const from of [sqlite, postgres])
     assert.equal(await sendPlant(service.url, tokens.revoked, 1n), 401);
   });
 
+test('a failure names --from instead of --database, but --database-password-file as it is', async () => {
+  const missing = await copy('sqlite:missing/plants.db', await sqlite.newDatabase());
+  assertFailed(
+    missing,
+    /^plant-store: --from: there is no plant store .*; name an existing one with --from;/,
+  );
+  const options = ['--database-password-file', 'missing'];
+  const unreadable = await copy('postgres://me@localhost/plants', 'sqlite:x.db', ...options);
+  assertFailed(unreadable, /^plant-store: --from: the file that --database-password-file or /, 2);
+});
+
 test('rejects a target with rows that the source does not have, and does not change it', async () => {
   const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
   await fillStore(source, manyPlants(10));

@@ -5,6 +5,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
+import { problemText } from '../../../src/core/problem.ts';
 import { freePort } from '../../harness/free-port.ts';
 import { openSearch } from '../../harness/open-store.ts';
 import { PATIENCE, queryOnce } from '../../harness/postgres-server.ts';
@@ -123,7 +124,7 @@ test('synchronous_commit of the database changes while a service runs; only off 
     assert.deepEqual(kept, ['on warning read committed'], 'its connection keeps the value');
     await using started = await startTestService({ database: url });
     assert.equal(started.warnings.length, warnings.length);
-    for (const [index, says] of warnings.entries()) assert.match(started.warnings[index]!, says);
+    for (const [index, says] of warnings.entries()) assert.match(problemText(started.warnings[index]!), says);
     await server.query('DELETE FROM noted', database);
     const noted = await notedCommits(database, { url: started.url, token });
     assert.deepEqual(noted, [`${used} warning read committed`]);

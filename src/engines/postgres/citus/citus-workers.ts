@@ -1,11 +1,12 @@
 import { type Clock, SYSTEM_CLOCK } from '../../../core/clock.ts';
 import { StorePartlyUnavailable, StoreRejected } from '../../../core/commit/store-errors.ts';
+import type { Problem } from '../../../core/problem.ts';
 import { rejectSchema } from '../../schema-faults.ts';
 import { confirmEverythingBefore } from '../confirm-commits.ts';
 import type { Connection } from '../connection.ts';
 import { type ConnectionPool, OPERATION_TIMEOUT_MS } from '../connection-pool.ts';
 import { durabilityWarnings } from '../durability-warnings.ts';
-import { reasonOf, sqlStateOf } from '../postgres-errors.ts';
+import { sqlStateOf, unavailable } from '../postgres-errors.ts';
 import type { HostAddress } from '../postgres-url.ts';
 import { schemaFaults } from '../schema.ts';
 import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-shards.ts';
@@ -115,7 +116,7 @@ export class CitusWorkers {
   }
 
   /** Inspects all workers. @throws {StorePartlyUnavailable} when no worker can be used */
-  async warnings(): Promise<string[]> {
+  async warnings(): Promise<Problem[]> {
     const failures: StorePartlyUnavailable[] = [];
     const checks = [...this.#workers].map(async ([name, pool]) => {
       try {
@@ -126,7 +127,7 @@ export class CitusWorkers {
       } catch (cause) {
         const failure = unreachable(name, cause);
         failures.push(failure);
-        return [failure.message];
+        return [failure];
       }
     });
     const warnings = (await Promise.all(checks)).flat();
@@ -144,7 +145,9 @@ export async function rejectWorker(connection: Connection): Promise<void> {
   if (!connection.isCitus) return;
   const [row] = await connection.run({ text: 'SELECT groupid FROM pg_dist_local_group' });
   if (row![0] === COORDINATOR_GROUP) return;
-  throw new StoreRejected(`${nameOf(connection.host)} is a worker of Citus; name only the coordinator`);
+  throw new StoreRejected(`${nameOf(connection.host)} is a worker of Citus`, {
+    advice: 'name only the coordinator',
+  });
 }
 
 /** Prepares a connection to the server of the address. @throws {StoreRejected} for a worker */
@@ -186,7 +189,8 @@ function nameOf({ host, port }: HostAddress): string {
 }
 
 function unreachable(name: string, cause: unknown): StorePartlyUnavailable {
-  return new StorePartlyUnavailable(
-    `the worker ${name} cannot be used, so its plants get 503: ${reasonOf((cause as Error).cause ?? cause)}`,
-  );
+  const { fault, advice } = unavailable(cause);
+  return new StorePartlyUnavailable(`the worker ${name} cannot be used, so its plants get 503: ${fault}`, {
+    advice,
+  });
 }

@@ -55,9 +55,8 @@ function openUnwritable(path: string, cause: unknown): ReadingDatabase {
   const notRead = ['-wal', '-journal'].find(suffix => sizeOf(suffix));
   if (notRead !== undefined)
     throw new StoreRejected(
-      `${path} cannot be read here: ${file}${notRead} belongs to it, and this user may not write beside it; ` +
-        'copy both files into a folder that you may write to, and read the copy',
-      { cause },
+      `${path} cannot be read here: ${file}${notRead} belongs to it, and this user may not write beside it`,
+      { advice: 'copy both files into a folder that you may write to, and read the copy', cause },
     );
   const isUsed = () => sizeOf('-shm') !== undefined || Boolean(sizeOf('-wal'));
   if (isUsed() || mayWrite(dirname(file))) throw cause;

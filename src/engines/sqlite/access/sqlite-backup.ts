@@ -61,9 +61,9 @@ export async function checkCopy(path: string): Promise<StoreCounts> {
   using opened = openForReading(path);
   const [fault] = structureFaults(opened.database);
   if (fault !== undefined) {
-    throw new CopyDamaged(
-      `the copy is damaged (${fault}); run the backup again; if it fails again, run \`npx plant-store verify\``,
-    );
+    throw new CopyDamaged(`the copy is damaged (${fault})`, {
+      advice: 'run the backup again; if it fails again, run `npx plant-store verify`',
+    });
   }
   return await countsIn(opened.database);
 }

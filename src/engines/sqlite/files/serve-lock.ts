@@ -69,10 +69,10 @@ export function takeLockFile(path: string): ServeLock {
     if (isBusy(error)) throw servedError(path, file, error);
     if (isInternal(error) || !existsSync(file)) throw error;
     const { message } = error as Error;
-    throw new StoreRejected(
-      `the lock file ${file} cannot be used (${message}); make the user of the service its owner, or delete it while no service runs`,
-      { cause: error },
-    );
+    throw new StoreRejected(`the lock file ${file} cannot be used (${message})`, {
+      advice: 'make the user of the service its owner, or delete it while no service runs',
+      cause: error,
+    });
   }
 }
 
@@ -113,9 +113,11 @@ function rejectOtherName(path: string): void {
 }
 
 function servedError(path: string, lockedFile: string, cause: unknown): StoreRejected {
-  const advice = 'stop it first, or name another file with --database';
-  const message = `another plant-store service is running on ${path}${lockOwnerText(lockedFile)}; ${advice}`;
-  return new StoreRejected(message, { cause });
+  const fault = `another plant-store service is running on ${path}${lockOwnerText(lockedFile)}`;
+  return new StoreRejected(fault, {
+    advice: option => `stop it first, or name another file with ${option}`,
+    cause,
+  });
 }
 
 /**

@@ -142,9 +142,8 @@ export class StoreFileGuard {
 
   #reject(): never {
     this.#isReplaced = true;
-    const advice = 'restore the file, or stop the service and start it again';
-    throw new StoreFileReplaced(
-      `${this.#path} or its -wal or -shm file was deleted, moved or replaced; ${advice}`,
-    );
+    throw new StoreFileReplaced(`${this.#path} or its -wal or -shm file was deleted, moved or replaced`, {
+      advice: 'restore the file, or stop the service and start it again',
+    });
   }
 }

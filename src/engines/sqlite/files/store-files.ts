@@ -35,17 +35,19 @@ export function rejectOtherFile(path: string): void {
   if (stats === undefined) return;
   if (!stats.isFile()) {
     const what = stats.isDirectory() ? 'a folder' : 'not a file';
-    throw new StoreRejected(`${path} is ${what}; name a file, such as ${join(path, 'plant-store.db')}`);
+    throw new StoreRejected(`${path} is ${what}`, {
+      advice: `name a file, such as ${join(path, 'plant-store.db')}`,
+    });
   }
   if (stats.nlink > 1) {
-    throw new StoreRejected(
-      `${path} is one of ${stats.nlink} names (hard links) of the same file; keep only one of them`,
-    );
+    throw new StoreRejected(`${path} is one of ${stats.nlink} names (hard links) of the same file`, {
+      advice: 'keep only one of them',
+    });
   }
   if (isMountPoint(fs.realpathSync(path))) {
-    throw new StoreRejected(
-      `${path} is mounted as a single file, so it has a second name elsewhere; mount its folder instead`,
-    );
+    throw new StoreRejected(`${path} is mounted as a single file, so it has a second name elsewhere`, {
+      advice: 'mount its folder instead',
+    });
   }
 }
 
@@ -66,7 +68,9 @@ function makeFolder(path: string): void {
   const folder = dirname(resolve(path));
   if (fs.existsSync(folder)) return;
   if (resolve(DEFAULT_SQLITE_PATH) !== resolve(path))
-    throw new StoreRejected(`the folder ${folder} does not exist; create it, or correct --database`);
+    throw new StoreRejected(`the folder ${folder} does not exist`, {
+      advice: option => `create it, or correct ${option}`,
+    });
   createFolder(folder);
 }
 

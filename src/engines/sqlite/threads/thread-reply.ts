@@ -4,6 +4,7 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../../../core/commit/store-errors.ts';
+import { adviceOf } from '../../../core/problem.ts';
 import { StoreFileReplaced, unavailable } from '../sqlite-errors.ts';
 
 /** A message loses the class of an error, so a reply has the index of the first class that fits. */
@@ -13,7 +14,7 @@ const ERROR_CLASSES = [StoreRejected, StoreFileReplaced, StoreDamaged, StoreUnav
 export type Reply<Result> = { kind: 'result'; result: Result } | ErrorReply;
 
 type ErrorReply =
-  | { kind: 'storeError'; errorClass: number; message: string }
+  | { kind: 'storeError'; errorClass: number; fault: string; advice: string | undefined }
   /** The copy of an error keeps its stack, and its class if the class is built into JavaScript. */
   | { kind: 'internalError'; cause: unknown };
 
@@ -25,12 +26,12 @@ export function replyTo<Call>(resultOf: (call: Call) => unknown, call: Call): Re
     const reported = unavailable(error);
     if (reported instanceof StoreInternalError) return { kind: 'internalError', cause: reported.cause };
     const errorClass = ERROR_CLASSES.findIndex(each => reported instanceof each);
-    return { kind: 'storeError', errorClass, message: reported.message };
+    return { kind: 'storeError', errorClass, fault: reported.fault, advice: adviceOf(reported) };
   }
 }
 
 /** Makes the error of a reply again, for the caller. */
 export function errorOf(reply: ErrorReply): StoreInternalError | StoreUnavailable | StoreRejected {
   if (reply.kind === 'internalError') return new StoreInternalError(reply.cause);
-  return new ERROR_CLASSES[reply.errorClass]!(reply.message);
+  return new ERROR_CLASSES[reply.errorClass]!(reply.fault, { advice: reply.advice });
 }

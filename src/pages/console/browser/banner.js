@@ -34,7 +34,8 @@ export function Banner() {
   if (readiness === undefined) return html`<p class="verdict">Asking the service for its state …</p>`;
   const { verdict = NO_RESPONSE, warnings = [], restartedAt } = readiness ?? {};
   const { state, sentence, advice } = verdict;
-  const others = warnings.filter((/** @type {string} */ each) => !each.startsWith(sentence));
+  // The first warning is that of the verdict.
+  const [, ...others] = warnings;
   const restart =
     restartedAt && Date.now() - restartedAt < RESTART_SHOWN_MS
       ? html` <span>The service was restarted after an unclean end: ${time(restartedAt)}. The end of its log, or its supervisor, says why.</span>`
