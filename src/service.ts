@@ -9,7 +9,7 @@ import type { DatabaseAddress } from './engines/database-url.ts';
 import { storeAt } from './engines/open-store.ts';
 import { schemaUpdateOf } from './engines/storage-engine.ts';
 import type { ServedSettings, ServedStore } from './engines/store-opener.ts';
-import type { TokenTable } from './engines/token-table.ts';
+import type { TokenTable } from './engines/tables/token-table.ts';
 import { makeConsoleCode } from './operate/console/console-code.ts';
 import { openConsole } from './operate/console/open-console.ts';
 import type { ShownService, ShownSetting } from './operate/console/operator-console.ts';

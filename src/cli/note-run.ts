@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import { StoreDamaged } from '../core/commit/store-errors.ts';
-import type { CommandRun } from '../engines/command-runs.ts';
-import type { DamageRecord } from '../engines/damage-record.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { inExistingStore } from '../engines/open-store.ts';
 import { wasOpenedForWriting } from '../engines/sqlite/access/reading-database.ts';
 import { wasServed } from '../engines/sqlite/files/serve-lock.ts';
+import type { CommandRun } from '../engines/tables/command-runs.ts';
+import type { DamageRecord } from '../engines/tables/damage-record.ts';
 
 /** The name of the seal of a backup is the name of the backup with this suffix. */
 export const SEAL_SUFFIX = '.seal';

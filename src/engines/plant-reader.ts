@@ -1,6 +1,6 @@
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import type { StoredToken } from '../core/tokens/stored-token.ts';
-import type { DamageRecord } from './damage-record.ts';
+import type { DamageRecord } from './tables/damage-record.ts';
 
 /** Reads whole stores for commands. A service may write to the store at the same time. */
 export interface PlantReader extends AsyncDisposable {

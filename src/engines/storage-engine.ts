@@ -1,6 +1,6 @@
 import type { CommitEngine } from '../core/commit/plant-commits.ts';
-import type { OperatorTables } from './operator-tables.ts';
-import type { TokenTable } from './token-table.ts';
+import type { OperatorTables } from './tables/operator-tables.ts';
+import type { TokenTable } from './tables/token-table.ts';
 
 export interface SqliteStatistics {
   kind: 'sqlite';

@@ -1,5 +1,5 @@
 import { TokenCache } from '../core/tokens/token-cache.ts';
-import type { TokenTable } from '../engines/token-table.ts';
+import type { TokenTable } from '../engines/tables/token-table.ts';
 import type { KnownDamage } from './health/known-damage.ts';
 import { rateLimitedLog, type ServiceLog } from './log/rate-limited-log.ts';
 

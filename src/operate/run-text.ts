@@ -1,4 +1,4 @@
-import type { CommandRun } from '../engines/command-runs.ts';
+import type { CommandRun } from '../engines/tables/command-runs.ts';
 
 /** The start of the last message of a command that found faults. */
 export const FAULTS_FOUND = 'FAULTS FOUND: ';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isIntact } from '../../src/core/commit/checksum.ts';
-import { type Row, revisionOf } from '../../src/engines/revision-rows.ts';
-import { tokenOf } from '../../src/engines/token-rows.ts';
+import { type Row, revisionOf } from '../../src/engines/tables/revision-rows.ts';
+import { tokenOf } from '../../src/engines/tables/token-rows.ts';
 import { revisionOfRow } from '../harness/stored-revisions.ts';
 
 /** Values that SQLite may find in a column of a damaged file. */

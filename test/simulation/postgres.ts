@@ -20,7 +20,7 @@ import { ConnectionPool, OPERATION_TIMEOUT_MS } from '../../src/engines/postgres
 import { HostSearch } from '../../src/engines/postgres/host-search.ts';
 import type { HostAddress, PostgresAddress } from '../../src/engines/postgres/postgres-url.ts';
 import { rowOf } from '../../src/engines/postgres/revision-table.ts';
-import { revisionOf } from '../../src/engines/revision-rows.ts';
+import { revisionOf } from '../../src/engines/tables/revision-rows.ts';
 import type { JudgedRevision } from '../harness/linearizable.ts';
 import { ModelConnection } from './model-connection.ts';
 import { ModelPostgres } from './model-postgres.ts';

@@ -4,7 +4,7 @@ import type { PlantWrite, RepeatedIdRule, WriteResult } from '../../core/commit/
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { decide, storedResult } from '../../core/commit/write-decision.ts';
-import { revisionOf } from '../revision-rows.ts';
+import { revisionOf } from '../tables/revision-rows.ts';
 import { confirmLatest } from './confirm-commits.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { ConnectionLost, kindOf } from './postgres-errors.ts';

@@ -9,12 +9,12 @@ import type {
 import { StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
 import type { Problem } from '../../core/problem.ts';
 import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
-import { OperatorTables } from '../operator-tables.ts';
-import { numberOf, type Query, type Row, textOf } from '../revision-rows.ts';
-import { SCHEMA_ADVICE } from '../schema-faults.ts';
 import type { PostgresStatistics, SchemaSteps, StorageEngine } from '../storage-engine.ts';
-import type { TableAccess } from '../table-access.ts';
-import { TokenTable } from '../token-table.ts';
+import { SCHEMA_ADVICE } from '../store-rejections.ts';
+import { OperatorTables } from '../tables/operator-tables.ts';
+import { numberOf, type Query, type Row, textOf } from '../tables/revision-rows.ts';
+import type { TableAccess } from '../tables/table-access.ts';
+import { TokenTable } from '../tables/token-table.ts';
 import { BatchCommit } from './batch-commit.ts';
 import { CitusWorkers, prepareCoordinator, prepareServer } from './citus/citus-workers.ts';
 import { workerQueues } from './citus/worker-queues.ts';

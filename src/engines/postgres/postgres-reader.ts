@@ -1,11 +1,11 @@
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreDamaged } from '../../core/commit/store-errors.ts';
 import { ID_MIN } from '../../core/contract/limits.ts';
-import { knownDamage } from '../damage-record.ts';
 import { countThatFits, TEXT_BYTES } from '../page-size.ts';
 import type { PlantReader } from '../plant-reader.ts';
-import { countRows, newestTime, type Query, REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
-import { allTokens } from '../token-rows.ts';
+import { knownDamage } from '../tables/damage-record.ts';
+import { countRows, newestTime, type Query, REVISION_COLUMNS, revisionOf } from '../tables/revision-rows.ts';
+import { allTokens } from '../tables/token-rows.ts';
 import { rejectWorker } from './citus/citus-workers.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { HostSearch } from './host-search.ts';

@@ -1,5 +1,5 @@
 import { type CopyTarget, concurrentChangeError } from '../copy-target.ts';
-import { PUT_TOKEN, putValues } from '../token-rows.ts';
+import { PUT_TOKEN, putValues } from '../tables/token-rows.ts';
 import { prepareCoordinator } from './citus/citus-workers.ts';
 import { HostSearch } from './host-search.ts';
 import { orUnavailable } from './postgres-errors.ts';

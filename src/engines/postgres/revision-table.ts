@@ -1,6 +1,6 @@
 import { textLengthOf } from '../../core/commit/batch-size.ts';
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
+import { REVISION_COLUMNS, revisionOf } from '../tables/revision-rows.ts';
 import type { Connection, Statement, TextRow } from './connection.ts';
 import { tableGuard } from './schema.ts';
 

@@ -1,7 +1,7 @@
 import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { REVISION_COLUMNS } from '../revision-rows.ts';
-import { missingStoreError, rejectSchema, schemaFaultsOf, schemaStepError } from '../schema-faults.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
+import { missingStoreError, rejectSchema, schemaFaultsOf, schemaStepError } from '../store-rejections.ts';
+import { REVISION_COLUMNS } from '../tables/revision-rows.ts';
 import { DISTRIBUTE, FORBID_LOGICAL_MOVES } from './citus/distributed-table.ts';
 import type { Connection } from './connection.ts';
 import { EXPECTED_SCHEMA, TABLE_NAMES } from './expected-schema.ts';

@@ -2,8 +2,8 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { PlantWrite, RepeatedIdRule, WriteResult } from '../../core/commit/plant-commits.ts';
 import type { IntactRevision } from '../../core/commit/plant-revision.ts';
 import { decide, nextRevision, storedResult } from '../../core/commit/write-decision.ts';
-import { REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
-import { rejectSchema } from '../schema-faults.ts';
+import { rejectSchema } from '../store-rejections.ts';
+import { REVISION_COLUMNS, type Row, revisionOf } from '../tables/revision-rows.ts';
 import { AS_ROWS, inTransaction } from './queries.ts';
 import { schemaFaults } from './schema.ts';
 

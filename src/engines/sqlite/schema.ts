@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { schemaFaultsOf, schemaStepError } from '../schema-faults.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
+import { schemaFaultsOf, schemaStepError } from '../store-rejections.ts';
 import { inTransaction, queryRows } from './queries.ts';
 import { SCHEMA_STEPS } from './schema-steps.ts';
 

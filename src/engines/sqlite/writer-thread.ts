@@ -1,8 +1,8 @@
 import { threadId } from 'node:worker_threads';
 import type { RepeatedIdRule } from '../../core/commit/plant-commits.ts';
 import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
-import type { Row } from '../revision-rows.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
+import type { Row } from '../tables/revision-rows.ts';
 import type { LockFile } from './files/serve-lock.ts';
 import { StoreFileGuard } from './files/store-file-guard.ts';
 import { type Batch, packResults, unpackWrites } from './packed-batch.ts';

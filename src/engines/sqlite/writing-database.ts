@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { rejectSchema } from '../schema-faults.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
+import { rejectSchema } from '../store-rejections.ts';
 import { LOCK_TIMEOUT_MS, prepareFile } from './files/store-files.ts';
 import { applySchemaSteps, schemaFaults, schemaVersion } from './schema.ts';
 import { explainFailure } from './sqlite-errors.ts';

@@ -55,7 +55,7 @@ interface Store {
  * of the label, which is no token, so nobody can present it. Revocation, rate limit and last use
  * are those of the row. So a verified token only leads to the hash of its row.
  *
- * @param store stores rows; `engines/token-table.ts` documents it
+ * @param store stores rows; `engines/tables/token-table.ts` documents it
  * @param onFailure makes a function that logs the causes of a failure
  */
 export function openAccessTokens(

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken } from '../../core/tokens/token.ts';
-import type { OperatorTables } from '../../engines/operator-tables.ts';
+import type { OperatorTables } from '../../engines/tables/operator-tables.ts';
 import { randomSecret } from './console-code.ts';
 
 /** A session ends after this time without a request. */

@@ -1,5 +1,5 @@
-import type { CommandRun } from '../../engines/command-runs.ts';
 import type { Disk, StorageEngine } from '../../engines/storage-engine.ts';
+import type { CommandRun } from '../../engines/tables/command-runs.ts';
 import { bytesText } from '../bytes-text.ts';
 import type { KnownDamage } from '../health/known-damage.ts';
 import { runText } from '../run-text.ts';

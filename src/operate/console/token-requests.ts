@@ -2,7 +2,7 @@ import type { HttpResponse } from '../../core/response.ts';
 import { TOKEN_EXPIRY_MS_MAX } from '../../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
-import type { TokenTable } from '../../engines/token-table.ts';
+import type { TokenTable } from '../../engines/tables/token-table.ts';
 import type { ServiceLog } from '../log/rate-limited-log.ts';
 import { isTokenLabel, SUBJECT_LABEL_LENGTH_MAX, TOKEN_LABEL_LENGTH_MAX } from '../token-label.ts';
 import { type ApiRequest, failure, InvalidApiRequest, json, noContent } from './api-requests.ts';

@@ -1,7 +1,7 @@
 import { StoreDamaged } from '../../core/commit/store-errors.ts';
 import type { Problem } from '../../core/problem.ts';
-import type { CommandRun } from '../../engines/command-runs.ts';
-import type { DamageRecord } from '../../engines/damage-record.ts';
+import type { CommandRun } from '../../engines/tables/command-runs.ts';
+import type { DamageRecord } from '../../engines/tables/damage-record.ts';
 import { rateLimitedLog, type ServiceLog } from '../log/rate-limited-log.ts';
 
 /** The tables of a store with its known damage and the last runs of commands. */

@@ -1,7 +1,7 @@
 import { type Clock, SYSTEM_CLOCK } from '../../../core/clock.ts';
 import { StorePartlyUnavailable, StoreRejected } from '../../../core/commit/store-errors.ts';
 import type { Problem } from '../../../core/problem.ts';
-import { rejectSchema } from '../../schema-faults.ts';
+import { rejectSchema } from '../../store-rejections.ts';
 import { confirmEverythingBefore } from '../confirm-commits.ts';
 import type { Connection } from '../connection.ts';
 import { type ConnectionPool, OPERATION_TIMEOUT_MS } from '../connection-pool.ts';

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreRejected, StoreUnavailable } from '../../../core/commit/store-errors.ts';
-import { missingStoreError, schemaStepError } from '../../schema-faults.ts';
+import { missingStoreError, schemaStepError } from '../../store-rejections.ts';
 import { LOCK_TIMEOUT_MS, rejectOtherFile } from '../files/store-files.ts';
 import { NEWEST_STEP, schemaVersion } from '../schema.ts';
 import { explainFailure, isUnwritable } from '../sqlite-errors.ts';

@@ -1,5 +1,5 @@
 import { type PlantSearch, revisionsOf, searchPage } from '../../plant-search.ts';
-import { countRows, type Query, type Row } from '../../revision-rows.ts';
+import { countRows, type Query, type Row } from '../../tables/revision-rows.ts';
 import { CalledThread } from '../threads/called-thread.ts';
 import type { SearchCall } from './search-thread.ts';
 import { BYTES } from './sqlite-reader.ts';

@@ -1,5 +1,5 @@
 import { type CopyTarget, concurrentChangeError } from '../../copy-target.ts';
-import { PUT_TOKEN, putValues } from '../../token-rows.ts';
+import { PUT_TOKEN, putValues } from '../../tables/token-rows.ts';
 import { takeServeLock } from '../files/serve-lock.ts';
 import { inTransaction, queryRows } from '../queries.ts';
 import { orUnavailable } from '../sqlite-errors.ts';

@@ -1,4 +1,4 @@
-import type { PlantRevision } from '../core/commit/plant-revision.ts';
+import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 
 /** The columns of `plant_revision`, in the order in which they are written and read. */
 export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by, checksum';

@@ -1,5 +1,9 @@
-import type { StoredToken, TokenGroup } from '../core/tokens/stored-token.ts';
-import { TOKEN_EXPIRY_MS_MAX, TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../core/tokens/stored-token.ts';
+import type { StoredToken, TokenGroup } from '../../core/tokens/stored-token.ts';
+import {
+  TOKEN_EXPIRY_MS_MAX,
+  TOKEN_GROUP_SIZE,
+  TOKENS_AT_A_TIME_MAX,
+} from '../../core/tokens/stored-token.ts';
 import { isInteger, numberOf, type Query, type Row, textOf } from './revision-rows.ts';
 
 /** The columns of `token` for {@link tokenOf}. */

@@ -1,5 +1,5 @@
-import type { NewStoredToken, StoredToken, TokenGroup } from '../core/tokens/stored-token.ts';
-import type { TokenSource } from '../core/tokens/token-cache.ts';
+import type { NewStoredToken, StoredToken, TokenGroup } from '../../core/tokens/stored-token.ts';
+import type { TokenSource } from '../../core/tokens/token-cache.ts';
 import { parameters, type TableAccess } from './table-access.ts';
 import { allTokens, NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf, tokensOfGroup } from './token-rows.ts';
 
