@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { inExistingStore } from '../engines/open-store.ts';
+import { inExistingStore } from '../engines/openers/open-store.ts';
 import { makeConsoleCode } from '../operate/console/console-code.ts';
 import type { ListenAddress } from '../server/listen.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';

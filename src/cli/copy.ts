@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { StoreDamaged, StoreMissing, StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';
 import { problemText } from '../core/problem.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
-import { storeAt } from '../engines/open-store.ts';
+import { storeAt } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import type { Damaged } from '../operate/proof/checked-revisions.ts';
 import { sealLine } from '../operate/proof/seal.ts';

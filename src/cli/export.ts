@@ -5,7 +5,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { isSameContent } from '../core/contract/plant.ts';
 import { folded } from '../engines/folded-text.ts';
-import { storeAt } from '../engines/open-store.ts';
+import { storeAt } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import type { PlantFilter } from '../engines/plant-search.ts';
 import { csvLine, REVISION_CSV_HEADER, revisionCsv } from '../operate/csv.ts';

@@ -2,7 +2,7 @@ import * as fs from 'node:fs';
 import { resolve } from 'node:path';
 import { hashToken } from '../core/tokens/token.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
-import { storeAt } from '../engines/open-store.ts';
+import { storeAt } from '../engines/openers/open-store.ts';
 
 /** @returns the file for the first token, beside the SQLite file; undefined on PostgreSQL */
 export function firstTokenFile(database: DatabaseAddress): string | undefined {

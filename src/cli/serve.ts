@@ -5,7 +5,7 @@ import { type Logger, pino } from 'pino';
 import { newPlantJson } from '../core/contract/plant.ts';
 import { problemText } from '../core/problem.ts';
 import { type DatabaseAddress, shownDatabase } from '../engines/database-url.ts';
-import { storeAt } from '../engines/open-store.ts';
+import { storeAt } from '../engines/openers/open-store.ts';
 import type { ShownSetting } from '../operate/console/operator-console.ts';
 import { isLoopback, ListenFailed } from '../server/listen.ts';
 import { type Service, startService } from '../service.ts';

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { storeAt } from '../engines/open-store.ts';
+import { storeAt } from '../engines/openers/open-store.ts';
 import { bytesText } from '../operate/bytes-text.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { amount } from './output/number-text.ts';

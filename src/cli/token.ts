@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import type { StoredToken } from '../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../core/tokens/token.ts';
 import { shownDatabase } from '../engines/database-url.ts';
-import { inExistingStore, storeAt } from '../engines/open-store.ts';
+import { inExistingStore, storeAt } from '../engines/openers/open-store.ts';
 import { schemaUpdateOf } from '../engines/storage-engine.ts';
 import { isTokenLabel, TOKEN_LABEL_LENGTH_MAX } from '../operate/token-label.ts';
 import type { Extra } from './extra.ts';

@@ -3,7 +3,7 @@ import { constants, setPriority } from 'node:os';
 import { Command } from 'commander';
 import { StoreDamaged, StoreRejected } from '../core/commit/store-errors.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
-import { storeAt } from '../engines/open-store.ts';
+import { storeAt } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import type { DamageRecord } from '../engines/tables/damage-record.ts';
 import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../operate/proof/seal.ts';

@@ -1,7 +1,7 @@
 /** Opens stores by the URL of a database, as for `--database`. */
 import { databaseAddressOf } from '../../src/engines/database-url.ts';
-import { storeAt } from '../../src/engines/open-store.ts';
-import type { ServedSettings, StoreOpener } from '../../src/engines/store-opener.ts';
+import { storeAt } from '../../src/engines/openers/open-store.ts';
+import type { ServedSettings, StoreOpener } from '../../src/engines/openers/store-opener.ts';
 
 const openerOf = (url: string): StoreOpener => storeAt(databaseAddressOf(url));
 

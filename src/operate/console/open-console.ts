@@ -1,6 +1,6 @@
 import type { PlantQueue } from '../../core/commit/plant-commits.ts';
 import type { DatabaseAddress } from '../../engines/database-url.ts';
-import { storeAt } from '../../engines/open-store.ts';
+import { storeAt } from '../../engines/openers/open-store.ts';
 import type { Metrics } from '../metrics.ts';
 import { type ConsoleParts, OperatorConsole, type ShownService } from './operator-console.ts';
 import { Samples } from './samples.ts';

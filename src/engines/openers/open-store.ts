@@ -1,7 +1,7 @@
-import type { DatabaseAddress } from './database-url.ts';
-import { PostgresOpener } from './postgres/postgres-opener.ts';
-import { SqliteOpener } from './sqlite/sqlite-opener.ts';
-import type { StorageEngine } from './storage-engine.ts';
+import type { DatabaseAddress } from '../database-url.ts';
+import type { StorageEngine } from '../storage-engine.ts';
+import { PostgresOpener } from './postgres-opener.ts';
+import { SqliteOpener } from './sqlite-opener.ts';
 import type { StoreOpener } from './store-opener.ts';
 
 /** Selects the engine of a store. It opens nothing. */

@@ -2,11 +2,11 @@ import { StoreMissing } from '../../core/commit/store-errors.ts';
 import type { CopyTarget } from '../copy-target.ts';
 import type { PlantReader } from '../plant-reader.ts';
 import type { PlantSearch } from '../plant-search.ts';
+import { openSqliteReader } from '../sqlite/access/sqlite-reader.ts';
+import { openSqliteSearch } from '../sqlite/access/sqlite-search.ts';
+import { runningService, takeServeLock, wasServed } from '../sqlite/files/serve-lock.ts';
 import type { StorageEngine } from '../storage-engine.ts';
-import type { ServedSettings, ServedStore, StoreOpener } from '../store-opener.ts';
-import { openSqliteReader } from './access/sqlite-reader.ts';
-import { openSqliteSearch } from './access/sqlite-search.ts';
-import { runningService, takeServeLock, wasServed } from './files/serve-lock.ts';
+import type { ServedSettings, ServedStore, StoreOpener } from './store-opener.ts';
 
 /** Opens an SQLite store. Modules that only some commands need are imported on use. */
 export class SqliteOpener implements StoreOpener {
@@ -21,7 +21,7 @@ export class SqliteOpener implements StoreOpener {
     // The lock comes first: a second service must not update the schema while the first one runs.
     await using parts = new AsyncDisposableStack();
     const { file: lockFile, isAfterCrash } = parts.use(takeServeLock(this.#path));
-    const { SqliteEngine } = await import('./sqlite-engine.ts');
+    const { SqliteEngine } = await import('../sqlite/sqlite-engine.ts');
     const engine = await SqliteEngine.open({ path: this.#path, repeatedIdRule, lockFile });
     parts.defer(() => engine.close());
     const opened = parts.move();
@@ -36,7 +36,7 @@ export class SqliteOpener implements StoreOpener {
     } catch (error) {
       if (!(error instanceof StoreMissing)) throw error;
     }
-    const { SqliteEngine } = await import('./sqlite-engine.ts');
+    const { SqliteEngine } = await import('../sqlite/sqlite-engine.ts');
     return SqliteEngine.open({ path: this.#path, repeatedIdRule: 'revise', lockFile: undefined });
   }
 
@@ -49,7 +49,7 @@ export class SqliteOpener implements StoreOpener {
   }
 
   async openCopyTarget(): Promise<CopyTarget> {
-    const { openSqliteTarget } = await import('./access/sqlite-target.ts');
+    const { openSqliteTarget } = await import('../sqlite/access/sqlite-target.ts');
     return openSqliteTarget(this.#path);
   }
 

@@ -1,9 +1,9 @@
 import type { CopyTarget } from '../copy-target.ts';
 import type { PlantReader } from '../plant-reader.ts';
 import type { PlantSearch } from '../plant-search.ts';
+import { type PostgresAddress, START_TIMEOUT_MS } from '../postgres/postgres-url.ts';
 import type { StorageEngine } from '../storage-engine.ts';
-import type { ServedSettings, ServedStore, StoreOpener } from '../store-opener.ts';
-import { type PostgresAddress, START_TIMEOUT_MS } from './postgres-url.ts';
+import type { ServedSettings, ServedStore, StoreOpener } from './store-opener.ts';
 
 /**
  * Opens a store in PostgreSQL. All modules with the driver are imported on use, because a service on
@@ -18,7 +18,7 @@ export class PostgresOpener implements StoreOpener {
 
   async openServed(settings: ServedSettings, onWait: (message: string) => void): Promise<ServedStore> {
     const { repeatedIdRule, connections } = settings;
-    const { PostgresEngine } = await import('./postgres-engine.ts');
+    const { PostgresEngine } = await import('../postgres/postgres-engine.ts');
     const engine = await PostgresEngine.open(
       { address: this.#address, repeatedIdRule, connections },
       { timeoutMs: START_TIMEOUT_MS, onWait },
@@ -27,22 +27,22 @@ export class PostgresOpener implements StoreOpener {
   }
 
   async openForCommand(): Promise<StorageEngine> {
-    const { PostgresEngine } = await import('./postgres-engine.ts');
+    const { PostgresEngine } = await import('../postgres/postgres-engine.ts');
     return PostgresEngine.open({ address: this.#address, repeatedIdRule: 'revise', connections: 1 });
   }
 
   async openReader(): Promise<PlantReader> {
-    const { openPostgresReader } = await import('./postgres-reader.ts');
+    const { openPostgresReader } = await import('../postgres/postgres-reader.ts');
     return openPostgresReader(this.#address);
   }
 
   async openSearch(): Promise<PlantSearch> {
-    const { openPostgresSearch } = await import('./postgres-search.ts');
+    const { openPostgresSearch } = await import('../postgres/postgres-search.ts');
     return openPostgresSearch(this.#address);
   }
 
   async openCopyTarget(): Promise<CopyTarget> {
-    const { openPostgresTarget } = await import('./postgres-target.ts');
+    const { openPostgresTarget } = await import('../postgres/postgres-target.ts');
     return openPostgresTarget(this.#address);
   }
 

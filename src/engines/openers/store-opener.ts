@@ -1,8 +1,8 @@
-import type { RepeatedIdRule } from '../core/commit/plant-commits.ts';
-import type { CopyTarget } from './copy-target.ts';
-import type { PlantReader } from './plant-reader.ts';
-import type { PlantSearch } from './plant-search.ts';
-import type { StorageEngine } from './storage-engine.ts';
+import type { RepeatedIdRule } from '../../core/commit/plant-commits.ts';
+import type { CopyTarget } from '../copy-target.ts';
+import type { PlantReader } from '../plant-reader.ts';
+import type { PlantSearch } from '../plant-search.ts';
+import type { StorageEngine } from '../storage-engine.ts';
 
 export interface ServedSettings {
   repeatedIdRule: RepeatedIdRule;
