@@ -6,6 +6,31 @@ import type { HeaderFields } from './header-fields.ts';
 /** The result of a request: the outcome of a plant, an entry of the error catalogue, or neither. */
 export type Result = Outcome | ErrorName | 'other';
 
+/** The statuses of all responses, with their texts (RFC 9110 section 15). */
+export const STATUS_TEXTS = {
+  200: 'OK',
+  201: 'Created',
+  204: 'No Content',
+  303: 'See Other',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  409: 'Conflict',
+  413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  421: 'Misdirected Request',
+  422: 'Unprocessable Content',
+  429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+};
+
+export type Status = keyof typeof STATUS_TEXTS;
+
 /** How a response is sent. Only an `OperationWrapper` sets it. */
 export type Delivery =
   /**
@@ -22,7 +47,7 @@ export type Delivery =
 /** An HTTP response. Text is sent in UTF-8. */
 export interface HttpResponse<Body extends string | Uint8Array = string> {
   result: Result;
-  status: number;
+  status: Status;
   /** Its own header fields. The server adds those of all responses, such as Date. */
   headers: HeaderFields;
   body: Body;
@@ -41,7 +66,7 @@ export function contentResponse<Body extends string | Uint8Array>(
   contentType: string,
   body: Body,
   headers: HeaderFields = [],
-  status = 200,
+  status: Status = 200,
   result: Result = 'other',
 ): HttpResponse<Body> {
   const length = ['Content-Length', String(Buffer.byteLength(body))];
@@ -54,7 +79,7 @@ export function contentResponse<Body extends string | Uint8Array>(
 }
 
 export function jsonResponse(
-  status: number,
+  status: Status,
   body: string,
   headers?: HeaderFields,
   result?: Result,

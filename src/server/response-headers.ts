@@ -1,24 +1,6 @@
 import type { HeaderFields } from '../core/header-fields.ts';
-import type { HttpResponse, Result } from '../core/response.ts';
+import { type HttpResponse, type Result, STATUS_TEXTS } from '../core/response.ts';
 import { KEEP_ALIVE_MS } from './timeouts.ts';
-
-/** The texts of the statuses that the service sends (RFC 9110 section 15). */
-export const STATUS_TEXTS: Partial<Record<number, string>> = {
-  200: 'OK',
-  204: 'No Content',
-  303: 'See Other',
-  400: 'Bad Request',
-  401: 'Unauthorized',
-  404: 'Not Found',
-  405: 'Method Not Allowed',
-  408: 'Request Timeout',
-  413: 'Content Too Large',
-  415: 'Unsupported Media Type',
-  429: 'Too Many Requests',
-  431: 'Request Header Fields Too Large',
-  500: 'Internal Server Error',
-  503: 'Service Unavailable',
-};
 
 /** Header fields of every response, on both listeners: no content sniffing, no caching. */
 export const COMMON_FIELDS = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
