@@ -31,19 +31,6 @@ export const STATUS_TEXTS = {
 
 export type Status = keyof typeof STATUS_TEXTS;
 
-/** How a response is sent. Only an `OperationWrapper` sets it. */
-export type Delivery =
-  /**
-   * `isLast`: the connection ends after it, unless a further request was read.
-   * `onTaken` is called when the kernel has accepted the whole response for the client.
-   * `isClientThere`: the client has not ended its side.
-   */
-  | { kind: 'whole'; isLast: boolean; onTaken: (isClientThere: boolean) => void }
-  /** The connection is closed within the body: an incomplete message (RFC 9112 section 8). */
-  | { kind: 'incomplete' }
-  /** The connection is closed, and nothing of the response is sent. */
-  | { kind: 'none' };
-
 /** An HTTP response. Text is sent in UTF-8. */
 export interface HttpResponse<Body extends string | Uint8Array = string> {
   result: Result;
@@ -51,8 +38,6 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
   /** Its own header fields. The server adds those of all responses, such as Date. */
   headers: HeaderFields;
   body: Body;
-  /** Undefined: it is sent whole, and the connection ends after it if the request asks for that. */
-  delivery?: Delivery;
 }
 
 /** RFC 6750 section 3: without a credential, the challenge contains no error. */

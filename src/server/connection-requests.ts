@@ -2,7 +2,6 @@ import type { ErrorName } from '../core/contract/errors.ts';
 import type { ByteText } from '../core/request.ts';
 import { errorResponse } from '../core/response.ts';
 import type { ConnectionExchanges } from './connection-exchanges.ts';
-import type { ConnectionParts } from './connection-parts.ts';
 import {
   type BegunRequest,
   FLUSHING,
@@ -15,7 +14,7 @@ import { HeadersReader } from './parsed-headers.ts';
 import { EXCHANGE } from './plain-creates.ts';
 import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-headers.ts';
 import type { ResponseQueue } from './response-queue.ts';
-import { rejectsPlants } from './server-context.ts';
+import { rejectsPlants, type ServerContext } from './server-context.ts';
 
 /** Where the next request begins; `entered`: reading stops, since the connection entered a state. */
 type NextRequest = number | 'entered';
@@ -25,7 +24,7 @@ type NextRequest = number | 'entered';
  * requests on to their handlers ({@link ConnectionExchanges}).
  */
 export class ConnectionRequests {
-  readonly #parts: ConnectionParts;
+  readonly #context: ServerContext;
   readonly #states: StateMachine;
   readonly #exchanges: ConnectionExchanges;
   readonly #responses: ResponseQueue;
@@ -33,23 +32,23 @@ export class ConnectionRequests {
   readonly #headers: HeadersReader;
 
   constructor(
-    parts: ConnectionParts,
+    context: ServerContext,
     states: StateMachine,
     exchanges: ConnectionExchanges,
     responses: ResponseQueue,
     lastRead: LastRead,
   ) {
-    this.#parts = parts;
+    this.#context = context;
     this.#states = states;
     this.#exchanges = exchanges;
     this.#responses = responses;
     this.#lastRead = lastRead;
-    this.#headers = new HeadersReader(parts.headersCache);
+    this.#headers = new HeadersReader(context.headersCache);
   }
 
   /** Reads the requests in these bytes, the first one as in the given state. */
   read(state: ReadingState, received: ByteText): void {
-    const { clock } = this.#parts;
+    const { clock } = this.#context;
     const arrivedAt = clock.now();
     let from = state;
     let start: NextRequest = 0;
@@ -91,7 +90,7 @@ export class ConnectionRequests {
     const emptyBytes = emptyLinesAt(received, start);
     if (emptyBytes > EMPTY_LINES_BYTES_MAX) return this.fail('badHttp');
     if (emptyBytes > 0) return start + emptyBytes;
-    const { context, creates, exchangeBudget } = this.#parts;
+    const { creates, exchangeBudget, phase } = this.#context;
     const budget = creates.budgetOf(this.#responses.length);
     if (!budget.hasTime(now)) return this.#states.defer(budget, from, received.slice(start));
     const isBegun = from.kind === 'headers';
@@ -100,7 +99,7 @@ export class ConnectionRequests {
     switch (reading.kind) {
       case 'headers': {
         const bodyStart = start + reading.section.length;
-        const cameInTime = !rejectsPlants(context.phase);
+        const cameInTime = !rejectsPlants(phase);
         const request: BegunRequest = { kind: 'request', since, known: reading, cameInTime };
         return this.#readBody(from, request, received, bodyStart, arrivedAt);
       }
@@ -129,7 +128,7 @@ export class ConnectionRequests {
     start: number,
     arrivedAt: number,
   ): NextRequest {
-    const { creates, exchangeBudget } = this.#parts;
+    const { creates, exchangeBudget } = this.#context;
     const { known, cameInTime } = request;
     const body = cameInTime ? creates.bodyAt(known, received, start) : EXCHANGE;
     if (body.kind === 'more') return this.#states.enter(request, received.slice(start));

@@ -1,12 +1,13 @@
 import type { Clock } from '../core/clock.ts';
 import { SHORT_BODY_BYTES_MAX } from '../core/contract/limits.ts';
+import type { CreatePlant } from '../core/create-plant.ts';
+import type { Tracer } from '../core/extension-points.ts';
 import type { ByteText, ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import { TickBudget } from '../core/tick-budget.ts';
 import { onlyChunkAt } from './body-decoder.ts';
 import type { ParsedHeaders } from './parsed-headers.ts';
 import { receivedRequest } from './received-request.ts';
-import type { ServerContext } from './server-context.ts';
 
 /** Time per tick for plain creates of connections without a pending response. */
 const FIRST_REQUEST_BUDGET_MS = 8;
@@ -40,7 +41,8 @@ export const EXCHANGE: PlainBodyReading = { kind: 'exchange' };
 
 /** The plain creates of all connections. `create` queues a plant without an await. */
 export class PlainCreates {
-  readonly #context: ServerContext;
+  readonly #createPlant: CreatePlant;
+  readonly #tracers: readonly Tracer[];
   readonly #bodyBytesMax: number;
   readonly #firstRequestBudget: TickBudget;
   readonly #pipelinedBudget: TickBudget;
@@ -48,11 +50,12 @@ export class PlainCreates {
   #lastSender: object | undefined;
   #requestsInARow = 0;
 
-  constructor(context: ServerContext, clock: Clock) {
-    this.#context = context;
+  constructor(createPlant: CreatePlant, tracers: readonly Tracer[], clock: Clock) {
+    this.#createPlant = createPlant;
+    this.#tracers = tracers;
     this.#firstRequestBudget = new TickBudget(FIRST_REQUEST_BUDGET_MS, clock);
     this.#pipelinedBudget = new TickBudget(PIPELINED_BUDGET_MS, clock);
-    this.#bodyBytesMax = Math.min(SHORT_BODY_BYTES_MAX, context.createPlant.bodyBytesMax);
+    this.#bodyBytesMax = Math.min(SHORT_BODY_BYTES_MAX, createPlant.bodyBytesMax);
   }
 
   /**
@@ -60,11 +63,10 @@ export class PlainCreates {
    * while the body arrives is rejected.
    */
   bodyAt({ create }: ParsedHeaders, received: ByteText, start: number): PlainBodyReading {
-    const { createPlant } = this.#context;
     if (create === undefined) return EXCHANGE;
     const { tokenHash, framing } = create;
     if (framing.kind === 'length' && framing.bytes > this.#bodyBytesMax) return EXCHANGE;
-    const tokenId = createPlant.cachedTokenId(tokenHash);
+    const tokenId = this.#createPlant.cachedTokenId(tokenHash);
     if (tokenId === undefined) return EXCHANGE;
     if (framing.kind === 'length') {
       const end = start + framing.bytes;
@@ -92,7 +94,7 @@ export class PlainCreates {
     connection: object,
     hasNoPendingResponse: boolean,
   ): { request: ReceivedRequest; response: Promise<HttpResponse> } {
-    const request = receivedRequest(this.#context, known, arrivedAt);
+    const request = receivedRequest(this.#tracers, known, arrivedAt);
     request.bodyBytes = body.length;
     request.body = body;
     request.tokenId = tokenId;
@@ -101,7 +103,7 @@ export class PlainCreates {
     this.#lastSender = connection;
     const isOnlySender = this.#requestsInARow > ONLY_SENDER_REQUESTS;
     const sender = { recordedBy: tokenId, trace: request.trace, isOnlySender };
-    return { request, response: this.#context.createPlant.createPlain(body, sender) };
+    return { request, response: this.#createPlant.createPlain(body, sender) };
   }
 
   /** Notes that a request arrived that is no plain create. */

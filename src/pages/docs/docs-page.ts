@@ -4,7 +4,7 @@ import { errorAnchor, helpLink } from '../../client/help-link.ts';
 import { CREATE_PLANT, ID_SCHEMA, openApiJson, SCHEMAS, STATUS_DESCRIPTIONS } from '../../client/openapi.ts';
 import { ERROR_NAMES, ERRORS, type ErrorName, errorBody, ID_RULE } from '../../core/contract/errors.ts';
 import { contentResponse, type HttpResponse, jsonResponse, STATUS_TEXTS } from '../../core/response.ts';
-import type { Documentation } from '../../server/server-context.ts';
+import type { Documentation } from '../../server/plant-server.ts';
 import { codeSamples } from './code-samples.ts';
 import { ERROR_HELP } from './error-help.ts';
 import { Html, html, sentence } from './html.ts';
