@@ -4,10 +4,11 @@ import type { TickBudget } from '../core/tick-budget.ts';
 import { ConnectionExchanges } from './connection-exchanges.ts';
 import { ConnectionRequests } from './connection-requests.ts';
 import {
-  type BodyState,
+  ENTERED,
+  type Entered,
   FLUSHING,
   IDLE,
-  type ReadingState,
+  type Reading,
   type State,
   type StateMachine,
 } from './connection-state.ts';
@@ -99,7 +100,7 @@ export class Connection implements StateMachine {
       case 'new':
       case 'idle':
       case 'headers':
-      case 'request': {
+      case 'plainBody': {
         const received = buffer.toString('latin1', 0, length);
         this.#requests.read(state, this.#unread === '' ? received : this.#unread + received);
         break;
@@ -118,7 +119,7 @@ export class Connection implements StateMachine {
     }
   };
 
-  enter(state: State, unread: ByteText = ''): 'entered' {
+  enter(state: State, unread: ByteText = ''): Entered {
     this.#state = state;
     this.#unread = unread;
     switch (state.kind) {
@@ -140,16 +141,16 @@ export class Connection implements StateMachine {
       this.#responses.endAfterAll();
       this.enter(FLUSHING);
     }
-    return 'entered';
+    return ENTERED;
   }
 
-  resume(state: ReadingState | BodyState): void {
-    if (state.kind === 'body' || state.kind === 'discarded')
-      this.#exchanges.decode(state, Buffer.from(this.#unread, 'latin1'));
-    else this.#requests.read(state, this.#unread);
+  resume(reading: Reading): void {
+    if (reading.kind === 'body' || reading.kind === 'discarded')
+      this.#exchanges.decode(reading, Buffer.from(this.#unread, 'latin1'));
+    else this.#requests.read(reading, this.#unread);
   }
 
-  defer(budget: TickBudget, next: ReadingState | BodyState, unread: ByteText): 'entered' {
+  defer(budget: TickBudget, next: Reading, unread: ByteText): Entered {
     const state: State = { kind: 'deferred', next };
     budget.defer(() => {
       if (this.#state === state) this.resume(next);
@@ -165,7 +166,7 @@ export class Connection implements StateMachine {
         if (this.#responses.length === 0) this.#linger();
         break;
       case 'headers':
-      case 'request':
+      case 'plainBody':
         this.#requests.fail('badHttp');
         break;
       case 'body':

@@ -21,7 +21,7 @@ const ONLY_SENDER_REQUESTS = 16;
 
 /** The whole body of a plain create with a valid token. */
 interface PlainBody {
-  kind: 'body';
+  kind: 'whole';
   tokenId: number;
   content: ByteText;
   /** Where the request ends. */
@@ -71,11 +71,11 @@ export class PlainCreates {
     if (framing.kind === 'length') {
       const end = start + framing.bytes;
       if (end > received.length) return MORE;
-      return { kind: 'body', tokenId, content: received.slice(start, end), end };
+      return { kind: 'whole', tokenId, content: received.slice(start, end), end };
     }
     const chunk = onlyChunkAt(received, start);
     const isShort = chunk !== undefined && chunk.content.length <= this.#bodyBytesMax;
-    return isShort ? { kind: 'body', tokenId, content: chunk.content, end: chunk.end } : EXCHANGE;
+    return isShort ? { kind: 'whole', tokenId, content: chunk.content, end: chunk.end } : EXCHANGE;
   }
 
   budgetOf(pendingResponses: number): TickBudget {
