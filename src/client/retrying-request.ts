@@ -4,8 +4,8 @@ import { errorAfterUnknown, mayHaveStored, PlantStoreError } from './plant-store
 import { readStoredPlant, type StoredPlant } from './stored-plant.ts';
 import {
   type HttpRequest,
-  type HttpResponse,
   isProtocolError,
+  type ReceivedResponse,
   type Transport,
   untrustedCertificate,
 } from './transport.ts';
@@ -111,7 +111,7 @@ async function post(service: ClientState, { inFlight }: Call, plant: NewPlant): 
   const responseBytesMax = RESPONSE_BYTES_MAX + RESPONSE_BYTES_PER_CHARACTER * body.length;
   const aborter = new AbortController();
   let abort!: (reason: unknown) => void;
-  const response = new Promise<HttpResponse>((resolve, reject) => {
+  const response = new Promise<ReceivedResponse>((resolve, reject) => {
     abort = reason => {
       reject(reason);
       aborter.abort();

@@ -1,6 +1,6 @@
 import { type NewPlant, OUTCOMES, type Outcome, type Plant, plantJson } from '../core/contract/plant.ts';
 import { errorOfResponse, jsonObject, PlantStoreError } from './plant-store-error.ts';
-import type { HttpResponse } from './transport.ts';
+import type { ReceivedResponse } from './transport.ts';
 
 /** A plant that is stored on the disk of the service. */
 export interface StoredPlant extends Plant {
@@ -13,7 +13,7 @@ export interface StoredPlant extends Plant {
 }
 
 /** @throws {PlantStoreError} when the response does not prove that this plant is stored */
-export function readStoredPlant(sent: NewPlant, { status, headers, body }: HttpResponse): StoredPlant {
+export function readStoredPlant(sent: NewPlant, { status, headers, body }: ReceivedResponse): StoredPlant {
   if (status !== 200) throw errorOfResponse(status, headers['retry-after'], body);
   const outcome = OUTCOMES.find(each => each === headers['plant-outcome']);
   const revision = Number(/^[1-9][0-9]{0,15}$/.exec(headers['plant-revision'] ?? '')?.[0]);

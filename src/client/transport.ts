@@ -7,7 +7,7 @@ export interface HttpRequest {
   responseBytesMax: number;
 }
 
-export interface HttpResponse {
+export interface ReceivedResponse {
   status: number;
   /** By lower-case name. The values of a repeated header are joined by commas. */
   headers: Readonly<Record<string, string | undefined>>;
@@ -18,7 +18,7 @@ export interface HttpResponse {
  * Sends a request, and resolves when the response is complete. It follows no redirect. It rejects
  * with the network error (its `code` is such as `ECONNREFUSED`), or with an error caused by it.
  */
-export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<HttpResponse>;
+export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<ReceivedResponse>;
 
 /** Whether it is an http or https address without user name, password, ? and #. */
 export function isBaseUrl({ protocol, username, password, search, hash }: URL): boolean {

@@ -91,15 +91,34 @@ export interface Admission {
   fields: HeaderFields;
 }
 
+/** How a response is delivered to its client. */
+export type Delivery =
+  /**
+   * `isLast`: the connection ends after it, unless a further request was read.
+   * `onTaken` is called when the kernel has accepted the whole response for the client.
+   * `isClientThere`: the client has not ended its side.
+   */
+  | { kind: 'whole'; isLast: boolean; onTaken: (isClientThere: boolean) => void }
+  /** The connection is closed within the body: an incomplete message (RFC 9112 section 8). */
+  | { kind: 'incomplete' }
+  /** The connection is closed, and nothing of the response is sent. */
+  | { kind: 'none' };
+
+/** A response of which a wrapper may have said how it is delivered. */
+export interface WrappedResponse extends HttpResponse {
+  /** Undefined: as any other response. */
+  delivery?: Delivery;
+}
+
 /**
  * Creates the plant of an admitted request whose body was parsed. The call queues the plant before
  * it returns, so the plants of a connection keep their order.
  */
-export type Create = (admission: Admission, reading: NewPlantReading) => Promise<HttpResponse>;
+export type Create = (admission: Admission, reading: NewPlantReading) => Promise<WrappedResponse>;
 
 /**
- * Changes what the operation does with admitted requests. A response can say how it is delivered.
- * With a wrapper, no request takes the fast path.
+ * Changes what the operation does with admitted requests, and how its responses are delivered. With
+ * a wrapper, no request takes the fast path.
  */
 export interface OperationWrapper {
   readonly warning: OperatorWarning;

@@ -6,28 +6,38 @@ import type { HeaderFields } from './header-fields.ts';
 /** The result of a request: the outcome of a plant, an entry of the error catalogue, or neither. */
 export type Result = Outcome | ErrorName | 'other';
 
-/** How a response is sent. Only an `OperationWrapper` sets it. */
-export type Delivery =
-  /**
-   * `isLast`: the connection ends after it, unless a further request was read.
-   * `onTaken` is called when the kernel has accepted the whole response for the client.
-   * `isClientThere`: the client has not ended its side.
-   */
-  | { kind: 'whole'; isLast: boolean; onTaken: (isClientThere: boolean) => void }
-  /** The connection is closed within the body: an incomplete message (RFC 9112 section 8). */
-  | { kind: 'incomplete' }
-  /** The connection is closed, and nothing of the response is sent. */
-  | { kind: 'none' };
+/** The statuses of all responses, with their texts (RFC 9110 section 15). */
+export const STATUS_TEXTS = {
+  200: 'OK',
+  201: 'Created',
+  204: 'No Content',
+  303: 'See Other',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  409: 'Conflict',
+  413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  421: 'Misdirected Request',
+  422: 'Unprocessable Content',
+  429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+};
+
+export type Status = keyof typeof STATUS_TEXTS;
 
 /** An HTTP response. Text is sent in UTF-8. */
 export interface HttpResponse<Body extends string | Uint8Array = string> {
   result: Result;
-  status: number;
+  status: Status;
   /** Its own header fields. The server adds those of all responses, such as Date. */
   headers: HeaderFields;
   body: Body;
-  /** Undefined: it is sent whole, and the connection ends after it if the request asks for that. */
-  delivery?: Delivery;
 }
 
 /** RFC 6750 section 3: without a credential, the challenge contains no error. */
@@ -41,7 +51,7 @@ export function contentResponse<Body extends string | Uint8Array>(
   contentType: string,
   body: Body,
   headers: HeaderFields = [],
-  status = 200,
+  status: Status = 200,
   result: Result = 'other',
 ): HttpResponse<Body> {
   const length = ['Content-Length', String(Buffer.byteLength(body))];
@@ -54,7 +64,7 @@ export function contentResponse<Body extends string | Uint8Array>(
 }
 
 export function jsonResponse(
-  status: number,
+  status: Status,
   body: string,
   headers?: HeaderFields,
   result?: Result,

@@ -2,7 +2,6 @@ import type { ErrorName } from '../core/contract/errors.ts';
 import type { ByteText } from '../core/request.ts';
 import { errorResponse, type HttpResponse } from '../core/response.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
-import type { ConnectionParts, Handled } from './connection-parts.ts';
 import {
   type AwaitedBody,
   type BegunRequest,
@@ -13,10 +12,11 @@ import {
   IDLE,
   type StateMachine,
 } from './connection-state.ts';
-import { Exchange } from './exchange.ts';
+import { Exchange, type Handled } from './exchange.ts';
 import type { LastRead } from './last-read.ts';
 import { receivedRequest } from './received-request.ts';
 import type { PendingResponse, ResponseQueue } from './response-queue.ts';
+import type { ServerContext } from './server-context.ts';
 
 /** Bytes of a body that are decoded at a time. If each chunk has one byte, this takes 1 ms. */
 const DECODED_BYTES_MAX = 8 * 1024;
@@ -50,15 +50,15 @@ function decodeBody(exchange: Exchange, bytes: Buffer, budget: TickBudget): Body
  * other request.
  */
 export class ConnectionExchanges {
-  readonly #parts: ConnectionParts;
+  readonly #context: ServerContext;
   readonly #states: StateMachine;
   readonly #responses: ResponseQueue;
   readonly #lastRead: LastRead;
   /** The exchanges whose responses the client has not taken. */
   readonly #exchanges = new Set<Exchange>();
 
-  constructor(parts: ConnectionParts, states: StateMachine, responses: ResponseQueue, lastRead: LastRead) {
-    this.#parts = parts;
+  constructor(context: ServerContext, states: StateMachine, responses: ResponseQueue, lastRead: LastRead) {
+    this.#context = context;
     this.#states = states;
     this.#responses = responses;
     this.#lastRead = lastRead;
@@ -70,9 +70,9 @@ export class ConnectionExchanges {
    * @param unread the received bytes after its header section
    */
   begin({ known, since }: BegunRequest, unread: ByteText, arrivedAt: number): void {
-    const { context, creates, handle, longBodies } = this.#parts;
+    const { creates, handle, longBodies, onInternalError, tracers } = this.#context;
     creates.interrupt();
-    const request = receivedRequest(context, known, arrivedAt);
+    const request = receivedRequest(tracers, known, arrivedAt);
     const exchange = new Exchange(request, longBodies, () => this.#receiveBody(handling));
     const pending = this.#responses.add(exchange.request, () => this.#release(exchange));
     const handling: Handling = { kind: 'handling', since, exchange, pending };
@@ -81,7 +81,7 @@ export class ConnectionExchanges {
     handle(exchange).then(
       handled => this.#onHandled(handling, handled),
       cause => {
-        context.onInternalError(cause, exchange.request);
+        onInternalError(cause, exchange.request);
         this.#onHandled(handling, { kind: 'ready', response: errorResponse('internal') });
       },
     );
@@ -89,7 +89,7 @@ export class ConnectionExchanges {
 
   /** Decodes the next bytes of a body. */
   decode(state: BodyState, bytes: Buffer): void {
-    const { exchangeBudget } = this.#parts;
+    const { exchangeBudget } = this.#context;
     const decoded = decodeBody(state.exchange, bytes, exchangeBudget);
     if (decoded.kind === 'more') {
       this.#states.enter(state);
@@ -148,7 +148,7 @@ export class ConnectionExchanges {
   /** Discards the rest of a rejected request. If it is complete soon, the connection stays open. */
   #discard(state: Discarding): void {
     this.#states.resume(state);
-    const { exchangeBudget } = this.#parts;
+    const { exchangeBudget } = this.#context;
     let ticksLeft = this.#lastRead.isOver ? 1 : DISCARD_TICKS;
     const onTick = (): void => {
       if (this.#states.state !== state) return;

@@ -11,8 +11,7 @@ import type { PendingResponse } from './response-queue.ts';
  * - `new`: the first byte of its first request. Input is read.
  * - `idle`: the first byte of the next request. Input is read.
  * - `headers`: the rest of a header section. Input is read.
- * - `request`: the rest of a plain create whose header section was read. Input is read. After
- *   `deferred`, it may also be another request that waited for time.
+ * - `plainBody`: the rest of the body of a plain create. Input is read.
  * - `full`: the client, which has too many responses pending or not taken. Reading is paused.
  * - `deferred`: a later tick, since the time of this one is spent. Reading is paused.
  * - `handling`: the handler of a request. Reading is paused when bytes arrive.
@@ -37,20 +36,20 @@ import type { PendingResponse } from './response-queue.ts';
  * | new, idle, headers | the same in the last read | flushing | 503 |
  * | new, idle, headers | an invalid section / one over `HEADER_BYTES_MAX` | flushing | 400 / 431 |
  * | new, idle, headers | a whole plain create with a known token | idle | its response |
- * | new, idle, headers | a part of such a create, with its header section | request | |
+ * | new, idle, headers | a part of such a create, with its header section | plainBody | |
  * | new, idle, headers | the header section of any other request | handling | |
  * | new, idle, headers | that of a plant, in the phases rejecting and closing | handling | |
- * | request | the rest of the plain create | idle | its response |
- * | request | a later tick has time, and the request is no plain create | handling | |
- * | request | bytes, after its token was revoked or forgotten | handling | |
- * | headers, request | end of input | flushing | 400 |
+ * | plainBody | the rest of it | idle | its response |
+ * | plainBody | bytes, after its token was revoked or forgotten | handling | |
+ * | headers, plainBody | end of input | flushing | 400 |
  * | new, headers | `HEADERS_TIMEOUT_MS` after the accept / the first byte | flushing | 408 |
- * | request | `REQUEST_TIMEOUT_MS` after the first byte | flushing | 408 |
- * | new, headers, request | `LAST_PART_MS_MAX` after the phase closing began | flushing | 503 |
+ * | plainBody | `REQUEST_TIMEOUT_MS` after the first byte | flushing | 408 |
+ * | new, headers, plainBody | `LAST_PART_MS_MAX` after the phase closing began | flushing | 503 |
  * | new, idle, headers | bytes, while responses are too many or not taken | full | |
  * | full | all responses are written and taken | as from idle | |
- * | new, idle, headers, request, body | bytes, after the time of a tick is spent | deferred | |
+ * | new, idle, headers, plainBody, body | bytes, after the time of a tick is spent | deferred | |
  * | deferred | a later tick has time | as if the bytes arrived then | |
+ * | deferred | the same, and a header section was read before | as after that section | |
  *
  * A request with a handler (`connection-exchanges.ts`):
  *
@@ -83,26 +82,36 @@ import type { PendingResponse } from './response-queue.ts';
  * | any | the client takes nothing of what is written for `UNTAKEN_MS_MAX` | closed | |
  * | any | reset / `SHUTDOWN_MS` after a stop began | closed | |
  */
-export type State = ReadingState | Handling | BodyState | PassiveState;
+export type State = HeadersState | AwaitedPlainBody | Handling | BodyState | PassiveState;
 
-/** The states in which requests are read. */
-export type ReadingState =
+/** The states in which a request begins, or its header section is incomplete. */
+export type HeadersState =
   /** `since` is when the connection was accepted. All times are ms on the monotonic clock. */
   | { kind: 'new'; since: number }
   | { kind: 'idle' }
   /** Its first byte arrived at `since`. `scanned` bytes of it may become a header section. */
-  | { kind: 'headers'; since: number; scanned: number }
-  | BegunRequest;
+  | { kind: 'headers'; since: number; scanned: number };
 
 /** A request whose header section was read. */
 export interface BegunRequest {
-  kind: 'request';
   /** When the first byte of the request arrived. */
   since: number;
   known: ParsedHeaders;
   /** The header section arrived before the grace period of a stop ended, so a plant is accepted. */
   cameInTime: boolean;
 }
+
+interface AwaitedPlainBody extends BegunRequest {
+  kind: 'plainBody';
+}
+
+/** A request of any kind that waits in `deferred` for time. */
+interface DelayedRequest extends BegunRequest {
+  kind: 'delayed';
+}
+
+/** How the first of some requests is read: as in a state, or as one that was delayed. */
+export type RequestReading = HeadersState | AwaitedPlainBody | DelayedRequest;
 
 interface InExchange {
   /** When the first byte of the request arrived. */
@@ -127,16 +136,26 @@ export interface Discarding extends InExchange {
 /** The states in which a body is read. */
 export type BodyState = AwaitedBody | Discarding;
 
+/** How received bytes are read. */
+export type Reading = RequestReading | BodyState;
+
 /** The states in which nothing is read. */
 type PassiveState =
   | { kind: 'full' }
-  | { kind: 'deferred'; next: ReadingState | BodyState }
+  | { kind: 'deferred'; next: Reading }
   | { kind: 'flushing' }
   | { kind: 'lingering' }
   | { kind: 'closed' };
 
-export const IDLE: ReadingState = { kind: 'idle' };
+export const IDLE: HeadersState = { kind: 'idle' };
 export const FLUSHING: State = { kind: 'flushing' };
+
+/** The connection has entered a state, so nothing more is read now. */
+export interface Entered {
+  kind: 'entered';
+}
+
+export const ENTERED: Entered = { kind: 'entered' };
 
 /** Changes the state of a connection. */
 export interface StateMachine {
@@ -147,12 +166,12 @@ export interface StateMachine {
    * @param unread the received bytes that are read later, by default none. The connection drops all
    * others
    */
-  enter(state: State, unread?: ByteText): 'entered';
+  enter(state: State, unread?: ByteText): Entered;
   /**
-   * Reads the unread bytes as if they arrived in the given state. The connection enters that state,
+   * Reads the unread bytes as if they arrived now. The connection enters the state of the reading,
    * or the one to which the bytes lead.
    */
-  resume(state: ReadingState | BodyState): void;
-  /** Enters `deferred`. A later tick resumes in the state `next`. @param unread as in `enter` */
-  defer(budget: TickBudget, next: ReadingState | BodyState, unread: ByteText): 'entered';
+  resume(reading: Reading): void;
+  /** Enters `deferred`. A later tick resumes with `next`. @param unread as in `enter` */
+  defer(budget: TickBudget, next: Reading, unread: ByteText): Entered;
 }

@@ -7,7 +7,7 @@ import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './timeouts.ts';
 export const STATE_TIMEOUTS_MS = {
   new: HEADERS_TIMEOUT_MS,
   headers: HEADERS_TIMEOUT_MS,
-  request: REQUEST_TIMEOUT_MS,
+  plainBody: REQUEST_TIMEOUT_MS,
   body: REQUEST_TIMEOUT_MS,
   /** One second longer than Keep-Alive announces, since a request may be in flight. */
   idle: KEEP_ALIVE_MS + 1_000,
@@ -30,7 +30,7 @@ export function overdueOf(
   switch (state.kind) {
     case 'new':
     case 'headers':
-    case 'request':
+    case 'plainBody':
       if (now - state.since >= STATE_TIMEOUTS_MS[state.kind]) return 'tooSlow';
       return lastRead.isTooLate(now) ? 'shuttingDown' : undefined;
     case 'body':

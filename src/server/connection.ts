@@ -2,13 +2,13 @@ import type { Socket } from 'node:net';
 import type { ByteText } from '../core/request.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
 import { ConnectionExchanges } from './connection-exchanges.ts';
-import type { ConnectionParts } from './connection-parts.ts';
 import { ConnectionRequests } from './connection-requests.ts';
 import {
-  type BodyState,
+  ENTERED,
+  type Entered,
   FLUSHING,
   IDLE,
-  type ReadingState,
+  type Reading,
   type State,
   type StateMachine,
 } from './connection-state.ts';
@@ -16,7 +16,8 @@ import { overdueOf } from './connection-timeouts.ts';
 import { LastRead } from './last-read.ts';
 import { Output } from './output.ts';
 import { ResponseQueue } from './response-queue.ts';
-import { rejectsPlants } from './server-context.ts';
+import { ResponseWriter } from './response-writer.ts';
+import { rejectsPlants, type ServerContext } from './server-context.ts';
 import { readIntoSharedBuffer } from './shared-read-buffer.ts';
 import { UNTAKEN_MS_MAX } from './timeouts.ts';
 
@@ -28,7 +29,7 @@ import { UNTAKEN_MS_MAX } from './timeouts.ts';
  */
 export class Connection implements StateMachine {
   readonly #socket: Socket;
-  readonly #parts: ConnectionParts;
+  readonly #context: ServerContext;
   readonly #output: Output;
   readonly #responses: ResponseQueue;
   readonly #lastRead: LastRead;
@@ -40,19 +41,19 @@ export class Connection implements StateMachine {
   /** When a response was last written or taken; ms, monotonic clock. Input does not count. */
   #usedAt: number;
 
-  constructor(socket: Socket, parts: ConnectionParts) {
-    const { clock, context } = parts;
+  constructor(socket: Socket, context: ServerContext) {
+    const { clock } = context;
     this.#socket = socket;
-    this.#parts = parts;
+    this.#context = context;
     this.#usedAt = clock.now();
     this.#state = { kind: 'new', since: this.#usedAt };
     this.#output = new Output(socket, () => this.#onWrite(false), clock);
     const isInputOver = (): boolean => context.phase.kind !== 'running' && this.#state.kind === 'idle';
     const written = { socket, output: this.#output, isInputOver, onWrite: this.#onWrite };
-    this.#responses = new ResponseQueue(written, context, clock);
+    this.#responses = new ResponseQueue(new ResponseWriter(written, context), context);
     this.#lastRead = new LastRead(context);
-    this.#exchanges = new ConnectionExchanges(parts, this, this.#responses, this.#lastRead);
-    this.#requests = new ConnectionRequests(parts, this, this.#exchanges, this.#responses, this.#lastRead);
+    this.#exchanges = new ConnectionExchanges(context, this, this.#responses, this.#lastRead);
+    this.#requests = new ConnectionRequests(context, this, this.#exchanges, this.#responses, this.#lastRead);
     if (!readIntoSharedBuffer(socket, this.#receive))
       socket.on('data', (chunk: Buffer) => this.#receive(chunk, chunk.length));
     socket.on('end', () => this.#onEnd());
@@ -93,13 +94,13 @@ export class Connection implements StateMachine {
   /** @param buffer its first bytes are valid during this call */
   readonly #receive = (buffer: Buffer, length: number): void => {
     const state = this.#state;
-    const { clock, context } = this.#parts;
-    if (context.phase.kind !== 'running') this.#lastRead.receive(clock.now());
+    const { clock, phase } = this.#context;
+    if (phase.kind !== 'running') this.#lastRead.receive(clock.now());
     switch (state.kind) {
       case 'new':
       case 'idle':
       case 'headers':
-      case 'request': {
+      case 'plainBody': {
         const received = buffer.toString('latin1', 0, length);
         this.#requests.read(state, this.#unread === '' ? received : this.#unread + received);
         break;
@@ -118,7 +119,7 @@ export class Connection implements StateMachine {
     }
   };
 
-  enter(state: State, unread: ByteText = ''): 'entered' {
+  enter(state: State, unread: ByteText = ''): Entered {
     this.#state = state;
     this.#unread = unread;
     switch (state.kind) {
@@ -133,23 +134,23 @@ export class Connection implements StateMachine {
       default:
         if (this.#socket.isPaused()) this.#socket.resume();
     }
-    const isLate = state.kind === 'idle' && rejectsPlants(this.#parts.context.phase);
+    const isLate = state.kind === 'idle' && rejectsPlants(this.#context.phase);
     if (this.#socket.readableEnded) this.#onEnd();
     else if (isLate && this.#responses.length === 0) this.#linger();
     else if (isLate && this.#lastRead.isOver) {
       this.#responses.endAfterAll();
       this.enter(FLUSHING);
     }
-    return 'entered';
+    return ENTERED;
   }
 
-  resume(state: ReadingState | BodyState): void {
-    if (state.kind === 'body' || state.kind === 'discarded')
-      this.#exchanges.decode(state, Buffer.from(this.#unread, 'latin1'));
-    else this.#requests.read(state, this.#unread);
+  resume(reading: Reading): void {
+    if (reading.kind === 'body' || reading.kind === 'discarded')
+      this.#exchanges.decode(reading, Buffer.from(this.#unread, 'latin1'));
+    else this.#requests.read(reading, this.#unread);
   }
 
-  defer(budget: TickBudget, next: ReadingState | BodyState, unread: ByteText): 'entered' {
+  defer(budget: TickBudget, next: Reading, unread: ByteText): Entered {
     const state: State = { kind: 'deferred', next };
     budget.defer(() => {
       if (this.#state === state) this.resume(next);
@@ -165,7 +166,7 @@ export class Connection implements StateMachine {
         if (this.#responses.length === 0) this.#linger();
         break;
       case 'headers':
-      case 'request':
+      case 'plainBody':
         this.#requests.fail('badHttp');
         break;
       case 'body':
@@ -178,7 +179,7 @@ export class Connection implements StateMachine {
   }
 
   readonly #onWrite = (isLast: boolean): void => {
-    this.#usedAt = this.#parts.clock.now();
+    this.#usedAt = this.#context.clock.now();
     if (isLast) this.enter({ kind: 'lingering' });
     else this.#onProgress();
   };
@@ -196,7 +197,7 @@ export class Connection implements StateMachine {
    * and it might lose its last responses (RFC 9112 section 9.6).
    */
   #linger(): void {
-    this.#usedAt = this.#parts.clock.now();
+    this.#usedAt = this.#context.clock.now();
     this.#output.end();
     this.enter({ kind: 'lingering' });
   }

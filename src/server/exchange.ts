@@ -1,6 +1,11 @@
+import type { CreateResult } from '../core/create-plant.ts';
 import type { BodyReading, OpenRequest, ReceivedRequest, RequestHeaders } from '../core/request.ts';
+import type { HttpResponse } from '../core/response.ts';
 import { BodyDecoder, type Decoded } from './body-decoder.ts';
 import { BodyShare, type LongBodyMemory, ReceivedBody } from './long-bodies.ts';
+
+/** The result of a handler: that of a create, or the response to another request. */
+export type Handled = CreateResult | { kind: 'ready'; response: HttpResponse };
 
 type State =
   /** The handler has not asked for the body. Its bytes are discarded. */

@@ -1,5 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import { SHORT_BODY_BYTES_MAX } from '../core/contract/limits.ts';
+import type { CreatePlant } from '../core/create-plant.ts';
+import type { Tracer } from '../core/extension-points.ts';
 import type { ByteText, ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import { TickBudget } from '../core/tick-budget.ts';
@@ -7,7 +9,6 @@ import { onlyChunkAt } from './body-decoder.ts';
 import { OnlySender } from './only-sender.ts';
 import type { ParsedHeaders } from './parsed-headers.ts';
 import { receivedRequest } from './received-request.ts';
-import type { ServerContext } from './server-context.ts';
 
 /** Time per tick for plain creates of connections without a pending response. */
 const FIRST_REQUEST_BUDGET_MS = 8;
@@ -16,7 +17,7 @@ const PIPELINED_BUDGET_MS = 0.5;
 
 /** The whole body of a plain create with a valid token. */
 interface PlainBody {
-  kind: 'body';
+  kind: 'whole';
   tokenId: number;
   content: ByteText;
   /** Where the request ends. */
@@ -36,17 +37,19 @@ export const EXCHANGE: PlainBodyReading = { kind: 'exchange' };
 
 /** The plain creates of all connections. `create` queues a plant without an await. */
 export class PlainCreates {
-  readonly #context: ServerContext;
+  readonly #createPlant: CreatePlant;
+  readonly #tracers: readonly Tracer[];
   readonly #bodyBytesMax: number;
   readonly #firstRequestBudget: TickBudget;
   readonly #pipelinedBudget: TickBudget;
   readonly #onlySender = new OnlySender();
 
-  constructor(context: ServerContext, clock: Clock) {
-    this.#context = context;
+  constructor(createPlant: CreatePlant, tracers: readonly Tracer[], clock: Clock) {
+    this.#createPlant = createPlant;
+    this.#tracers = tracers;
     this.#firstRequestBudget = new TickBudget(FIRST_REQUEST_BUDGET_MS, clock);
     this.#pipelinedBudget = new TickBudget(PIPELINED_BUDGET_MS, clock);
-    this.#bodyBytesMax = Math.min(SHORT_BODY_BYTES_MAX, context.createPlant.bodyBytesMax);
+    this.#bodyBytesMax = Math.min(SHORT_BODY_BYTES_MAX, createPlant.bodyBytesMax);
   }
 
   /**
@@ -54,20 +57,19 @@ export class PlainCreates {
    * while the body arrives is rejected.
    */
   bodyAt({ create }: ParsedHeaders, received: ByteText, start: number): PlainBodyReading {
-    const { createPlant } = this.#context;
     if (create === undefined) return EXCHANGE;
     const { tokenHash, framing } = create;
     if (framing.kind === 'length' && framing.bytes > this.#bodyBytesMax) return EXCHANGE;
-    const tokenId = createPlant.cachedTokenId(tokenHash);
+    const tokenId = this.#createPlant.cachedTokenId(tokenHash);
     if (tokenId === undefined) return EXCHANGE;
     if (framing.kind === 'length') {
       const end = start + framing.bytes;
       if (end > received.length) return MORE;
-      return { kind: 'body', tokenId, content: received.slice(start, end), end };
+      return { kind: 'whole', tokenId, content: received.slice(start, end), end };
     }
     const chunk = onlyChunkAt(received, start);
     const isShort = chunk !== undefined && chunk.content.length <= this.#bodyBytesMax;
-    return isShort ? { kind: 'body', tokenId, content: chunk.content, end: chunk.end } : EXCHANGE;
+    return isShort ? { kind: 'whole', tokenId, content: chunk.content, end: chunk.end } : EXCHANGE;
   }
 
   budgetOf(pendingResponses: number): TickBudget {
@@ -86,13 +88,13 @@ export class PlainCreates {
     connection: object,
     hasNoPendingResponse: boolean,
   ): { request: ReceivedRequest; response: Promise<HttpResponse> } {
-    const request = receivedRequest(this.#context, known, arrivedAt);
+    const request = receivedRequest(this.#tracers, known, arrivedAt);
     request.bodyBytes = body.length;
     request.body = body;
     request.tokenId = tokenId;
     const isOnlySender = this.#onlySender.isSending(connection, hasNoPendingResponse);
     const sender = { recordedBy: tokenId, trace: request.trace };
-    return { request, response: this.#context.createPlant.createPlain(body, sender, isOnlySender) };
+    return { request, response: this.#createPlant.createPlain(body, sender, isOnlySender) };
   }
 
   /** Notes that a request arrived that is no plain create. */

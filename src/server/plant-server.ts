@@ -1,17 +1,18 @@
-import { type AddressInfo, Server } from 'node:net';
+import { type AddressInfo, type BlockList, Server } from 'node:net';
 import { type Clock, repeat, SYSTEM_CLOCK, sleep } from '../core/clock.ts';
-import type { RequestHeaders } from '../core/request.ts';
+import type { CreatePlant } from '../core/create-plant.ts';
+import type { ResponseObserver, Tracer } from '../core/extension-points.ts';
+import type { ReceivedRequest, RequestHeaders } from '../core/request.ts';
 import { errorResponse, type HttpResponse } from '../core/response.ts';
 import { TickBudget } from '../core/tick-budget.ts';
 import { Connection } from './connection.ts';
-import type { ConnectionParts, Handled } from './connection-parts.ts';
-import { preflightResponse } from './cross-origin.ts';
-import type { Exchange } from './exchange.ts';
+import { type AllowedOrigins, preflightResponse } from './cross-origin.ts';
+import type { Exchange, Handled } from './exchange.ts';
 import type { ReservedAddress } from './listen.ts';
 import { LongBodyMemory } from './long-bodies.ts';
 import { HeadersCache } from './parsed-headers.ts';
 import { PlainCreates } from './plain-creates.ts';
-import { ResponseHeaders } from './response-headers.ts';
+import { type HelpFields, ResponseHeaders } from './response-headers.ts';
 import { afterNextPoll } from './response-queue.ts';
 import { rejectsPlants, type ServerContext, type ServerPhase } from './server-context.ts';
 import { SHUTDOWN_MS } from './timeouts.ts';
@@ -31,41 +32,62 @@ export const TIMEOUT_POLL_INTERVAL_MS = 500;
  */
 const EXCHANGE_BUDGET_MS = 1;
 
+/** The pages of a service, and the links to them. */
+export interface Documentation {
+  /** The responses to GET requests, by path. */
+  readonly pages: ReadonlyMap<string, HttpResponse>;
+  readonly helpFields: HelpFields;
+}
+
+export interface ServerSettings {
+  readonly createPlant: CreatePlant;
+  /** Origins whose pages may use the service; undefined: only the own origin. */
+  readonly corsOrigins: AllowedOrigins | undefined;
+  /** Undefined: the service has no pages, and its error responses have no links. */
+  readonly documentation: Documentation | undefined;
+  readonly tracers: readonly Tracer[];
+  readonly observers: readonly ResponseObserver[];
+  /** The proxies whose X-Forwarded-For names the client; undefined: none. */
+  readonly trustedProxies: BlockList | undefined;
+  /** Called with the cause of each 500 response. */
+  readonly onInternalError: (cause: unknown, request: ReceivedRequest) => void;
+}
+
 /** The HTTP server for clients (RFC 9110, RFC 9112), on sockets of `node:net`. */
 export class PlantServer {
+  readonly #settings: ServerSettings;
   readonly #context: ServerContext;
   readonly #server: Server;
   readonly #connections = new Set<Connection>();
   /** The server, and the reserved address, whose connections arrived before the server existed. */
   readonly #listeners: Server[] = [];
-  readonly #clock: Clock;
   #timeoutTimer: Disposable | undefined;
 
   /** @param longBodies a test gives it, to see what is reserved */
   constructor(
-    settings: Omit<ServerContext, 'phase' | 'responseHeaders'>,
+    settings: ServerSettings,
     clock: Clock = SYSTEM_CLOCK,
     longBodies: LongBodyMemory = new LongBodyMemory(),
   ) {
-    const context: ServerContext = {
-      ...settings,
-      responseHeaders: new ResponseHeaders(settings.documentation?.helpFields),
-      phase: { kind: 'running' },
-    };
-    this.#context = context;
-    this.#clock = clock;
-    const parts: ConnectionParts = {
+    const { createPlant, corsOrigins, documentation, tracers } = settings;
+    this.#settings = settings;
+    this.#context = {
       clock,
-      context,
+      phase: { kind: 'running' },
       headersCache: new HeadersCache(),
-      longBodies,
-      creates: new PlainCreates(context, clock),
+      creates: new PlainCreates(createPlant, tracers, clock),
       handle: exchange => this.#handle(exchange),
       exchangeBudget: new TickBudget(EXCHANGE_BUDGET_MS, clock),
+      longBodies,
+      tracers,
+      onInternalError: settings.onInternalError,
+      responseHeaders: new ResponseHeaders(documentation?.helpFields, corsOrigins),
+      observers: settings.observers,
+      trustedProxies: settings.trustedProxies,
     };
     // A client may end its side after its last request, and still wait for the response.
     this.#server = new Server({ allowHalfOpen: true, noDelay: true }, socket => {
-      const connection = new Connection(socket, parts);
+      const connection = new Connection(socket, this.#context);
       this.#connections.add(connection);
       socket.on('close', () => this.#connections.delete(connection));
     });
@@ -78,7 +100,7 @@ export class PlantServer {
   async listen(reserved: ReservedAddress): Promise<AddressInfo> {
     this.#listeners.push(reserved, this.#server);
     const address = await reserved.handOver(this.#server);
-    this.#timeoutTimer = repeat(this.#clock, () => this.#enforceTimeouts(), TIMEOUT_POLL_INTERVAL_MS);
+    this.#timeoutTimer = repeat(this.#context.clock, () => this.#enforceTimeouts(), TIMEOUT_POLL_INTERVAL_MS);
     return address;
   }
 
@@ -93,21 +115,21 @@ export class PlantServer {
     const allClosed = Promise.all(
       this.#listeners.map(listener => new Promise(resolve => listener.close(resolve))),
     );
-    await sleep(this.#clock, SHUTDOWN_GRACE_MS);
+    await sleep(this.#context.clock, SHUTDOWN_GRACE_MS);
     // Bytes that the kernel has received by now are in time.
-    await new Promise<void>(resolve => afterNextPoll(this.#clock, resolve));
+    await new Promise<void>(resolve => afterNextPoll(this.#context.clock, resolve));
     this.#enterPhase({ kind: 'rejecting' });
     const closed = new AbortController();
     void allClosed.then(() => closed.abort());
-    await sleep(this.#clock, LAST_READS_MS, closed.signal);
-    this.#enterPhase({ kind: 'closing', sinceMs: this.#clock.now() });
-    await sleep(this.#clock, SHUTDOWN_MS - SHUTDOWN_GRACE_MS - LAST_READS_MS, closed.signal);
+    await sleep(this.#context.clock, LAST_READS_MS, closed.signal);
+    this.#enterPhase({ kind: 'closing', sinceMs: this.#context.clock.now() });
+    await sleep(this.#context.clock, SHUTDOWN_MS - SHUTDOWN_GRACE_MS - LAST_READS_MS, closed.signal);
     for (const connection of this.#connections) connection.destroy();
     this.#timeoutTimer?.[Symbol.dispose]();
   }
 
   #enforceTimeouts(): void {
-    const now = this.#clock.now();
+    const now = this.#context.clock.now();
     for (const connection of this.#connections) connection.enforceTimeouts(now);
   }
 
@@ -121,12 +143,12 @@ export class PlantServer {
     if (headers.path !== '/plants' || headers.method !== 'POST')
       return { kind: 'ready', response: this.#otherResponse(headers) };
     if (rejectsPlants(this.#context.phase)) return { kind: 'ready', response: errorResponse('shuttingDown') };
-    return await this.#context.createPlant.run(exchange);
+    return await this.#settings.createPlant.run(exchange);
   }
 
   /** @returns the response to a request that is no create */
   #otherResponse({ path, method, fields }: RequestHeaders): HttpResponse {
-    const { corsOrigins, documentation } = this.#context;
+    const { corsOrigins, documentation } = this.#settings;
     if (path === '/plants') {
       const preflight = method === 'OPTIONS' ? preflightResponse(corsOrigins, fields) : undefined;
       return preflight ?? errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);

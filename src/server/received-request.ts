@@ -1,11 +1,11 @@
+import type { Tracer } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import type { TraceContext } from '../core/trace-context.ts';
 import type { ParsedHeaders } from './parsed-headers.ts';
-import type { ServerContext } from './server-context.ts';
 
 /** Makes the record of a request whose header section was read. */
 export function receivedRequest(
-  { tracers }: ServerContext,
+  tracers: readonly Tracer[],
   { headers, traceparent }: ParsedHeaders,
   arrivedAt: number,
 ): ReceivedRequest {

@@ -1,24 +1,8 @@
 import type { HeaderFields } from '../core/header-fields.ts';
-import type { HttpResponse, Result } from '../core/response.ts';
+import type { ReceivedRequest } from '../core/request.ts';
+import { type HttpResponse, type Result, STATUS_TEXTS } from '../core/response.ts';
+import { type AllowedOrigins, crossOriginFields } from './cross-origin.ts';
 import { KEEP_ALIVE_MS } from './timeouts.ts';
-
-/** The texts of the statuses that the service sends (RFC 9110 section 15). */
-export const STATUS_TEXTS: Partial<Record<number, string>> = {
-  200: 'OK',
-  204: 'No Content',
-  303: 'See Other',
-  400: 'Bad Request',
-  401: 'Unauthorized',
-  404: 'Not Found',
-  405: 'Method Not Allowed',
-  408: 'Request Timeout',
-  413: 'Content Too Large',
-  415: 'Unsupported Media Type',
-  429: 'Too Many Requests',
-  431: 'Request Header Fields Too Large',
-  500: 'Internal Server Error',
-  503: 'Service Unavailable',
-};
 
 /** Header fields of every response, on both listeners: no content sniffing, no caching. */
 export const COMMON_FIELDS = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
@@ -26,6 +10,7 @@ export const COMMON_FIELDS = ['X-Content-Type-Options', 'nosniff', 'Cache-Contro
 const CLOSE = [...COMMON_FIELDS, 'Connection', 'close'];
 const KEEP_ALIVE_TIMEOUT = ['Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`];
 const KEEP_ALIVE = [...COMMON_FIELDS, 'Connection', 'keep-alive', ...KEEP_ALIVE_TIMEOUT];
+const NO_FIELDS: HeaderFields = [];
 
 /**
  * The fields that all responses of a second share, such as Date (RFC 9110 section 6.6.1), and the
@@ -42,26 +27,35 @@ export type HelpFields = Partial<Record<Result, HeaderFields>>;
 /** Makes the header sections of the responses of one server. */
 export class ResponseHeaders {
   readonly #helpFields: HelpFields;
+  readonly #corsOrigins: AllowedOrigins | undefined;
   #final: FinalFields | undefined;
 
-  constructor(helpFields: HelpFields = {}) {
+  /** @param corsOrigins origins whose pages may read responses; undefined: only the own origin */
+  constructor(helpFields: HelpFields = {}, corsOrigins?: AllowedOrigins) {
     this.#helpFields = helpFields;
+    this.#corsOrigins = corsOrigins;
   }
 
   /**
    * The status line and the header section of a response, as sent on the wire.
    *
    * @param isLast whether the connection ends after it
-   * @param others fields of the response besides its own
+   * @param request undefined if the received bytes were no request
    */
   textOf(
     { result, status, headers }: Omit<HttpResponse, 'body'>,
     isLast: boolean,
-    others: HeaderFields = [],
+    request?: ReceivedRequest,
   ): string {
-    const help = this.#helpFields[result] ?? [];
+    const help = this.#helpFields[result] ?? NO_FIELDS;
+    const crossOrigin = this.#crossOriginFields(request);
     const { close, keepAlive } = this.#finalFields();
-    return `HTTP/1.1 ${status} ${STATUS_TEXTS[status]}\r\n${fieldsText(headers)}${fieldsText(help)}${fieldsText(others)}${isLast ? close : keepAlive}`;
+    return `HTTP/1.1 ${status} ${STATUS_TEXTS[status]}\r\n${fieldsText(headers)}${fieldsText(help)}${fieldsText(crossOrigin)}${isLast ? close : keepAlive}`;
+  }
+
+  #crossOriginFields(request: ReceivedRequest | undefined): HeaderFields {
+    if (this.#corsOrigins === undefined || request === undefined) return NO_FIELDS;
+    return crossOriginFields(this.#corsOrigins, request.headers.fields);
   }
 
   /** Makes the fields at most once per second. */

@@ -1,17 +1,13 @@
 import type { BlockList } from 'node:net';
-import type { CreatePlant } from '../core/create-plant.ts';
+import type { Clock } from '../core/clock.ts';
 import type { ResponseObserver, Tracer } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
-import type { HttpResponse } from '../core/response.ts';
-import type { AllowedOrigins } from './cross-origin.ts';
-import type { HelpFields, ResponseHeaders } from './response-headers.ts';
-
-/** The pages of a service, and the links to them. */
-export interface Documentation {
-  /** The responses to GET requests, by path. */
-  readonly pages: ReadonlyMap<string, HttpResponse>;
-  readonly helpFields: HelpFields;
-}
+import type { TickBudget } from '../core/tick-budget.ts';
+import type { Exchange, Handled } from './exchange.ts';
+import type { LongBodyMemory } from './long-bodies.ts';
+import type { HeadersCache } from './parsed-headers.ts';
+import type { PlainCreates } from './plain-creates.ts';
+import type { ResponseHeaders } from './response-headers.ts';
 
 /**
  * `draining`: the service shuts down, so the last response on each connection closes it.
@@ -27,20 +23,29 @@ export function rejectsPlants({ kind }: ServerPhase): boolean {
   return kind === 'rejecting' || kind === 'closing';
 }
 
-/** Shared by all connections of the server. */
+/** What the connections of a server share. All else in `src/server` belongs to one connection. */
 export interface ServerContext {
-  readonly createPlant: CreatePlant;
-  /** Origins whose pages may use the service; undefined: only the own origin. */
-  readonly corsOrigins: AllowedOrigins | undefined;
-  /** Undefined: the service has no pages, and its error responses have no links. */
-  readonly documentation: Documentation | undefined;
-  /** Makes the header sections of all responses. */
-  readonly responseHeaders: ResponseHeaders;
+  readonly clock: Clock;
+  /** Each phase changes what connections do. Only the server sets it. */
+  phase: ServerPhase;
+  /** Connections of the same client send the same header sections. */
+  readonly headersCache: HeadersCache;
+  /** They share the time of a tick, and know which connection sent the last one. */
+  readonly creates: PlainCreates;
+  /** Handles a request that is no plain create with a known token. */
+  readonly handle: (exchange: Exchange) => Promise<Handled>;
+  /** Time per tick for the requests that `handle` handles, and for their bodies. */
+  readonly exchangeBudget: TickBudget;
+  /** The limit for the memory of long bodies is one for all connections. */
+  readonly longBodies: LongBodyMemory;
+  /** They decide in which trace each request is. */
   readonly tracers: readonly Tracer[];
-  readonly observers: readonly ResponseObserver[];
-  /** The proxies whose X-Forwarded-For names the client; undefined: none. */
-  readonly trustedProxies: BlockList | undefined;
   /** Called with the cause of each 500 response. */
   readonly onInternalError: (cause: unknown, request: ReceivedRequest) => void;
-  phase: ServerPhase;
+  /** Makes the header sections of all responses. Those of a second share some fields. */
+  readonly responseHeaders: ResponseHeaders;
+  /** They see each response. */
+  readonly observers: readonly ResponseObserver[];
+  /** The proxies whose X-Forwarded-For names the client to observers; undefined: none. */
+  readonly trustedProxies: BlockList | undefined;
 }

@@ -72,3 +72,7 @@ test('docs/reference.md lists every error with its status and whether to retry, 
   const listed = tableOf('Status').map(row => row.slice(0, 3).join());
   assert.deepEqual(listed, catalogue);
 });
+
+test('the number of an error begins with its status', () => {
+  for (const { status, number } of Object.values(ERRORS)) assert.equal(Math.trunc(number / 100), status);
+});

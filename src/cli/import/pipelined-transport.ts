@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
-import { type HttpResponse, plantsUrl, type Transport } from '../../client/transport.ts';
+import { plantsUrl, type ReceivedResponse, type Transport } from '../../client/transport.ts';
 
 /**
  * Sends plants on one connection with HTTP pipelining, which is many times faster than `fetch`.
@@ -70,9 +70,9 @@ function dispatch(
   client: Client,
   options: Dispatcher.DispatchOptions,
   bytesMax: number,
-): Promise<HttpResponse> {
+): Promise<ReceivedResponse> {
   return new Promise((resolve, reject) => {
-    const response: HttpResponse = { status: 0, headers: {}, body: '' };
+    const response: ReceivedResponse = { status: 0, headers: {}, body: '' };
     const chunks: Buffer[] = [];
     let bytes = 0;
     const onResponseEnd = (): void => resolve({ ...response, body: Buffer.concat(chunks).toString() });

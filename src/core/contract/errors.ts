@@ -4,8 +4,12 @@ import { ID_MAX, ID_MIN } from './limits.ts';
 const TRANSIENT_STATUSES: readonly number[] = [408, 429, 500, 503];
 
 /** @param message the text of the body, unless the response lists the faults of its request */
-function entry<Num extends number>(number: Num, message: string, mayRetry = true) {
-  const status = Math.trunc(number / 100);
+function entry<Status extends number, Num extends number>(
+  status: Status,
+  number: Num,
+  message: string,
+  mayRetry = true,
+) {
   return { number, status, retry: mayRetry && TRANSIENT_STATUSES.includes(status), message };
 }
 
@@ -16,46 +20,54 @@ function entry<Num extends number>(number: Num, message: string, mayRetry = true
  */
 export const ERRORS = {
   badHttp: entry(
+    400,
     40000,
     'the request is incomplete or not valid HTTP/1.1; check Host, Content-Length and Transfer-Encoding; the connection closes',
   ),
-  notJson: entry(40001, 'the body is empty or not valid JSON in UTF-8; use a JSON library'),
+  notJson: entry(400, 40001, 'the body is empty or not valid JSON in UTF-8; use a JSON library'),
   notNewPlant: entry(
+    400,
     40002,
     'the body is not a NewPlant; send an integer id, a string name and an optional string tag',
   ),
   idTaken: entry(
+    400,
     40003,
     'this id is already stored with different content, which this service does not replace; use another id',
   ),
-  noCredential: entry(40101, 'send your token in exactly one header: Authorization: Bearer TOKEN'),
+  noCredential: entry(401, 40101, 'send your token in exactly one header: Authorization: Bearer TOKEN'),
   tokenRejected: entry(
+    401,
     40102,
     'the token is unknown, mistyped, expired or revoked; copy it again or ask the operator for a new one',
   ),
-  noSuchPath: entry(40401, 'this path does not exist; to create a plant, send POST /plants'),
-  methodNotAllowed: entry(40501, 'this path does not accept this method; use one from the Allow header'),
-  tooSlow: entry(40801, 'the complete request did not arrive in time; send it again'),
-  bodyTooLarge: entry(41301, 'the body exceeds the size limit (1 MiB by default); shorten name or tag'),
+  noSuchPath: entry(404, 40401, 'this path does not exist; to create a plant, send POST /plants'),
+  methodNotAllowed: entry(405, 40501, 'this path does not accept this method; use one from the Allow header'),
+  tooSlow: entry(408, 40801, 'the complete request did not arrive in time; send it again'),
+  bodyTooLarge: entry(413, 41301, 'the body exceeds the size limit (1 MiB by default); shorten name or tag'),
   notJsonMediaType: entry(
+    415,
     41501,
     'send exactly one header Content-Type: application/json, with no charset or with charset=utf-8',
   ),
-  contentEncoding: entry(41502, 'send the body uncompressed and without a Content-Encoding header'),
+  contentEncoding: entry(415, 41502, 'send the body uncompressed and without a Content-Encoding header'),
   tooManyRequests: entry(
+    429,
     42901,
     'this token exceeded its rate limit; wait for the number of seconds in Retry-After, then send again',
   ),
-  headersTooLarge: entry(43101, 'the request line and headers exceed 16 KiB; shorten them'),
-  internal: entry(50001, 'unexpected internal error; the log of the service contains its cause'),
-  busy: entry(50301, 'too many plants are waiting for the store; send this plant again shortly'),
+  headersTooLarge: entry(431, 43101, 'the request line and headers exceed 16 KiB; shorten them'),
+  internal: entry(500, 50001, 'unexpected internal error; the log of the service contains its cause'),
+  busy: entry(503, 50301, 'too many plants are waiting for the store; send this plant again shortly'),
   /** Also for a token that cannot be checked now. Such a response has a message of its own. */
   storeUnavailable: entry(
+    503,
     50302,
     'the store did not confirm this plant; it may or may not be stored, and sending it again is safe',
   ),
-  shuttingDown: entry(50303, 'the service is shutting down; send this plant again shortly'),
+  shuttingDown: entry(503, 50303, 'the service is shutting down; send this plant again shortly'),
   damaged: entry(
+    503,
     50304,
     'the stored plant with this id is damaged, so nothing was stored; tell the operator of the service',
     false,

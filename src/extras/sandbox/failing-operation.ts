@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ERRORS, type ErrorName } from '../../core/contract/errors.ts';
 import { type NewPlant, plantJson } from '../../core/contract/plant.ts';
-import type { Admission, OperationWrapper } from '../../core/extension-points.ts';
+import type { Admission, Delivery, OperationWrapper, WrappedResponse } from '../../core/extension-points.ts';
 import { fieldValues, type HeaderFields } from '../../core/header-fields.ts';
-import { type Delivery, errorResponse, type HttpResponse } from '../../core/response.ts';
+import { errorResponse, type HttpResponse } from '../../core/response.ts';
 import type { OpenExtra } from '../../service.ts';
 import { preferencesOf } from './preferences.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
@@ -74,7 +74,7 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
 }
 
 /** Adds the field that says that this is a sandbox, and the applied faults. */
-function marked(response: HttpResponse, faults = '', delivery?: Delivery): HttpResponse {
+function marked(response: HttpResponse, faults = '', delivery?: Delivery): WrappedResponse {
   const applied = faults === '' ? 'sandbox' : `sandbox, ${faults}`;
   const headers = [...response.headers, 'Preference-Applied', applied];
   return { ...response, headers, ...(delivery && { delivery }) };

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json as jsonOf } from 'node:stream/consumers';
 import { ID_RULE } from '../../core/contract/errors.ts';
 import { int64FromNumberText } from '../../core/contract/int64.ts';
-import { type HttpResponse, jsonResponse } from '../../core/response.ts';
+import { type HttpResponse, jsonResponse, type Status } from '../../core/response.ts';
 import type { PlantFilter } from '../../engines/plant-search.ts';
 import type { SessionSecret } from './sessions.ts';
 
@@ -94,12 +94,12 @@ export function filterOf(query: URLSearchParams): PlantFilter {
 }
 
 /** A response with JSON. Its other header fields are `fields`: names and values in turn. */
-export function json(content: object, status = 200, fields: readonly string[] = []): HttpResponse {
+export function json(content: object, status: Status = 200, fields: readonly string[] = []): HttpResponse {
   return jsonResponse(status, JSON.stringify(content), fields);
 }
 
 /** A response with a message for the operator. */
-export function failure(status: number, message: string): HttpResponse {
+export function failure(status: Status, message: string): HttpResponse {
   return json({ message }, status);
 }
 

@@ -3,9 +3,8 @@ import { readFileSync } from 'node:fs';
 import { errorAnchor, helpLink } from '../../client/help-link.ts';
 import { CREATE_PLANT, ID_SCHEMA, openApiJson, SCHEMAS, STATUS_DESCRIPTIONS } from '../../client/openapi.ts';
 import { ERROR_NAMES, ERRORS, type ErrorName, errorBody, ID_RULE } from '../../core/contract/errors.ts';
-import { contentResponse, type HttpResponse, jsonResponse } from '../../core/response.ts';
-import { STATUS_TEXTS } from '../../server/response-headers.ts';
-import type { Documentation } from '../../server/server-context.ts';
+import { contentResponse, type HttpResponse, jsonResponse, STATUS_TEXTS } from '../../core/response.ts';
+import type { Documentation } from '../../server/plant-server.ts';
 import { codeSamples } from './code-samples.ts';
 import { ERROR_HELP } from './error-help.ts';
 import { Html, html, sentence } from './html.ts';
@@ -158,7 +157,7 @@ function errorDetails(name: ErrorName): Html {
   return html`<details>
 <summary><code>${number}</code>&ensp;${message}</summary>
 <p id="${errorAnchor(name)}">${sentence(ERROR_HELP[name])}<br>
-<span class="note">Status: ${status} ${STATUS_TEXTS[status] ?? ''}. Retry: ${retry ? 'yes, the same request may succeed later' : 'no, the same request fails again'}.</span></p>
+<span class="note">Status: ${status} ${STATUS_TEXTS[status]}. Retry: ${retry ? 'yes, the same request may succeed later' : 'no, the same request fails again'}.</span></p>
 </details>
 `;
 }
