@@ -1,6 +1,7 @@
 import type { ErrorName } from '../core/contract/errors.ts';
 import type { ByteText } from '../core/request.ts';
 import { errorResponse } from '../core/response.ts';
+import type { TickBudget } from '../core/tick-budget.ts';
 import type { ConnectionExchanges } from './connection-exchanges.ts';
 import {
   type BegunRequest,
@@ -60,7 +61,7 @@ export class ConnectionRequests {
     let from = IDLE;
     let start = 0;
     if (first.kind === 'plainBody' || first.kind === 'delayed') {
-      const read = this.#readBody(first, received, 0, arrivedAt, false);
+      const read = this.#readBody(first, received, 0, arrivedAt, undefined);
       if (read.kind === 'entered') return;
       start = read.end;
     } else from = first;
@@ -110,7 +111,7 @@ export class ConnectionRequests {
       case 'headers': {
         const bodyStart = start + reading.section.length;
         const cameInTime = !rejectsPlants(phase);
-        return this.#readBody({ since, known: reading, cameInTime }, received, bodyStart, arrivedAt, true);
+        return this.#readBody({ since, known: reading, cameInTime }, received, bodyStart, arrivedAt, budget);
       }
       case 'more': {
         // Otherwise a client that sends without a pause would delay the stop.
@@ -128,14 +129,15 @@ export class ConnectionRequests {
   /**
    * Reads the body that begins at `start`, unless it is for a handler.
    *
-   * @param hasTime whether the budget of plain creates was asked, before the header section was read
+   * @param asked the budget that had time for this request before its header section was read;
+   *   undefined if that was in an earlier tick
    */
   #readBody(
     request: BegunRequest,
     received: ByteText,
     start: number,
     arrivedAt: number,
-    hasTime: boolean,
+    asked: TickBudget | undefined,
   ): ReadBytes {
     const { creates, exchangeBudget } = this.#context;
     const { known, cameInTime } = request;
@@ -144,8 +146,7 @@ export class ConnectionRequests {
       return this.#states.enter({ ...request, kind: 'plainBody' }, received.slice(start));
     const { length } = this.#responses;
     const budget = body.kind === 'exchange' ? exchangeBudget : creates.budgetOf(length);
-    const isBudgetAsked = body.kind === 'whole' && hasTime;
-    if (!isBudgetAsked && !budget.hasTime())
+    if (budget !== asked && !budget.hasTime())
       return this.#states.defer(budget, { ...request, kind: 'delayed' }, received.slice(start));
     if (body.kind === 'exchange') {
       this.#exchanges.begin(request, received.slice(start), arrivedAt);
