@@ -118,7 +118,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const attached = await openExtras(settings, { tokens, tokenTable, metrics, log }, openedByExtras);
     const rates = opened.use(new RecentRates(metrics));
     const { commits } = monitor;
-    const commit = tracedCommit((writes, mayBlock) => commits.commit(writes, mayBlock), attached.tracers);
+    const commit = tracedCommit(writes => commits.commit(writes), attached.tracers);
     const queue = opened.adopt(engine.openQueue(commit), each => each.close());
     // The store is asked before the first plant arrives, so the log begins with its warnings.
     const state = await monitor.readState();

@@ -7,9 +7,9 @@ export function tracedCommit(
   tracers: readonly Tracer[],
 ): CommitEngine['commit'] {
   if (tracers.length === 0) return commit;
-  return (writes, mayBlock) => {
+  return writes => {
     const onEnd = tracers.flatMap(tracer => tracer.committing(writes) ?? []);
-    return commit(writes, mayBlock).finally(() => {
+    return commit(writes).finally(() => {
       for (const each of onEnd) each();
     });
   };

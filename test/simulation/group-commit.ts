@@ -79,7 +79,7 @@ class Simulation {
    * What arrives at this moment: plants that wait for the end of this iteration of the event loop,
    * or one that is alone.
    */
-  #arriving: 'nothing' | 'several' | 'alone' = 'nothing';
+  #arriving: 'nothing' | 'several' | 'alone' | 'awaited' = 'nothing';
   #dispatchesDue = 0;
   #isClosing = false;
   #isClosed = false;
@@ -97,7 +97,12 @@ class Simulation {
       {
         commitsInFlightMax: this.#commitsInFlightMax,
         isSequential: this.#isSequential,
-        commit: (writes, mayBlock) => this.#checkedCommit(writes, mayBlock),
+        commit: writes => this.#checkedCommit(writes),
+        awaitCommit: () => {
+          assert.equal(this.#arriving, 'alone', 'only the only sender may wait');
+          assert.equal(this.#plantsInFlight, 1, 'only the only sender may wait');
+          this.#arriving = 'awaited';
+        },
       },
       this.#clock(),
     );
@@ -166,6 +171,7 @@ class Simulation {
         assert.equal(plant.result, undefined);
         plant.result = result;
       });
+      if (isAlone && error === undefined) assert.equal(this.#arriving, 'awaited', 'the only sender waits');
       this.#arriving = 'nothing';
       if (isAlone && error === undefined)
         assert.ok(this.#inFlight.at(-1)?.plants[0] === plant, 'a plant of the only sender waits');
@@ -193,17 +199,16 @@ class Simulation {
   }
 
   /** Group commit does not expect that a commit throws, so a failed check ends the run here. */
-  async #checkedCommit(writes: readonly PlantWrite[], mayBlock: boolean | undefined): Promise<WriteResult[]> {
+  async #checkedCommit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
     let results: Promise<WriteResult[]> | undefined;
     await this.#scheduler.start(async () => {
-      results = this.#commit(writes, mayBlock);
+      results = this.#commit(writes);
     });
     return await (results ?? new Promise(() => {}));
   }
 
-  #commit(writes: readonly PlantWrite[], mayBlock: boolean | undefined): Promise<WriteResult[]> {
+  #commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
     assert.ok(this.#arriving !== 'several', 'plants of the same iteration share a batch');
-    assert.equal(mayBlock, this.#arriving === 'alone', 'only a batch of the only sender may block');
     assert.ok(this.#isDue(), 'a batch that is not due');
     if (this.#inFlight.length > 0) count(this.#happened, 'a batch beside another');
     const takeable = this.#takeable();

@@ -132,19 +132,19 @@ class ModelThread extends EventEmitter implements CalledWorker {
   postMessage(call: unknown): void {
     if (this.#isDying) return;
     this.#calls.push(structuredClone(call));
-    if (this.#shortReply.isAwaited) {
-      const isInTime = !this.#isWorking && this.#model.scheduler.happens(50);
-      count(
-        this.#model.happened,
-        isInTime ? 'a blocked caller gets its reply' : 'a blocked caller continues',
-      );
-      if (isInTime) {
-        this.#send(replyTo(this.#resultOf, this.#calls.shift()));
-        return;
-      }
-      this.#shortReply.setAwaited(false);
+    // The caller may wait for the reply, and then does so now.
+    this.#shortReply.expect();
+    if (this.#isWorking || this.#calls.length > 1 || this.#model.scheduler.happens(50)) {
+      this.#shortReply.wait(0);
+      this.#work();
+      return;
     }
-    this.#work();
+    this.#send(replyTo(this.#resultOf, this.#calls.shift()));
+    queueMicrotask(() => {
+      const untaken = this.#shortReply.wait(0);
+      if (untaken === undefined) count(this.#model.happened, 'a caller waits for its reply');
+      else this.#post({ kind: 'result', result: untaken });
+    });
   }
 
   /** The operation in progress may still take effect, and may end with any error. */
@@ -193,10 +193,12 @@ class ModelThread extends EventEmitter implements CalledWorker {
   }
 
   #send(reply: Reply<unknown>): void {
-    sendReply(this.#shortReply, reply, message => {
-      this.#messages.push(message);
-      this.#later(MESSAGE_MS_MAX, () => this.#deliver());
-    });
+    sendReply(this.#shortReply, reply, message => this.#post(message));
+  }
+
+  #post(message: Reply<unknown>): void {
+    this.#messages.push(message);
+    this.#later(MESSAGE_MS_MAX, () => this.#deliver());
   }
 
   #deliver(): void {

@@ -105,9 +105,9 @@ class Simulation {
         assert.equal(model.running.size, 0, 'a store that was not opened has a thread');
       }
     }
-    this.#queue = this.#engine.openQueue(async (writes, mayBlock) => {
+    this.#queue = this.#engine.openQueue(async writes => {
       try {
-        return await this.#settled(() => this.#engine.commit(writes, mayBlock));
+        return await this.#settled(() => this.#engine.commit(writes));
       } catch (error) {
         // Group commit would hide a wrong error.
         void this.#scheduler.start(async () => this.#checkFailure(error));
@@ -237,7 +237,12 @@ class Simulation {
     const number = ++this.#searches;
     const beganAtMs = this.#scheduler.now();
     try {
-      const reply = await this.#settled(() => this.#search.call(number, this.#scheduler.pick(0, 1)));
+      const isAwaited = this.#scheduler.happens(50);
+      const reply = await this.#settled(() => {
+        const called = this.#search.call(number);
+        if (isAwaited) this.#search.awaitReply(1);
+        return called;
+      });
       assert.equal(Number(reply), number, 'a search gets the reply of another one');
     } catch (error) {
       this.#checkFailure(error);

@@ -32,6 +32,11 @@ interface BatchRules {
    * in only one batch in flight, with at most `BATCH_REPEATS_MAX` plants.
    */
   isSequential: boolean;
+  /**
+   * Blocks the event loop until the only commit in flight has ended, for a millisecond at most;
+   * undefined: the engine never blocks.
+   */
+  awaitCommit?: () => void;
 }
 
 interface QueuedPlant extends PlantWrite {
@@ -134,8 +139,10 @@ export class GroupCommit implements PlantQueue {
         textLength,
         settle,
       });
-      if (isAlone) this.#dispatch(true);
-      else if (!this.#isDispatchScheduled) {
+      if (isAlone) {
+        this.#dispatch();
+        this.#engine.awaitCommit?.();
+      } else if (!this.#isDispatchScheduled) {
         this.#isDispatchScheduled = true;
         this.#clock.nextIteration(() => this.#dispatch());
       }
@@ -158,13 +165,13 @@ export class GroupCommit implements PlantQueue {
     return this.#closed.promise;
   }
 
-  #dispatch(mayBlock = false): void {
+  #dispatch(): void {
     this.#isDispatchScheduled = false;
     while (this.#isBatchDue()) {
       const batch = this.#takeBatch();
       this.#lastBatchPlants = batch.length;
       this.#batchesInFlight++;
-      this.#engine.commit(batch, mayBlock).then(
+      this.#engine.commit(batch).then(
         results => this.#batchEnded(batch, results),
         () => this.#batchFailed(batch),
       );

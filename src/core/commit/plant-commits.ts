@@ -58,7 +58,8 @@ export interface PlantQueue {
   /**
    * Queues a plant, and computes its content checksum. Resolves with its result. Never rejects.
    *
-   * @param isOnlySender whether no other connection has sent plants lately; by default false
+   * @param isOnlySender whether no other connection has sent plants lately; by default false. Then the
+   *   queue may commit the plant at once, and block the event loop for a millisecond at most.
    */
   write(write: NewPlantWrite, isOnlySender?: boolean): Promise<WriteResult | NotConfirmed>;
   /** Resolves when every queued plant has its result. Further plants are rejected. */
@@ -71,14 +72,12 @@ export interface CommitEngine {
   /**
    * Writes a batch, the plants of one id in order. Resolves when the whole batch is durable.
    *
-   * @param mayBlock whether the engine may block the event loop for the time of a commit, since only
-   *   the sender of this batch would use it; by default false
    * @returns one result for each write, in the same order
    * @throws {StoreUnavailable} or {StoreInternalError}
    * @throws {StoreRejected} the schema was changed, or another service has taken the lock of the store.
    *   After any error, all, some or no plants of the batch may be stored.
    */
-  commit(writes: readonly PlantWrite[], mayBlock?: boolean): Promise<WriteResult[]>;
+  commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
   /** Tests the store with a durable commit that changes no row. @throws {StoreUnavailable} */
   probe(): Promise<void>;
   /**

@@ -88,13 +88,14 @@ export class SqliteEngine implements StorageEngine {
 
   openQueue(commit: CommitEngine['commit']): PlantQueue {
     // While the writer flushes one batch, the next one is already in its queue.
-    return new GroupCommit({ commit, commitsInFlightMax: 2, isSequential: true }, this.#clock);
+    const awaitCommit = (): void => {
+      if (this.#lastFlushMs < COMMIT_AWAITED_MS) this.#writer.awaitReply(COMMIT_AWAITED_MS);
+    };
+    return new GroupCommit({ commit, commitsInFlightMax: 2, isSequential: true, awaitCommit }, this.#clock);
   }
 
-  async commit(writes: readonly PlantWrite[], mayBlock = false): Promise<WriteResult[]> {
-    const blocks = mayBlock && this.#lastFlushMs < COMMIT_AWAITED_MS;
-    const reply = this.#call(['commit', ...packWrites(writes)], blocks ? COMMIT_AWAITED_MS : 0);
-    const { results, flushMs } = unpackResults(await reply);
+  async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
+    const { results, flushMs } = unpackResults(await this.#call(['commit', ...packWrites(writes)]));
     this.#checkpoints.committed();
     this.#lastFlushMs = flushMs;
     this.#flushes.count++;
@@ -137,10 +138,9 @@ export class SqliteEngine implements StorageEngine {
 
   async #call<Operation extends keyof StoreWriter>(
     call: [operation: Operation, ...args: Parameters<StoreWriter[Operation]>],
-    blockMs = 0,
   ): Promise<ReturnType<StoreWriter[Operation]>> {
     try {
-      return (await this.#writer.call(call, blockMs)) as ReturnType<StoreWriter[Operation]>;
+      return (await this.#writer.call(call)) as ReturnType<StoreWriter[Operation]>;
     } catch (error) {
       if (error instanceof StoreFileReplaced) this.#reopening ??= this.#reopen();
       throw error;

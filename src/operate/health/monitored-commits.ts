@@ -43,11 +43,11 @@ export class MonitoredCommits {
   }
 
   /** As `commit` of the engine. */
-  async commit(writes: readonly PlantWrite[], mayBlock?: boolean): Promise<WriteResult[]> {
+  async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
     const beganAt = performance.now();
     this.#inFlight++;
     try {
-      const results = await this.#engine.commit(writes, mayBlock);
+      const results = await this.#engine.commit(writes);
       this.#metrics.committed(writes.length, performance.now() - beganAt);
       this.#confirmed += writes.length;
       this.#reportDamaged(writes, results);

@@ -37,13 +37,13 @@ export function workerQueues(
       }
       return sum;
     },
-    async write(write, isOnlySender) {
+    async write(write) {
       if (isClosed) return { kind: 'notConfirmed', error: 'shuttingDown' };
       const { id } = write.plant;
       const inFlight = idsInFlight.get(id) ?? { queue: queueOf(id), plants: 0 };
       idsInFlight.set(id, inFlight);
       inFlight.plants++;
-      const result = await inFlight.queue.write(write, isOnlySender);
+      const result = await inFlight.queue.write(write);
       if (--inFlight.plants === 0) idsInFlight.delete(id);
       return result;
     },

@@ -43,29 +43,36 @@ export class CalledThread<Call, Result> {
     this.#startWorker = startWorker;
   }
 
-  /**
-   * @param blockMs longest time that the calling thread blocks until the reply. It does not block
-   *   while another call is pending, whose reply may be an event that is not handled yet
-   * @throws {StoreRejected} @throws {StoreUnavailable} also when the thread cannot run
-   */
-  call(call: Call, blockMs = 0): Promise<Result> {
+  /** @throws {StoreRejected} @throws {StoreUnavailable} also when the thread cannot run */
+  call(call: Call): Promise<Result> {
     if (this.#closing !== undefined)
       return Promise.reject(new StoreUnavailable(`the ${this.#name} thread is closed`));
     const reply = Promise.withResolvers<Result>();
     try {
       this.#running ??= this.#start();
       const { worker, callCount, shortReply, calls } = this.#running;
-      const blocks = blockMs > 0 && calls.length === 0;
-      shortReply.setAwaited(blocks);
+      shortReply.begin();
       worker.postMessage(call);
       calls.push(reply);
       Atomics.add(callCount, 0, 1);
       Atomics.notify(callCount, 0);
-      if (blocks) awaitShortReply(this.#running, blockMs);
     } catch (cause) {
       reply.reject(new StoreUnavailable(`the ${this.#name} thread cannot be started`, { cause }));
     }
     return reply.promise;
+  }
+
+  /**
+   * Blocks the calling thread until the reply to the only pending call. It does not block if other
+   * calls are pending, since the reply to one of them may be an event that is not handled yet.
+   *
+   * @param timeoutMs after it, or if the reply is long, the reply comes as an event
+   */
+  awaitReply(timeoutMs: number): void {
+    const running = this.#running;
+    if (running?.calls.length !== 1) return;
+    const result = running.shortReply.wait(timeoutMs);
+    if (result !== undefined) settleCall(running, { kind: 'result', result: result as Result });
   }
 
   /**
@@ -109,11 +116,6 @@ export class CalledThread<Call, Result> {
     worker.on('exit', () => died());
     return running;
   }
-}
-
-function awaitShortReply<Result>(running: RunningThread<Result>, timeoutMs: number): void {
-  const result = running.shortReply.wait(timeoutMs);
-  if (result !== undefined) settleCall(running, { kind: 'result', result: result as Result });
 }
 
 function settleCall<Result>({ calls }: RunningThread<Result>, reply: Reply<Result>): void {

@@ -7,9 +7,10 @@ const REPLY_BYTES = 1;
 const WORDS_BYTES = 2 * Int32Array.BYTES_PER_ELEMENT;
 
 /** States of the memory. */
-const AS_MESSAGE = 0;
+const PENDING = 0;
 const AWAITED = 1;
 const IN_MEMORY = 2;
+const AS_MESSAGE = 3;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -18,18 +19,19 @@ const decoder = new TextDecoder();
  * A reply in memory that a thread shares with its caller. The caller sleeps on a futex in it, and
  * so wakes sooner than its event loop would for a message.
  *
- * | state     | event                            | next state | what happens                      |
- * | --------- | -------------------------------- | ---------- | --------------------------------- |
- * | asMessage | `setAwaited`                     | awaited    | the caller sleeps in `wait`       |
- * | asMessage | `put`                            | asMessage  | the thread sends a message        |
- * | awaited   | `put` of a short text            | inMemory   | the caller wakes                  |
- * | awaited   | `put` of any other reply         | asMessage  | the caller wakes, and the thread  |
- * |           |                                  |            | sends a message                   |
- * | awaited   | the time of `wait` is over       | asMessage  | the caller goes on                |
- * | inMemory  | `wait` ends                      | asMessage  | the caller takes the reply        |
+ * | state     | event                      | next state | what happens                                |
+ * | --------- | -------------------------- | ---------- | ------------------------------------------- |
+ * | any       | `begin`, before each call  | pending    |                                             |
+ * | pending   | `wait`                     | awaited    | the caller sleeps                           |
+ * | pending   | `put`                      | asMessage  | the thread sends a message                  |
+ * | awaited   | `put` of a short text      | inMemory   | the caller wakes                            |
+ * | awaited   | `put` of any other reply   | asMessage  | the caller wakes, and gets a message        |
+ * | awaited   | the time of `wait` is over | asMessage  | the caller goes on, and gets a message      |
+ * | inMemory  | `wait` ends                | asMessage  | the caller takes the reply                  |
+ * | asMessage | `wait` or `put`            | asMessage  | the caller goes on, and gets a message      |
  *
- * The time may be over while the thread replies. So both leave `awaited` by an atomic exchange, and
- * the caller gets each reply once: here or as a message.
+ * The two threads change the state by atomic exchanges, so the caller gets each reply once: here or
+ * as a message. It waits only while it has one pending call.
  */
 export class ShortReply {
   /** Another thread makes its `ShortReply` of the same memory. */
@@ -43,17 +45,19 @@ export class ShortReply {
     this.#text = new Uint8Array(memory, WORDS_BYTES);
   }
 
-  get isAwaited(): boolean {
-    return Atomics.load(this.#words, STATE) === AWAITED;
+  /** The caller makes a call. */
+  begin(): void {
+    Atomics.store(this.#words, STATE, PENDING);
   }
 
-  /** The caller says before each call whether it will {@link wait} for the reply. */
-  setAwaited(isAwaited: boolean): void {
-    Atomics.store(this.#words, STATE, isAwaited ? AWAITED : AS_MESSAGE);
+  /** The first step of {@link wait}, which a simulation takes before the thread replies. */
+  expect(): void {
+    Atomics.compareExchange(this.#words, STATE, PENDING, AWAITED);
   }
 
   /** The caller sleeps until the reply is here. @returns undefined if it comes as a message */
   wait(timeoutMs: number): string | undefined {
+    this.expect();
     Atomics.wait(this.#words, STATE, AWAITED, timeoutMs);
     if (Atomics.exchange(this.#words, STATE, AS_MESSAGE) !== IN_MEMORY) return undefined;
     return decoder.decode(this.#text.subarray(0, Atomics.load(this.#words, REPLY_BYTES)));
@@ -61,6 +65,7 @@ export class ShortReply {
 
   /** The thread puts its reply here. @returns false if it must send the reply as a message */
   put(reply: unknown): boolean {
+    if (Atomics.compareExchange(this.#words, STATE, PENDING, AS_MESSAGE) !== AWAITED) return false;
     const text = typeof reply === 'string' ? reply : undefined;
     const { read, written } = encoder.encodeInto(text ?? '', this.#text);
     const isShort = read === text?.length;

@@ -42,16 +42,23 @@ const GATED_PROGRAM = `
   syncBuiltinESMExports();
   replyToCalls(() => ended);`;
 
-/** Returns each call. A late one first sets `gate[0]`, and waits for `gate[1]`. */
+/**
+ * Returns each call. A late one first sets `gate[0]`, and waits for `gate[1]`. An awaited one first
+ * waits until its caller sleeps.
+ */
 const ECHO_PROGRAM = `
+  import { workerData } from 'node:worker_threads';
   import { replyToCalls, threadData as gate } from '${FILE}';
+  const words = new Int32Array(workerData.shortReplyMemory);
+  const PENDING = 0;
   replyToCalls(call => {
+    while (call.startsWith('awaited') && Atomics.load(words, 0) === PENDING);
     if (call === 'late') {
       Atomics.store(gate, 0, 1);
       Atomics.notify(gate, 0);
       Atomics.wait(gate, 1, 0);
     }
-    return call === 'object' ? { call } : call;
+    return call === 'awaited object' ? { call } : call;
   });`;
 
 const threadOf = (program: string) => new CalledThread<string, Reply>('test', new URL(program), undefined);
@@ -118,21 +125,22 @@ suite('a called thread', { timeout: 60_000 }, () => {
   test('blocks its caller until a short reply or a timeout', async t => {
     const { thread, gate } = newEcho(t);
     await thread.call('start');
-    const long = 'long'.repeat(1_000);
+    const long = `awaited ${'long'.repeat(1_000)}`;
     for (const [call, blockMs, isSettled] of [
-      ['short', 60_000, true],
+      ['awaited', 60_000, true],
       ['late', 1, false],
-      ['short', 60_000, true],
+      ['awaited', 60_000, true],
       [long, 60_000, false],
-      ['object', 60_000, false],
+      ['awaited object', 60_000, false],
       ['short', 0, false],
     ] as const) {
       gate.fill(0);
-      const reply = thread.call(call, blockMs);
+      const reply = thread.call(call);
+      if (blockMs > 0) thread.awaitReply(blockMs);
       // `race` returns the first promise that is settled already.
       assert.equal((await Promise.race([reply, 'pending'])) !== 'pending', isSettled, call);
       open(gate);
-      assert.deepEqual(await reply, call === 'object' ? { call } : call);
+      assert.deepEqual(await reply, call === 'awaited object' ? { call } : call);
     }
   });
 
@@ -142,7 +150,8 @@ suite('a called thread', { timeout: 60_000 }, () => {
     // By now the first reply has been sent.
     Atomics.wait(gate, 0, 0);
     open(gate);
-    replies.push(thread.call('three', 60_000));
+    replies.push(thread.call('three'));
+    thread.awaitReply(60_000);
     assert.deepEqual(await Promise.all(replies), ['one', 'late', 'three']);
   });
 
