@@ -9,7 +9,7 @@ import {
   FLUSHING,
   type HeadersState,
   IDLE,
-  type RequestReading,
+  type RequestMode,
   type StateMachine,
 } from './connection-state.ts';
 import type { LastRead } from './last-read.ts';
@@ -54,7 +54,7 @@ export class ConnectionRequests {
   }
 
   /** Reads the requests in these bytes. @param first how the first one is read */
-  read(first: RequestReading, received: ByteText): void {
+  read(first: RequestMode, received: ByteText): void {
     const { clock } = this.#context;
     const arrivedAt = clock.now();
     let from = IDLE;
