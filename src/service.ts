@@ -121,7 +121,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const commit = tracedCommit((writes, mayBlock) => commits.commit(writes, mayBlock), attached.tracers);
     const queue = opened.adopt(engine.openQueue(commit), each => each.close());
     // The store is asked before the first plant arrives, so the log begins with its warnings.
-    const state = await monitor.readState();
+    const storeState = await monitor.readState();
     opened.use(monitor.watch());
     const shown = settings.console && {
       ...settings.console,
@@ -137,7 +137,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       ...attached.observers,
     ];
     const server = plantServer(settings, tokens, queue, { ...attached, observers });
-    const status = new ServiceStateReader({
+    const stateReader = new ServiceStateReader({
       engine,
       isAfterCrash,
       monitor,
@@ -148,7 +148,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       attached,
     });
     const hostNames = [settings.ops.host, ...(settings.opsHosts ?? [])];
-    const ops = opened.adopt(opsServer({ status, metrics, hostNames, page, log }), each => each.close());
+    const ops = opened.adopt(opsServer({ stateReader, metrics, hostNames, page, log }), each => each.close());
     const opsAddress = await ops.listen(opsListener);
     const address = await opened.adopt(server, each => each.close()).listen(listener);
     // The token comes last: a start that fails later could not show the token that it made.
@@ -159,10 +159,10 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       opsAddress,
       firstToken: firstToken.kind === 'made' ? firstToken.token : undefined,
       hasToken: firstToken.kind !== 'none' || attached.verifiers.length > 0,
-      warnings: state.kind === 'usable' ? state.warnings : [],
+      warnings: storeState.kind === 'usable' ? storeState.warnings : [],
       makeConsoleCode: page && (() => makeConsoleCode(tables)),
       close() {
-        status.isShuttingDown = true;
+        stateReader.isShuttingDown = true;
         closing ??= opened.disposeAsync();
         return closing;
       },
