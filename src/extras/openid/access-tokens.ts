@@ -4,7 +4,7 @@ import type { NewStoredToken, StoredToken } from '../../core/tokens/stored-token
 import { hashToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { TracedRequest } from '../../core/trace-context.ts';
-import type { OpenIdSettings } from './open-id-settings.ts';
+import type { OpenidSettings } from './openid-settings.ts';
 import { KeysUnavailable, openProviderKeys } from './provider-keys.ts';
 import { failureText, shownMessage, type VerifiedSubject, verifiedSubject } from './verified-subject.ts';
 
@@ -59,7 +59,7 @@ interface Store {
  * @param onFailure makes a function that logs the causes of a failure
  */
 export function openAccessTokens(
-  settings: OpenIdSettings,
+  settings: OpenidSettings,
   clock: Clock,
   tokens: TokenCache,
   store: Store,

@@ -5,7 +5,7 @@ import { TOKEN_EXPIRY_MS_MAX } from '../../core/tokens/stored-token.ts';
 import { withoutTokens } from '../../operate/log/masked-tokens.ts';
 import { isTokenLabel, SUBJECT_LABEL_LENGTH_MAX } from '../../operate/token-label.ts';
 import { claimsNamed, isFulfilled } from './claim-rule.ts';
-import type { OpenIdSettings } from './open-id-settings.ts';
+import type { OpenidSettings } from './openid-settings.ts';
 import type { ProviderKeys } from './provider-keys.ts';
 
 /**
@@ -33,7 +33,7 @@ export interface VerifiedSubject {
 export async function verifiedSubject(
   token: string,
   keys: ProviderKeys,
-  { issuer, audience, scope, claims: rules, type: typ }: OpenIdSettings,
+  { issuer, audience, scope, claims: rules, type: typ }: OpenidSettings,
   clock: Clock,
 ): Promise<VerifiedSubject> {
   if (token.length > ACCESS_TOKEN_LENGTH_MAX) throw new Error('it is too long');
@@ -87,7 +87,7 @@ export async function verifiedSubject(
 }
 
 /** Says why the verification failed. The messages of jose lack the expected value. */
-export function failureText(failure: Error, token: string, settings: OpenIdSettings): string {
+export function failureText(failure: Error, token: string, settings: OpenidSettings): string {
   if (!(failure instanceof errors.JWTClaimValidationFailed)) return failure.message;
   const { claim, payload } = failure;
   if (claim === 'typ') return unexpected(claim, settings.type, decodeProtectedHeader(token).typ);
