@@ -52,7 +52,7 @@ export function openidExtra(settings: OpenidSettings, clock: Clock = SYSTEM_CLOC
   return async ({ tokens, tokenTable, log }, opened) => {
     const { openAccessTokens } = await import('./access-tokens.ts');
     const onFailure = (message: string) => rateLimitedLog(details => log.warn(details, message));
-    return { verifiers: [opened.use(openAccessTokens(settings, clock, tokens, tokenTable, onFailure))] };
+    return { validators: [opened.use(openAccessTokens(settings, clock, tokens, tokenTable, onFailure))] };
   };
 }
 

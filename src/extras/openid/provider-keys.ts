@@ -17,7 +17,7 @@ const FETCH_TIMEOUT_MS = 5_000;
 const DOCUMENT_BYTES_MAX = 64 * 1024;
 const MISSING = 'access tokens get 503 responses, because the keys of the OpenID provider cannot be read';
 
-/** The key of a token is unknown here, but may exist at the provider. So it cannot be verified. */
+/** The key of a token is unknown here, but may exist at the provider. So it cannot be validated. */
 export class KeysUnavailable extends Error {}
 
 /** Reads keys, and finds the key of a token. A simulation has its own. */

@@ -48,7 +48,7 @@ export class ServiceStateReader {
       rates: rates.rates,
       commitSeconds: rates.commitSeconds,
       warnings: [
-        ...attached.verifiers.flatMap(verifier => verifier.fault() ?? []),
+        ...attached.validators.flatMap(validator => validator.fault() ?? []),
         ...attached.wrappers.map(({ warning }) => warning),
       ],
       openConnections: server.openConnections,

@@ -446,7 +446,7 @@ for (const kid of ['first', undefined])
     assert.equal(provider.requests.length, length, 'wrong signatures cause no more reads than unknown keys');
   });
 
-test('a token is verified again after the wall clock was set', async () => {
+test('a token is validated again after the wall clock was set', async () => {
   await using provider = await startProvider();
   const exp = seconds(3_600);
   const clock = new ControlledClock();
