@@ -111,7 +111,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // What extras open is closed after the store: a collector that hangs must not keep it open.
     const openedByExtras = opened.use(new AsyncDisposableStack());
     const { engine, isAfterCrash } = opened.use(await openStore(settings));
-    const { tables, tokenTable } = engine;
+    const { operatorTables, tokenTable } = engine;
     const monitor = new StoreMonitor(engine, metrics, log);
     const { damage } = monitor;
     const tokens = opened.adopt(await openMonitoredTokens(tokenTable, damage, log), each => each.close());
@@ -158,9 +158,9 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       address,
       opsAddress,
       firstToken: firstToken.kind === 'made' ? firstToken.token : undefined,
-      hasToken: firstToken.kind !== 'none' || attached.verifiers.length > 0,
+      hasToken: firstToken.kind !== 'none' || attached.validators.length > 0,
       warnings: storeState.kind === 'usable' ? storeState.warnings : [],
-      makeConsoleCode: page && (() => makeConsoleCode(tables)),
+      makeConsoleCode: page && (() => makeConsoleCode(operatorTables)),
       close() {
         stateReader.isShuttingDown = true;
         closing ??= opened.disposeAsync();
@@ -188,10 +188,10 @@ async function openExtras(
   context: ExtraContext,
   opened: AsyncDisposableStack,
 ): Promise<Attached> {
-  const attached: Attached = { verifiers: [], tracers: [], observers: [], wrappers: [] };
+  const attached: Attached = { validators: [], tracers: [], observers: [], wrappers: [] };
   for (const open of extras) {
-    const { verifiers = [], tracers = [], observers = [], wrappers = [] } = await open(context, opened);
-    attached.verifiers.push(...verifiers);
+    const { validators = [], tracers = [], observers = [], wrappers = [] } = await open(context, opened);
+    attached.validators.push(...validators);
     attached.tracers.push(...tracers);
     attached.observers.push(...observers);
     attached.wrappers.push(...wrappers);
@@ -224,7 +224,7 @@ function plantServer(
     queue,
     bodyBytesMax,
     rateLimit: rateLimit && new RateLimit(rateLimit),
-    verifiers: attached.verifiers,
+    validators: attached.validators,
     wrappers: attached.wrappers,
   });
   return new PlantServer({

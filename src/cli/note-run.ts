@@ -36,12 +36,12 @@ export async function noteRun(
   try {
     const isUnchangeable = !isServed && isBackup(database.path, isCompared);
     if (isUnchangeable && (knownDamage === undefined || fault !== undefined)) return;
-    await inExistingStore(database, async ({ tables }) => {
+    await inExistingStore(database, async ({ operatorTables }) => {
       if (fault !== undefined)
-        await tables.recordDamage({ foundAt: endedAt, foundBy: `${command}: ${fault}` });
-      else if (knownDamage !== undefined) await tables.forgetDamage(knownDamage);
+        await operatorTables.recordDamage({ foundAt: endedAt, foundBy: `${command}: ${fault}` });
+      else if (knownDamage !== undefined) await operatorTables.forgetDamage(knownDamage);
       if (result === undefined) return;
-      await tables.recordRun({
+      await operatorTables.recordRun({
         command,
         endedAt,
         hasSucceeded: fault === undefined,

@@ -64,7 +64,7 @@ async function storeWithRows(engine: EngineUnderTest): Promise<string> {
 
 async function lastRun(database: string): Promise<string | undefined> {
   const store = await openCommandStore(database);
-  const runs = await store.tables.lastRuns().finally(() => store.close());
+  const runs = await store.operatorTables.lastRuns().finally(() => store.close());
   const run = runs.find(({ command }) => command === 'verify');
   return run && runText(run);
 }
