@@ -96,7 +96,7 @@ export type HeadersState =
 export interface BegunRequest {
   /** When the first byte of the request arrived. */
   since: number;
-  known: ParsedHeaders;
+  parsed: ParsedHeaders;
   /** The header section arrived before the grace period of a stop ended, so a plant is accepted. */
   cameInTime: boolean;
 }
@@ -142,7 +142,7 @@ export type ReceivingMode = RequestMode | BodyState;
 /** The states in which nothing is read. */
 type PassiveState =
   | { kind: 'full' }
-  | { kind: 'deferred'; next: Reading }
+  | { kind: 'deferred'; next: ReceivingMode }
   | { kind: 'flushing' }
   | { kind: 'lingering' }
   | { kind: 'closed' };

@@ -75,7 +75,7 @@ export class PlantServer {
       clock,
       phase: { kind: 'running' },
       headersCache: new HeadersCache(),
-      creates: new PlainCreates(createPlant, tracers, clock),
+      plainCreates: new PlainCreates(createPlant, tracers, clock),
       handle: exchange => this.#handle(exchange),
       exchangeBudget: new TickBudget(EXCHANGE_BUDGET_MS, clock),
       longBodies,
