@@ -4,8 +4,8 @@ import type { DatabaseAddress } from '../engines/database-url.ts';
 import { inExistingStore } from '../engines/openers/open-store.ts';
 import { wasOpenedForWriting } from '../engines/sqlite/access/reading-database.ts';
 import { wasServed } from '../engines/sqlite/files/serve-lock.ts';
-import type { CommandRun } from '../engines/tables/command-runs.ts';
 import type { DamageRecord } from '../engines/tables/damage-record.ts';
+import type { CommandRun } from '../engines/tables/operator-tables.ts';
 
 /** The name of the seal of a backup is the name of the backup with this suffix. */
 export const SEAL_SUFFIX = '.seal';

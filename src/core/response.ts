@@ -1,10 +1,20 @@
 import { ERRORS, type ErrorName, errorBody } from './contract/errors.ts';
 import { RETRY_AFTER_SECONDS } from './contract/limits.ts';
-import type { Outcome } from './contract/plant.ts';
+import { OUTCOMES, type Outcome } from './contract/plant.ts';
 import type { HeaderFields } from './header-fields.ts';
 
 /** The result of a request: the outcome of a plant, an entry of the error catalogue, or neither. */
 export type Result = Outcome | ErrorName | 'other';
+
+/** Whether a plant is stored. */
+export function isOutcome(result: Result): result is Outcome {
+  return (OUTCOMES as readonly Result[]).includes(result);
+}
+
+/** Whether the response has an error of the catalogue. */
+export function isErrorName(result: Result): result is ErrorName {
+  return result !== 'other' && !isOutcome(result);
+}
 
 /** The statuses of all responses, with their texts (RFC 9110 section 15). */
 export const STATUS_TEXTS = {

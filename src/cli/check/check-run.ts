@@ -3,10 +3,10 @@ import { isProtocolError, untrustedCertificate } from '../../client/transport.ts
 import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import { SHOWN_LENGTH_MAX, visible, withoutToken } from '../output/visible-text.ts';
-import { type CompleteResponse, type NoResponse, type Server, send } from './round-trip.ts';
 import { faultsOf } from './expectations.ts';
 import type { RunIds } from './ids.ts';
 import type { RuleResult } from './report.ts';
+import { type CompleteResponse, type NoResponse, type Server, send } from './round-trip.ts';
 import { PLANT, type Rule } from './rules.ts';
 
 /** Rules that are checked at the same time. It is fast for a distant server, with little load. */

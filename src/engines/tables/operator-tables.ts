@@ -1,7 +1,17 @@
-import type { CommandRun } from './command-runs.ts';
 import { type DamageRecord, knownDamage } from './damage-record.ts';
 import { numberOf, type Query, type Row } from './revision-rows.ts';
 import { parameters, type TableAccess } from './table-access.ts';
+
+/** The last run of a command that the operator should know of. */
+export interface CommandRun {
+  command: 'backup' | 'verify';
+  /** Milliseconds since 1970 UTC. */
+  endedAt: number;
+  /** Whether it found no fault. */
+  hasSucceeded: boolean;
+  /** In words, for the operator. It begins with the first fault, if the run found one. */
+  result: string;
+}
 
 /**
  * The tables of a store for its operators: codes and sessions of the console, runs of commands, and

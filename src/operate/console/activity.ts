@@ -1,8 +1,7 @@
 import type { Outcome } from '../../core/contract/plant.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
-import type { HttpResponse } from '../../core/response.ts';
-import { isErrorName, isOutcome } from '../result-kind.ts';
+import { type HttpResponse, isErrorName, isOutcome } from '../../core/response.ts';
 import type { LabelOf } from './rejected-requests.ts';
 
 /** Maximum of the busiest tokens on the page. */

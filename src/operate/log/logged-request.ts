@@ -1,8 +1,7 @@
 import { ERRORS } from '../../core/contract/errors.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
-import type { HttpResponse, Result } from '../../core/response.ts';
-import { isErrorName } from '../result-kind.ts';
+import { type HttpResponse, isErrorName, type Result } from '../../core/response.ts';
 import { withoutTokens } from './masked-tokens.ts';
 
 /** Longer texts of clients are cut. All paths of the service are shorter. */

@@ -8,8 +8,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import Provider from 'oidc-provider';
 import type { Clock } from '../../../src/core/clock.ts';
-import type { OpenidSettings } from '../../../src/extras/openid/openid-settings.ts';
 import { openidExtra } from '../../../src/extras/openid/openid.ts';
+import type { OpenidSettings } from '../../../src/extras/openid/openid-settings.ts';
 import { ControlledClock } from '../../harness/controlled-clock.ts';
 import { listen } from '../../harness/loopback-server.ts';
 import {

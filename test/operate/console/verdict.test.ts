@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
-import { FAULTS_FOUND } from '../../../src/operate/run-text.ts';
+import { FAULTS_FOUND } from '../../../src/operate/health/known-damage.ts';
 import { startBrowser } from '../../harness/browser.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
 import { sendText } from '../../harness/console-session.ts';

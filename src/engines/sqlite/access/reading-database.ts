@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { StoreRejected, StoreUnavailable } from '../../../core/commit/store-errors.ts';
 import { missingStoreError, schemaStepError } from '../../store-rejections.ts';
 import { LOCK_TIMEOUT_MS, rejectOtherFile } from '../files/store-files.ts';
-import { NEWEST_STEP, schemaVersion } from '../schema.ts';
+import { SCHEMA_STEPS, schemaVersion } from '../schema.ts';
 import { explainFailure, isUnwritable } from '../sqlite-errors.ts';
 
 /** A connection that only reads. */
@@ -87,7 +87,7 @@ function openReadOnly(path: string, parameters?: Record<string, string>): Databa
   const version = schemaVersion(database, path);
   // The process that created the file was killed before it wrote the schema.
   if (version === 0) throw missingStoreError(`at ${path}`);
-  if (version < NEWEST_STEP) throw schemaStepError(path, version, NEWEST_STEP);
+  if (version < SCHEMA_STEPS.length) throw schemaStepError(path, version, SCHEMA_STEPS.length);
   opened.move();
   return database;
 }
