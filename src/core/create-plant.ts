@@ -61,9 +61,9 @@ export type CreateResult =
 export interface CreatePlantParts {
   readonly tokens: TokenCache;
   readonly queue: PlantQueue;
-  /** A longer body is rejected; one with a Content-Length, before it is received. */
+  /** A longer body is rejected. With a Content-Length, it is rejected before it is received. */
   readonly bodyBytesMax: number;
-  /** Undefined: tokens have no rate limit. */
+  /** If it is undefined, tokens have no rate limit. */
   readonly rateLimit: RateLimit | undefined;
   /** They validate the tokens of other issuers. */
   readonly validators: readonly CredentialValidator[];
@@ -135,8 +135,8 @@ export class CreatePlant {
     const token = await this.#lookUp(admission.tokenHash, request);
     if (token.kind === 'rejected') return token;
     if (!open.isAwaited) return { kind: 'abandoned' };
-    // The call queues the plant before it returns, and the server reads the next request of the
-    // connection after this result. So the plants of a connection stay in the order of its requests.
+    // The plants of a connection stay in the order of its requests, because the call queues the
+    // plant before it returns, and the server reads the next request after this result.
     return { kind: 'queued', response: this.#create(admission, parsed.reading) };
   }
 

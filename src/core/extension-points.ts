@@ -1,6 +1,7 @@
 /**
- * The four points at which an extra attaches to a service. The service is complete without any,
- * and calls all that are attached in their order. `src/extras.ts` lists the extras.
+ * The four points at which a service calls an extra. The service is complete without any extra, and
+ * calls those that are attached in their order. What an extra may use of the service is the
+ * `ExtraContext` of `src/service.ts`. `src/extras.ts` lists the extras.
  */
 import type { PlantWrite } from './commit/plant-commits.ts';
 import type { NewPlantReading } from './contract/plant.ts';
@@ -26,9 +27,9 @@ export type CredentialValidation =
   | { kind: 'unchecked'; message: string };
 
 /**
- * Validates bearer tokens that are not the service's own. A valid one leads to a stored token,
- * which decides everything else: revocation, rate limit, last use. So a validator cannot make a
- * request valid whose stored token is revoked.
+ * Validates bearer tokens that are not the service's own. It cannot make a request valid whose
+ * stored token is revoked, because a valid bearer token only leads to a stored token. That one
+ * decides everything else: revocation, rate limit, last use.
  */
 export interface CredentialValidator {
   /** Validates the token of a request that gets its response now. Never rejects. */
@@ -106,7 +107,7 @@ export type Delivery =
 
 /** A response of which a wrapper may have said how it is delivered. */
 export interface WrappedResponse extends HttpResponse {
-  /** Undefined: as any other response. */
+  /** If it is undefined, the response is delivered as a whole, like any other. */
   delivery?: Delivery;
 }
 

@@ -151,8 +151,8 @@ export class ConnectionRequests {
       this.#exchanges.begin(request, received.slice(start), arrivedAt);
       return ENTERED;
     }
-    // `create` queues the plant before it returns. So the plants of a connection stay in the order
-    // of its requests.
+    // The plants of a connection stay in the order of its requests, because `create` queues the
+    // plant before it returns.
     const created = plainCreates.create(parsed, body, arrivedAt, this, length === 0);
     this.#responses.respondLater(this.#responses.add(created.request), created.response);
     return parsed.headers.isLast ? this.#states.enter(FLUSHING) : body;

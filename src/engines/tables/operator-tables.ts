@@ -121,7 +121,7 @@ export class OperatorTables {
     expiresAt: number,
   ): Promise<void> {
     await this.#access.writeRows(`DELETE FROM ${table} WHERE expires_at <= $1`, [Date.now()]);
-    // The row exists if the result of an earlier attempt was lost. Then nothing changes.
+    // Nothing changes if the row exists, because the result of an earlier attempt was lost.
     const insert = `INSERT INTO ${table} (hash, expires_at) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`;
     await this.#access.writeRows(insert, [hash, expiresAt]);
   }

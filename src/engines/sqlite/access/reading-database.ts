@@ -44,10 +44,10 @@ export function openForReading(path: string): ReadingDatabase {
 
 /**
  * Opens a store in a folder that cannot be written. In WAL mode, SQLite creates two files for a
- * read, unless the database is opened as immutable (https://sqlite.org/c3ref/open.html). SQLite
- * reads an immutable database without its write-ahead log, and does not notice a service that
- * starts. So this function rejects a store with a log, and `rejectChange` rejects a read during
- * which one started.
+ * read, unless the database is opened as immutable (https://sqlite.org/c3ref/open.html). This
+ * function rejects a store with a write-ahead log, because SQLite reads an immutable database
+ * without it. `rejectChange` rejects a read during which a service started, because SQLite does not
+ * notice that.
  */
 function openUnwritable(path: string, cause: unknown): ReadingDatabase {
   const file = fs.realpathSync(path);

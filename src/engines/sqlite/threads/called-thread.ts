@@ -46,7 +46,8 @@ export class CalledThread<Call, Result> {
   /**
    * @param blockMs longest time that the calling thread blocks until the reply. It does not block
    *   while another call is pending, whose reply may be an event that is not handled yet
-   * @throws {StoreRejected} @throws {StoreUnavailable} also when the thread cannot run
+   * @throws {StoreRejected} @throws {StoreUnavailable} also when the thread cannot be started or
+   *   called
    */
   call(call: Call, blockMs = 0): Promise<Result> {
     if (this.#closing !== undefined)
@@ -63,7 +64,7 @@ export class CalledThread<Call, Result> {
       Atomics.notify(callCount, 0);
       if (blocks) awaitShortReply(this.#running, blockMs);
     } catch (cause) {
-      reply.reject(new StoreUnavailable(`the ${this.#name} thread cannot be started`, { cause }));
+      reply.reject(new StoreUnavailable(`the ${this.#name} thread cannot be started or called`, { cause }));
     }
     return reply.promise;
   }
@@ -87,7 +88,7 @@ export class CalledThread<Call, Result> {
     }
   }
 
-  /** As `end`, but later calls fail: they must not open the files again. */
+  /** Ends the thread like `end`. Later calls fail, because they must not open the files again. */
   close(last?: Call): Promise<void> {
     this.#closing ??= this.end(last);
     return this.#closing;

@@ -28,8 +28,8 @@ const decoder = new TextDecoder();
  * | awaited   | the time of `wait` is over       | asMessage  | the caller goes on                |
  * | inMemory  | `wait` ends                      | asMessage  | the caller takes the reply        |
  *
- * The time may be over while the thread replies. So both leave `awaited` by an atomic exchange, and
- * the caller gets each reply once: here or as a message.
+ * Both sides leave `awaited` by an atomic exchange, because the time may be over while the thread
+ * replies. The caller gets each reply once: here or as a message.
  */
 export class ShortReply {
   /** Another thread makes its `ShortReply` of the same memory. */
