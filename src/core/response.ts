@@ -46,7 +46,7 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
   result: Result;
   status: Status;
   /** Its own header fields. The server adds those of all responses, such as Date. */
-  headers: HeaderFields;
+  fields: HeaderFields;
   body: Body;
 }
 
@@ -60,7 +60,7 @@ const CHALLENGES: Partial<Record<ErrorName, string>> = {
 export function contentResponse<Body extends string | Uint8Array>(
   contentType: string,
   body: Body,
-  headers: HeaderFields = [],
+  fields: HeaderFields = [],
   status: Status = 200,
   result: Result = 'other',
 ): HttpResponse<Body> {
@@ -68,7 +68,7 @@ export function contentResponse<Body extends string | Uint8Array>(
   return {
     result,
     status,
-    headers: ['Content-Type', contentType, ...length, ...headers],
+    fields: ['Content-Type', contentType, ...length, ...fields],
     body,
   };
 }
@@ -76,18 +76,18 @@ export function contentResponse<Body extends string | Uint8Array>(
 export function jsonResponse(
   status: Status,
   body: string,
-  headers?: HeaderFields,
+  fields?: HeaderFields,
   result?: Result,
 ): HttpResponse {
-  return contentResponse('application/json', body, headers, status, result);
+  return contentResponse('application/json', body, fields, status, result);
 }
 
 /** An error of the catalogue, with the fields that RFC 9110 defines for 401 and 503. */
-export function errorResponse(name: ErrorName, message?: string, headers: HeaderFields = []): HttpResponse {
+export function errorResponse(name: ErrorName, message?: string, fields: HeaderFields = []): HttpResponse {
   const { status, retry } = ERRORS[name];
   const challenge = CHALLENGES[name];
   const required = challenge === undefined ? [] : ['WWW-Authenticate', challenge];
   if (status === 503 && retry) required.push('Retry-After', String(RETRY_AFTER_SECONDS));
   const body = JSON.stringify(errorBody(name, message));
-  return jsonResponse(status, body, [...required, ...headers], name);
+  return jsonResponse(status, body, [...required, ...fields], name);
 }

@@ -116,7 +116,7 @@ async function respond(
   });
   // A download that failed has sent its headers, and has closed its connection.
   if (response === undefined || serverResponse.headersSent) return;
-  serverResponse.writeHead(response.status, [...response.headers, ...COMMON_FIELDS]).end(response.body);
+  serverResponse.writeHead(response.status, [...response.fields, ...COMMON_FIELDS]).end(response.body);
 }
 
 async function responseTo(
