@@ -148,7 +148,7 @@ async function store(database: string, plants: readonly NewPlant[], batch = BATC
     await engine.commit(plants.slice(begin, begin + batch).map(plant => plantWrite(plant, 1)));
   }
   await engine.tokenTable.revokeToken('revoked', Date.now());
-  await engine.tables.recordRun({
+  await engine.operatorTables.recordRun({
     command: 'backup',
     endedAt: Date.now(),
     hasSucceeded: true,

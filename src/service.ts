@@ -111,7 +111,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // What extras open is closed after the store: a collector that hangs must not keep it open.
     const openedByExtras = opened.use(new AsyncDisposableStack());
     const { engine, isAfterCrash } = opened.use(await openStore(settings));
-    const { tables, tokenTable } = engine;
+    const { operatorTables, tokenTable } = engine;
     const monitor = new StoreMonitor(engine, metrics, log);
     const { damage } = monitor;
     const tokens = opened.adopt(await openMonitoredTokens(tokenTable, damage, log), each => each.close());
@@ -121,7 +121,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const commit = tracedCommit(writes => commits.commit(writes), attached.tracers);
     const queue = opened.adopt(engine.openQueue(commit), each => each.close());
     // The store is asked before the first plant arrives, so the log begins with its warnings.
-    const state = await monitor.readState();
+    const storeState = await monitor.readState();
     opened.use(monitor.watch());
     const shown = settings.console && {
       ...settings.console,
@@ -137,7 +137,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       ...attached.observers,
     ];
     const server = plantServer(settings, tokens, queue, { ...attached, observers });
-    const status = new ServiceStateReader({
+    const stateReader = new ServiceStateReader({
       engine,
       isAfterCrash,
       monitor,
@@ -148,7 +148,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       attached,
     });
     const hostNames = [settings.ops.host, ...(settings.opsHosts ?? [])];
-    const ops = opened.adopt(opsServer({ status, metrics, hostNames, page, log }), each => each.close());
+    const ops = opened.adopt(opsServer({ stateReader, metrics, hostNames, page, log }), each => each.close());
     const opsAddress = await ops.listen(opsListener);
     const address = await opened.adopt(server, each => each.close()).listen(listener);
     // The token comes last: a start that fails later could not show the token that it made.
@@ -158,11 +158,11 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       address,
       opsAddress,
       firstToken: firstToken.kind === 'made' ? firstToken.token : undefined,
-      hasToken: firstToken.kind !== 'none' || attached.verifiers.length > 0,
-      warnings: state.kind === 'usable' ? state.warnings : [],
-      makeConsoleCode: page && (() => makeConsoleCode(tables)),
+      hasToken: firstToken.kind !== 'none' || attached.validators.length > 0,
+      warnings: storeState.kind === 'usable' ? storeState.warnings : [],
+      makeConsoleCode: page && (() => makeConsoleCode(operatorTables)),
       close() {
-        status.isShuttingDown = true;
+        stateReader.isShuttingDown = true;
         closing ??= opened.disposeAsync();
         return closing;
       },
@@ -188,10 +188,10 @@ async function openExtras(
   context: ExtraContext,
   opened: AsyncDisposableStack,
 ): Promise<Attached> {
-  const attached: Attached = { verifiers: [], tracers: [], observers: [], wrappers: [] };
+  const attached: Attached = { validators: [], tracers: [], observers: [], wrappers: [] };
   for (const open of extras) {
-    const { verifiers = [], tracers = [], observers = [], wrappers = [] } = await open(context, opened);
-    attached.verifiers.push(...verifiers);
+    const { validators = [], tracers = [], observers = [], wrappers = [] } = await open(context, opened);
+    attached.validators.push(...validators);
     attached.tracers.push(...tracers);
     attached.observers.push(...observers);
     attached.wrappers.push(...wrappers);
@@ -224,7 +224,7 @@ function plantServer(
     queue,
     bodyBytesMax,
     rateLimit: rateLimit && new RateLimit(rateLimit),
-    verifiers: attached.verifiers,
+    validators: attached.validators,
     wrappers: attached.wrappers,
   });
   return new PlantServer({

@@ -23,7 +23,7 @@ const RESPONSE_TIMEOUT_MS = 2_000;
 
 async function printLink(options: DatabaseOptions & { ops: ListenAddress }): Promise<void> {
   const database = readDatabase(options);
-  const code = await inExistingStore(database, ({ tables }) => makeConsoleCode(tables));
+  const code = await inExistingStore(database, ({ operatorTables }) => makeConsoleCode(operatorTables));
   const link = consoleLink(options.ops, code);
   const status = await fetch(link, { signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) }).then(
     response => response.status,

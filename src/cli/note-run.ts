@@ -4,8 +4,8 @@ import type { DatabaseAddress } from '../engines/database-url.ts';
 import { inExistingStore } from '../engines/openers/open-store.ts';
 import { wasOpenedForWriting } from '../engines/sqlite/access/reading-database.ts';
 import { wasServed } from '../engines/sqlite/files/serve-lock.ts';
-import type { CommandRun } from '../engines/tables/command-runs.ts';
 import type { DamageRecord } from '../engines/tables/damage-record.ts';
+import type { CommandRun } from '../engines/tables/operator-tables.ts';
 
 /** The name of the seal of a backup is the name of the backup with this suffix. */
 export const SEAL_SUFFIX = '.seal';
@@ -36,12 +36,12 @@ export async function noteRun(
   try {
     const isUnchangeable = !isServed && isBackup(database.path, isCompared);
     if (isUnchangeable && (knownDamage === undefined || fault !== undefined)) return;
-    await inExistingStore(database, async ({ tables }) => {
+    await inExistingStore(database, async ({ operatorTables }) => {
       if (fault !== undefined)
-        await tables.recordDamage({ foundAt: endedAt, foundBy: `${command}: ${fault}` });
-      else if (knownDamage !== undefined) await tables.forgetDamage(knownDamage);
+        await operatorTables.recordDamage({ foundAt: endedAt, foundBy: `${command}: ${fault}` });
+      else if (knownDamage !== undefined) await operatorTables.forgetDamage(knownDamage);
       if (result === undefined) return;
-      await tables.recordRun({
+      await operatorTables.recordRun({
         command,
         endedAt,
         hasSucceeded: fault === undefined,

@@ -14,9 +14,10 @@ export type ParsedBody =
   | { kind: 'abandoned' };
 
 /**
- * Parses the bodies of all requests. Long bodies are parsed one after the other, for a few
- * milliseconds of each tick. So other requests do not wait for a body of a million members, and
- * only one body has the names of its members in memory. A thread would not save memory.
+ * Parses the bodies of all requests. Long bodies are parsed for a few milliseconds of each tick, so
+ * that other requests do not wait for a body of a million members. They are parsed one after the
+ * other, so that only one body has the names of its members in memory. A thread would not save
+ * memory.
  */
 export class BodyParser {
   readonly #longBodyBudget: TickBudget;

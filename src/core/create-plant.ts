@@ -10,7 +10,7 @@ import {
   readNewPlant,
   readNewPlantText,
 } from './contract/plant.ts';
-import type { Admission, Create, CredentialVerifier, OperationWrapper } from './extension-points.ts';
+import type { Admission, Create, CredentialValidator, OperationWrapper } from './extension-points.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import type { BodyFraming, ByteText, OpenRequest, ReceivedRequest, RequestHeaders } from './request.ts';
 import { errorResponse, type HttpResponse, jsonResponse } from './response.ts';
@@ -61,12 +61,12 @@ export type CreateResult =
 export interface CreatePlantParts {
   readonly tokens: TokenCache;
   readonly queue: PlantQueue;
-  /** A longer body is rejected; one with a Content-Length, before it is received. */
+  /** A longer body is rejected. With a Content-Length, it is rejected before it is received. */
   readonly bodyBytesMax: number;
-  /** Undefined: tokens have no rate limit. */
+  /** If it is undefined, tokens have no rate limit. */
   readonly rateLimit: RateLimit | undefined;
   /** They validate the tokens of other issuers. */
-  readonly verifiers: readonly CredentialVerifier[];
+  readonly validators: readonly CredentialValidator[];
   /** They wrap the last step of {@link CreatePlant.run}. */
   readonly wrappers: readonly OperationWrapper[];
 }
@@ -82,21 +82,21 @@ export class CreatePlant {
   readonly #queue: PlantQueue;
   readonly bodyBytesMax: number;
   readonly #rateLimit: RateLimit | undefined;
-  readonly #verifiers: readonly CredentialVerifier[];
+  readonly #validators: readonly CredentialValidator[];
   readonly #isWrapped: boolean;
   readonly #clock: Clock;
   readonly #parser: BodyParser;
   readonly #create: Create;
 
   constructor(
-    { tokens, queue, bodyBytesMax, rateLimit, verifiers, wrappers }: CreatePlantParts,
+    { tokens, queue, bodyBytesMax, rateLimit, validators, wrappers }: CreatePlantParts,
     clock: Clock = SYSTEM_CLOCK,
   ) {
     this.#tokens = tokens;
     this.#queue = queue;
     this.bodyBytesMax = bodyBytesMax;
     this.#rateLimit = rateLimit;
-    this.#verifiers = verifiers;
+    this.#validators = validators;
     this.#isWrapped = wrappers.length > 0;
     this.#clock = clock;
     this.#parser = new BodyParser(clock);
@@ -135,8 +135,8 @@ export class CreatePlant {
     const token = await this.#lookUp(admission.tokenHash, request);
     if (token.kind === 'rejected') return token;
     if (!open.isAwaited) return { kind: 'abandoned' };
-    // The call queues the plant before it returns, and the server reads the next request of the
-    // connection after this result. So the plants of a connection stay in the order of its requests.
+    // The plants of a connection stay in the order of its requests, because the call queues the
+    // plant before it returns, and the server reads the next request after this result.
     return { kind: 'queued', response: this.#create(admission, parsed.reading) };
   }
 
@@ -145,7 +145,7 @@ export class CreatePlant {
     const { fields: headers, framing } = request.headers;
     const token = bearerToken(fieldValues(headers, 'authorization'));
     if (token === undefined) return rejected('noCredential');
-    const credential = await this.#verify(token, request);
+    const credential = await this.#validate(token, request);
     if (credential.kind === 'rejected') return credential;
     const { tokenHash } = credential;
     const found = await this.#lookUp(tokenHash, request);
@@ -160,21 +160,21 @@ export class CreatePlant {
     return { kind: 'admitted', tokenId: found.id, tokenHash, request, fields };
   }
 
-  /** Finds the stored token for a bearer token: that token itself, or the one a verifier names. */
-  async #verify(
+  /** Finds the stored token for a bearer token: that token itself, or the one a validator names. */
+  async #validate(
     token: string,
     request: ReceivedRequest,
   ): Promise<{ kind: 'valid'; tokenHash: string } | RejectedCreate> {
     if (isWellFormed(token)) return { kind: 'valid', tokenHash: hashToken(token) };
-    for (const verifier of this.#verifiers) {
-      const verified = await verifier.verify(token, request);
-      switch (verified.kind) {
+    for (const validator of this.#validators) {
+      const validation = await validator.validate(token, request);
+      switch (validation.kind) {
         case 'valid':
-          return verified;
+          return validation;
         case 'unchecked':
-          return rejected('storeUnavailable', verified.message);
+          return rejected('storeUnavailable', validation.message);
         case 'rejected':
-          if (verified.message !== undefined) return rejected('tokenRejected', verified.message);
+          if (validation.message !== undefined) return rejected('tokenRejected', validation.message);
       }
     }
     return rejected('tokenRejected');
@@ -190,7 +190,7 @@ export class CreatePlant {
       case 'valid':
         return lookup;
       case 'rejected':
-        for (const verifier of this.#verifiers) verifier.onRejected(tokenHash, request);
+        for (const validator of this.#validators) validator.onRejected(tokenHash, request);
         return rejected('tokenRejected');
       case 'storeUnavailable':
         return rejected('storeUnavailable', TOKEN_UNCHECKED);
@@ -204,9 +204,9 @@ export class CreatePlant {
    */
   cachedTokenId(tokenHash: string): number | undefined {
     if (this.#isWrapped) return undefined;
-    for (const verifier of this.#verifiers) {
-      const verifiedHash = verifier.verifiedHash(tokenHash);
-      if (verifiedHash !== undefined) return this.#tokens.lookUpCached(verifiedHash);
+    for (const validator of this.#validators) {
+      const storedHash = validator.storedHashOf(tokenHash);
+      if (storedHash !== undefined) return this.#tokens.lookUpCached(storedHash);
     }
     return this.#tokens.lookUpCached(tokenHash);
   }

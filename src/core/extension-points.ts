@@ -1,6 +1,7 @@
 /**
- * The four points at which an extra attaches to a service. The service is complete without any,
- * and calls all that are attached in their order. `src/extras.ts` lists the extras.
+ * The four points at which a service calls an extra. The service is complete without any extra, and
+ * calls those that are attached in their order. What an extra may use of the service is the
+ * `ExtraContext` of `src/service.ts`. `src/extras.ts` lists the extras.
  */
 import type { PlantWrite } from './commit/plant-commits.ts';
 import type { NewPlantReading } from './contract/plant.ts';
@@ -16,31 +17,31 @@ export interface OperatorWarning extends Problem {
   name: string;
 }
 
-/** What a verifier found. A `message` replaces that of the error catalogue. */
-export type CredentialVerification =
+/** What a validator found. A `message` replaces that of the error catalogue. */
+export type CredentialValidation =
   /** `tokenHash` is the hash of a stored token. The request counts as one with that token. */
   | { kind: 'valid'; tokenHash: string }
   /** The response is 401. */
   | { kind: 'rejected'; message?: string }
-  /** The verifier could not validate the token. The response is 503. */
+  /** The token cannot be validated now. The response is 503. */
   | { kind: 'unchecked'; message: string };
 
 /**
- * Validates bearer tokens that are not the service's own. A valid one leads to a stored token,
- * which decides everything else: revocation, rate limit, last use. So a verifier cannot make a
- * request valid whose stored token is revoked.
+ * Validates bearer tokens that are not the service's own. It cannot make a request valid whose
+ * stored token is revoked, because a valid bearer token only leads to a stored token. That one
+ * decides everything else: revocation, rate limit, last use.
  */
-export interface CredentialVerifier {
+export interface CredentialValidator {
   /** Validates the token of a request that gets its response now. Never rejects. */
-  verify(token: string, request: ReceivedRequest): Promise<CredentialVerification>;
+  validate(token: string, request: ReceivedRequest): Promise<CredentialValidation>;
   /**
-   * Looks up a token that {@link verify} validated a short time ago. It runs for each create.
+   * Looks up a token that {@link validate} accepted a short time ago. It runs for each create.
    *
    * @param tokenHash the SHA-256 of the bearer token
-   * @returns the hash of the stored token; undefined if it was not validated lately
+   * @returns the hash of the stored token; undefined if it was not accepted lately
    */
-  verifiedHash(tokenHash: string): string | undefined;
-  /** Called when the store rejects a token, for the log. Most such tokens came from no verifier. */
+  storedHashOf(tokenHash: string): string | undefined;
+  /** Called when the store rejects a token, for the log. Most such tokens came from no validator. */
   onRejected(tokenHash: string, request: ReceivedRequest): void;
   /** Explains why valid tokens get errors now; undefined if they do not. */
   fault(): OperatorWarning | undefined;
@@ -106,7 +107,7 @@ export type Delivery =
 
 /** A response of which a wrapper may have said how it is delivered. */
 export interface WrappedResponse extends HttpResponse {
-  /** Undefined: as any other response. */
+  /** If it is undefined, the response is delivered as a whole, like any other. */
   delivery?: Delivery;
 }
 
@@ -128,7 +129,7 @@ export interface OperationWrapper {
 
 /** What is attached to a service. */
 export interface Attached {
-  verifiers: CredentialVerifier[];
+  validators: CredentialValidator[];
   tracers: Tracer[];
   observers: ResponseObserver[];
   wrappers: OperationWrapper[];

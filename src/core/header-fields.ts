@@ -12,12 +12,12 @@ export type HeaderFields = readonly string[];
  *
  * @param name in lower case
  */
-export function fieldValues(rawHeaders: HeaderFields, name: string): string[] {
+export function fieldValues(fields: HeaderFields, name: string): string[] {
   const values: string[] = [];
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const field = rawHeaders[index]!;
+  for (let index = 0; index < fields.length; index += 2) {
+    const field = fields[index]!;
     // The length is compared first, because this runs for every field of every request.
-    if (field.length === name.length && field.toLowerCase() === name) values.push(rawHeaders[index + 1]!);
+    if (field.length === name.length && field.toLowerCase() === name) values.push(fields[index + 1]!);
   }
   return values;
 }

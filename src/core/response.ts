@@ -1,10 +1,20 @@
 import { ERRORS, type ErrorName, errorBody } from './contract/errors.ts';
 import { RETRY_AFTER_SECONDS } from './contract/limits.ts';
-import type { Outcome } from './contract/plant.ts';
+import { OUTCOMES, type Outcome } from './contract/plant.ts';
 import type { HeaderFields } from './header-fields.ts';
 
 /** The result of a request: the outcome of a plant, an entry of the error catalogue, or neither. */
 export type Result = Outcome | ErrorName | 'other';
+
+/** Whether a plant is stored. */
+export function isOutcome(result: Result): result is Outcome {
+  return (OUTCOMES as readonly Result[]).includes(result);
+}
+
+/** Whether the response has an error of the catalogue. */
+export function isErrorName(result: Result): result is ErrorName {
+  return result !== 'other' && !isOutcome(result);
+}
 
 /** The statuses of all responses, with their texts (RFC 9110 section 15). */
 export const STATUS_TEXTS = {
@@ -36,7 +46,7 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
   result: Result;
   status: Status;
   /** Its own header fields. The server adds those of all responses, such as Date. */
-  headers: HeaderFields;
+  fields: HeaderFields;
   body: Body;
 }
 
@@ -50,7 +60,7 @@ const CHALLENGES: Partial<Record<ErrorName, string>> = {
 export function contentResponse<Body extends string | Uint8Array>(
   contentType: string,
   body: Body,
-  headers: HeaderFields = [],
+  fields: HeaderFields = [],
   status: Status = 200,
   result: Result = 'other',
 ): HttpResponse<Body> {
@@ -58,7 +68,7 @@ export function contentResponse<Body extends string | Uint8Array>(
   return {
     result,
     status,
-    headers: ['Content-Type', contentType, ...length, ...headers],
+    fields: ['Content-Type', contentType, ...length, ...fields],
     body,
   };
 }
@@ -66,18 +76,18 @@ export function contentResponse<Body extends string | Uint8Array>(
 export function jsonResponse(
   status: Status,
   body: string,
-  headers?: HeaderFields,
+  fields?: HeaderFields,
   result?: Result,
 ): HttpResponse {
-  return contentResponse('application/json', body, headers, status, result);
+  return contentResponse('application/json', body, fields, status, result);
 }
 
 /** An error of the catalogue, with the fields that RFC 9110 defines for 401 and 503. */
-export function errorResponse(name: ErrorName, message?: string, headers: HeaderFields = []): HttpResponse {
+export function errorResponse(name: ErrorName, message?: string, fields: HeaderFields = []): HttpResponse {
   const { status, retry } = ERRORS[name];
   const challenge = CHALLENGES[name];
   const required = challenge === undefined ? [] : ['WWW-Authenticate', challenge];
   if (status === 503 && retry) required.push('Retry-After', String(RETRY_AFTER_SECONDS));
   const body = JSON.stringify(errorBody(name, message));
-  return jsonResponse(status, body, [...required, ...headers], name);
+  return jsonResponse(status, body, [...required, ...fields], name);
 }

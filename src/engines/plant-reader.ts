@@ -10,8 +10,8 @@ export interface PlantReader extends AsyncDisposable {
    */
   revisions(from?: bigint): AsyncIterable<PlantRevision>;
   /**
-   * As `revisions`, but in short statements, so the write-ahead log can be restarted while the
-   * caller is slow. Later revisions may come from later snapshots.
+   * Reads the same revisions in the same order, but in short statements, so the write-ahead log can
+   * be restarted while the caller is slow. Later revisions may come from later snapshots.
    */
   revisionsInSlices(from?: bigint): AsyncIterable<PlantRevision>;
   /** Counts all rows, which takes time. `bytes` is the size on disk, if the engine can tell. */

@@ -41,7 +41,7 @@ export function schemaUpdateOf({ before, now }: SchemaSteps): string | undefined
 
 /** An open store. Group commit is implemented once, above every engine. */
 export interface StorageEngine extends CommitEngine {
-  readonly tables: OperatorTables;
+  readonly operatorTables: OperatorTables;
   readonly tokenTable: TokenTable;
   readonly schemaSteps: SchemaSteps;
   /** Does not access the database. Never throws. */

@@ -27,11 +27,11 @@ interface FirstTokenSettings {
  */
 export async function makeFirstToken(
   tokens: TokenCache,
-  { tables, tokenTable }: Pick<StorageEngine, 'tables' | 'tokenTable'>,
+  { operatorTables, tokenTable }: Pick<StorageEngine, 'operatorTables' | 'tokenTable'>,
   { listen, handOverFirstToken, log }: FirstTokenSettings,
 ): Promise<FirstToken> {
   if (tokens.size > 0) return { kind: 'exists' };
-  if (!isLoopback(listen.host) || (await tables.hasPlants())) return { kind: 'none' };
+  if (!isLoopback(listen.host) || (await operatorTables.hasPlants())) return { kind: 'none' };
   const token = makeToken();
   if (!handOverFirstToken(token)) return { kind: 'none' };
   try {

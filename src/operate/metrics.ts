@@ -2,10 +2,9 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { ERROR_NAMES, ERRORS } from '../core/contract/errors.ts';
 import { OUTCOMES } from '../core/contract/plant.ts';
 import type { ResponseObserver } from '../core/extension-points.ts';
-import type { HttpResponse, Result } from '../core/response.ts';
+import { type HttpResponse, isErrorName, isOutcome, type Result } from '../core/response.ts';
 import { CountedHistogram } from './counted-histogram.ts';
 import type { ServiceState } from './health/service-state.ts';
-import { isErrorName, isOutcome } from './result-kind.ts';
 
 /** Upper bounds of both duration histograms. A create takes less than 5 s. */
 const DURATION_BOUNDS_SECONDS = [

@@ -55,7 +55,7 @@ interface OpsServer {
 }
 
 interface OpsParts {
-  status: Pick<ServiceStateReader, 'read'>;
+  stateReader: Pick<ServiceStateReader, 'read'>;
   metrics: Metrics;
   /** The configured names, for {@link isAllowedHost}. */
   hostNames: readonly string[];
@@ -116,11 +116,11 @@ async function respond(
   });
   // A download that failed has sent its headers, and has closed its connection.
   if (response === undefined || serverResponse.headersSent) return;
-  serverResponse.writeHead(response.status, [...response.headers, ...COMMON_FIELDS]).end(response.body);
+  serverResponse.writeHead(response.status, [...response.fields, ...COMMON_FIELDS]).end(response.body);
 }
 
 async function responseTo(
-  { status, metrics, hostNames, page }: OpsParts,
+  { stateReader, metrics, hostNames, page }: OpsParts,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<HttpResponse<string | Uint8Array> | undefined> {
@@ -146,12 +146,12 @@ async function responseTo(
     case '/livez':
       return jsonResponse(200, JSON.stringify({ status: 'live' }));
     case '/readyz': {
-      const { checks, ...readiness } = readinessOf(await status.read());
+      const { checks, ...readiness } = readinessOf(await stateReader.read());
       const body = new URLSearchParams(query).has('verbose') ? { ...readiness, checks } : readiness;
       return jsonResponse(readiness.status === 'ready' ? 200 : 503, JSON.stringify(body));
     }
     case '/metrics':
-      return contentResponse(metrics.registry.contentType, await metrics.text(await status.read()));
+      return contentResponse(metrics.registry.contentType, await metrics.text(await stateReader.read()));
     default:
       return errorResponse('noSuchPath', NO_SUCH_PATH);
   }

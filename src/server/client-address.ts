@@ -15,9 +15,9 @@ export function trustedProxiesOf(proxies: readonly string[]): BlockList {
 }
 
 /**
- * The address of the client behind trusted proxies. Each proxy appends the address of its own
- * client to X-Forwarded-For. So the last address that is no trusted proxy is the client. Earlier
- * addresses may be forged.
+ * The address of the client behind trusted proxies. It is the last one in X-Forwarded-For that is
+ * no trusted proxy, because each proxy appends the address of its own client. Earlier addresses may
+ * be forged.
  *
  * @param forwardedFor the field's value; several fields are joined by commas
  */

@@ -69,10 +69,10 @@ export class ConnectionExchanges {
    *
    * @param unread the received bytes after its header section
    */
-  begin({ known, since }: BegunRequest, unread: ByteText, arrivedAt: number): void {
-    const { creates, handle, longBodies, onInternalError, tracers } = this.#context;
-    creates.interrupt();
-    const request = receivedRequest(tracers, known, arrivedAt);
+  begin({ parsed, since }: BegunRequest, unread: ByteText, arrivedAt: number): void {
+    const { plainCreates, handle, longBodies, onInternalError, tracers } = this.#context;
+    plainCreates.interrupt();
+    const request = receivedRequest(tracers, parsed, arrivedAt);
     const exchange = new Exchange(request, longBodies, () => this.#receiveBody(handling));
     const pending = this.#responses.add(exchange.request, () => this.#release(exchange));
     const handling: Handling = { kind: 'handling', since, exchange, pending };

@@ -10,7 +10,7 @@ import {
   FLUSHING,
   type HeadersState,
   IDLE,
-  type RequestReading,
+  type RequestMode,
   type StateMachine,
 } from './connection-state.ts';
 import type { LastRead } from './last-read.ts';
@@ -55,7 +55,7 @@ export class ConnectionRequests {
   }
 
   /** Reads the requests in these bytes. @param first how the first one is read */
-  read(first: RequestReading, received: ByteText): void {
+  read(first: RequestMode, received: ByteText): void {
     const { clock } = this.#context;
     const arrivedAt = clock.now();
     let from = IDLE;
@@ -101,8 +101,8 @@ export class ConnectionRequests {
     const emptyBytes = emptyLinesAt(received, start);
     if (emptyBytes > EMPTY_LINES_BYTES_MAX) return this.fail('badHttp');
     if (emptyBytes > 0) return { kind: 'whole', end: start + emptyBytes };
-    const { creates, exchangeBudget, phase } = this.#context;
-    const budget = creates.budgetOf(this.#responses.length);
+    const { plainCreates, exchangeBudget, phase } = this.#context;
+    const budget = plainCreates.budgetOf(this.#responses.length);
     if (!budget.hasTime(now)) return this.#states.defer(budget, from, received.slice(start));
     const isBegun = from.kind === 'headers';
     const since = isBegun ? from.since : arrivedAt;
@@ -111,7 +111,7 @@ export class ConnectionRequests {
       case 'headers': {
         const bodyStart = start + reading.section.length;
         const cameInTime = !rejectsPlants(phase);
-        return this.#readBody({ since, known: reading, cameInTime }, received, bodyStart, arrivedAt, budget);
+        return this.#readBody({ since, parsed: reading, cameInTime }, received, bodyStart, arrivedAt, budget);
       }
       case 'more': {
         // Otherwise a client that sends without a pause would delay the stop.
@@ -139,23 +139,23 @@ export class ConnectionRequests {
     arrivedAt: number,
     asked: TickBudget | undefined,
   ): ReadBytes {
-    const { creates, exchangeBudget } = this.#context;
-    const { known, cameInTime } = request;
-    const body = cameInTime ? creates.bodyAt(known, received, start) : EXCHANGE;
+    const { plainCreates, exchangeBudget } = this.#context;
+    const { parsed, cameInTime } = request;
+    const body = cameInTime ? plainCreates.bodyAt(parsed, received, start) : EXCHANGE;
     if (body.kind === 'more')
       return this.#states.enter({ ...request, kind: 'plainBody' }, received.slice(start));
     const { length } = this.#responses;
-    const budget = body.kind === 'exchange' ? exchangeBudget : creates.budgetOf(length);
+    const budget = body.kind === 'exchange' ? exchangeBudget : plainCreates.budgetOf(length);
     if (budget !== asked && !budget.hasTime())
       return this.#states.defer(budget, { ...request, kind: 'delayed' }, received.slice(start));
     if (body.kind === 'exchange') {
       this.#exchanges.begin(request, received.slice(start), arrivedAt);
       return ENTERED;
     }
-    // `create` queues the plant before it returns. So the plants of a connection stay in the order
-    // of its requests.
-    const created = creates.create(known, body, arrivedAt, this, length === 0);
+    // The plants of a connection stay in the order of its requests, because `create` queues the
+    // plant before it returns.
+    const created = plainCreates.create(parsed, body, arrivedAt, this, length === 0);
     this.#responses.respondLater(this.#responses.add(created.request), created.response);
-    return known.headers.isLast ? this.#states.enter(FLUSHING) : body;
+    return parsed.headers.isLast ? this.#states.enter(FLUSHING) : body;
   }
 }

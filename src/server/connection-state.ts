@@ -96,7 +96,7 @@ export type HeadersState =
 export interface BegunRequest {
   /** When the first byte of the request arrived. */
   since: number;
-  known: ParsedHeaders;
+  parsed: ParsedHeaders;
   /** The header section arrived before the grace period of a stop ended, so a plant is accepted. */
   cameInTime: boolean;
 }
@@ -111,7 +111,7 @@ interface DelayedRequest extends BegunRequest {
 }
 
 /** How the first of some requests is read: as in a state, or as one that was delayed. */
-export type RequestReading = HeadersState | AwaitedPlainBody | DelayedRequest;
+export type RequestMode = HeadersState | AwaitedPlainBody | DelayedRequest;
 
 interface InExchange {
   /** When the first byte of the request arrived. */
@@ -137,12 +137,12 @@ export interface Discarding extends InExchange {
 export type BodyState = AwaitedBody | Discarding;
 
 /** How received bytes are read. */
-export type Reading = RequestReading | BodyState;
+export type ReceivingMode = RequestMode | BodyState;
 
 /** The states in which nothing is read. */
 type PassiveState =
   | { kind: 'full' }
-  | { kind: 'deferred'; next: Reading }
+  | { kind: 'deferred'; next: ReceivingMode }
   | { kind: 'flushing' }
   | { kind: 'lingering' }
   | { kind: 'closed' };
@@ -168,10 +168,10 @@ export interface StateMachine {
    */
   enter(state: State, unread?: ByteText): Entered;
   /**
-   * Reads the unread bytes as if they arrived now. The connection enters the state of the reading,
+   * Reads the unread bytes as if they arrived now. The connection enters the state of the mode,
    * or the one to which the bytes lead.
    */
-  resume(reading: Reading): void;
+  resume(mode: ReceivingMode): void;
   /** Enters `deferred`. A later tick resumes with `next`. @param unread as in `enter` */
-  defer(budget: TickBudget, next: Reading, unread: ByteText): Entered;
+  defer(budget: TickBudget, next: ReceivingMode, unread: ByteText): Entered;
 }

@@ -15,7 +15,7 @@ export const STATE_TIMEOUTS_MS = {
 };
 
 /**
- * Why a connection may not stay in a state any longer; undefined: it may. `unused`: it is closed
+ * Why a connection may not stay in a state any longer; undefined if it may. `unused`: it is closed
  * without a response.
  *
  * @param unusedSince undefined: responses are pending, or not taken; ms, monotonic clock

@@ -8,7 +8,7 @@ import {
   type Entered,
   FLUSHING,
   IDLE,
-  type Reading,
+  type ReceivingMode,
   type State,
   type StateMachine,
 } from './connection-state.ts';
@@ -144,13 +144,13 @@ export class Connection implements StateMachine {
     return ENTERED;
   }
 
-  resume(reading: Reading): void {
-    if (reading.kind === 'body' || reading.kind === 'discarded')
-      this.#exchanges.decode(reading, Buffer.from(this.#unread, 'latin1'));
-    else this.#requests.read(reading, this.#unread);
+  resume(mode: ReceivingMode): void {
+    if (mode.kind === 'body' || mode.kind === 'discarded')
+      this.#exchanges.decode(mode, Buffer.from(this.#unread, 'latin1'));
+    else this.#requests.read(mode, this.#unread);
   }
 
-  defer(budget: TickBudget, next: Reading, unread: ByteText): Entered {
+  defer(budget: TickBudget, next: ReceivingMode, unread: ByteText): Entered {
     const state: State = { kind: 'deferred', next };
     budget.defer(() => {
       if (this.#state === state) this.resume(next);

@@ -16,8 +16,8 @@ const EXPOSED =
  * the response to a request with an Origin gets these fields. No response may be cached, so all
  * others need no `Vary`.
  */
-export function crossOriginFields(allowed: AllowedOrigins | undefined, rawHeaders: HeaderFields): string[] {
-  const origins = fieldValues(rawHeaders, 'origin');
+export function crossOriginFields(allowed: AllowedOrigins | undefined, fields: HeaderFields): string[] {
+  const origins = fieldValues(fields, 'origin');
   if (allowed === undefined || origins.length === 0) return [];
   const vary = allowed === '*' ? [] : ['Vary', 'Origin'];
   if (!isAllowed(allowed, origins)) return vary;
@@ -35,12 +35,12 @@ const FIELD_NAMES = /^[\w!#$%&'*+.^`|~-]+(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]+)*$/
  */
 export function preflightResponse(
   allowed: AllowedOrigins | undefined,
-  rawHeaders: HeaderFields,
+  fields: HeaderFields,
 ): HttpResponse | undefined {
-  if (fieldValues(rawHeaders, 'access-control-request-method').length === 0) return undefined;
-  if (!isAllowed(allowed, fieldValues(rawHeaders, 'origin'))) return undefined;
-  const wanted = fieldValues(rawHeaders, 'access-control-request-headers').join(', ');
-  const headers = [
+  if (fieldValues(fields, 'access-control-request-method').length === 0) return undefined;
+  if (!isAllowed(allowed, fieldValues(fields, 'origin'))) return undefined;
+  const wanted = fieldValues(fields, 'access-control-request-headers').join(', ');
+  const responseFields = [
     'Access-Control-Allow-Methods',
     'POST',
     'Access-Control-Allow-Headers',
@@ -48,7 +48,7 @@ export function preflightResponse(
     'Access-Control-Max-Age',
     String(PREFLIGHT_MAX_AGE_SECONDS),
   ];
-  return { result: 'other', status: 204, headers, body: '' };
+  return { result: 'other', status: 204, fields: responseFields, body: '' };
 }
 
 /** A browser sends one Origin. Several are not allowed. */

@@ -27,7 +27,7 @@ export function partBeforeCut({ body, delivery }: WrappedResponse, headers: stri
   }
 }
 
-/** What is called when the client has taken a response; undefined: nothing. */
+/** What is called when the client has taken a response. If it is undefined, nothing is called. */
 export function onDelivered({ delivery }: WrappedResponse, socket: Socket): (() => void) | undefined {
   if (delivery?.kind !== 'whole') return undefined;
   return () => delivery.onTaken(!socket.readableEnded);

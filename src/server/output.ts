@@ -49,8 +49,7 @@ export class Output {
 
   /** @param onTaken is not called if the connection ends before */
   write(bytes: string | Uint8Array, onTaken?: () => void): void {
-    // A text has at least `length` bytes.
-    if (this.#state.kind === 'open' && bytes.length <= CHUNK_BYTES_MAX) {
+    if (this.#state.kind === 'open' && isOneChunk(bytes)) {
       this.#writeChunk(bytes, onTaken);
       return;
     }
@@ -99,4 +98,9 @@ export class Output {
       }
     }
   }
+}
+
+/** Counts the bytes only of a long text. A text has at most three bytes for each UTF-16 unit. */
+function isOneChunk(bytes: string | Uint8Array): boolean {
+  return bytes.length * 3 <= CHUNK_BYTES_MAX || Buffer.byteLength(bytes) <= CHUNK_BYTES_MAX;
 }

@@ -37,12 +37,12 @@ const ANY_TRACEPARENT = /\r\ntraceparent:/i;
 
 /** The cache of a server for header sections, by their bytes. Clients repeat their header sections. */
 export class HeadersCache {
-  readonly #known = new Map<ByteText, ParsedHeaders>();
+  readonly #sections = new Map<ByteText, ParsedHeaders>();
 
   /** @param received with the empty line at its end @returns undefined if it is invalid */
   read(received: ByteText): ParsedHeaders | undefined {
     if (received.length > CACHED_BYTES_MAX) return parsedHeadersOf(received);
-    const found = this.#known.get(received);
+    const found = this.#sections.get(received);
     if (found !== undefined) return found;
     // A copy: a slice would keep all received bytes in memory.
     const section = Buffer.from(received, 'latin1').toString('latin1');
@@ -55,8 +55,8 @@ export class HeadersCache {
     }
     const added = parsedHeadersOf(section);
     if (added === undefined) return undefined;
-    if (this.#known.size >= CACHED_MAX) this.#known.clear();
-    this.#known.set(section, added);
+    if (this.#sections.size >= CACHED_MAX) this.#sections.clear();
+    this.#sections.set(section, added);
     return added;
   }
 }
@@ -84,10 +84,10 @@ export class HeadersReader {
     const reading = findHeaders(received, start, scanned);
     if (reading.kind !== 'headers') return reading;
     if (reading.section.length > CACHED_BYTES_MAX && !longHeaders.hasTime()) return LATER;
-    const known = this.#cache.read(reading.section);
-    if (known === undefined) return BAD_HTTP;
-    if (known.section.length <= CACHED_BYTES_MAX) this.#latest = known;
-    return known;
+    const parsed = this.#cache.read(reading.section);
+    if (parsed === undefined) return BAD_HTTP;
+    if (parsed.section.length <= CACHED_BYTES_MAX) this.#latest = parsed;
+    return parsed;
   }
 }
 

@@ -43,7 +43,7 @@ export interface ServerSettings {
   readonly createPlant: CreatePlant;
   /** Origins whose pages may use the service; undefined: only the own origin. */
   readonly corsOrigins: AllowedOrigins | undefined;
-  /** Undefined: the service has no pages, and its error responses have no links. */
+  /** If it is undefined, the service has no pages, and its error responses have no links. */
   readonly documentation: Documentation | undefined;
   readonly tracers: readonly Tracer[];
   readonly observers: readonly ResponseObserver[];
@@ -75,7 +75,7 @@ export class PlantServer {
       clock,
       phase: { kind: 'running' },
       headersCache: new HeadersCache(),
-      creates: new PlainCreates(createPlant, tracers, clock),
+      plainCreates: new PlainCreates(createPlant, tracers, clock),
       handle: exchange => this.#handle(exchange),
       exchangeBudget: new TickBudget(EXCHANGE_BUDGET_MS, clock),
       longBodies,

@@ -34,7 +34,10 @@ const TARGET =
 const AUTHORITY = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):[0-9]{1,5}$/;
 /** RFC 3986 section 3.2: host and port, without user information. */
 const HOST = /^(?:\[[0-9A-Za-z:.%_~-]+\]|[0-9A-Za-z\-._~%!$&'()*+,;=]*)(?::[0-9]*)?$/;
-/** A longer number would not be exact. Leading zeros are valid (RFC 9110 section 8.6). */
+/**
+ * A proxy may read a longer number modulo 2^64. A length above 2^53 is rounded here, but no client
+ * sends that many bytes. Leading zeros are valid (RFC 9110 section 8.6).
+ */
 const LENGTH = /^0*[0-9]{1,19}$/;
 /** RFC 9112 section 3.2.2: a server must accept the absolute form, which is meant for proxies. */
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*([^#]*)/i;

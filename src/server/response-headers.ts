@@ -43,14 +43,14 @@ export class ResponseHeaders {
    * @param request undefined if the received bytes were no request
    */
   textOf(
-    { result, status, headers }: Omit<HttpResponse, 'body'>,
+    { result, status, fields }: Omit<HttpResponse, 'body'>,
     isLast: boolean,
     request?: ReceivedRequest,
   ): string {
     const help = this.#helpFields[result] ?? NO_FIELDS;
     const crossOrigin = this.#crossOriginFields(request);
     const { close, keepAlive } = this.#finalFields();
-    return `HTTP/1.1 ${status} ${STATUS_TEXTS[status]}\r\n${fieldsText(headers)}${fieldsText(help)}${fieldsText(crossOrigin)}${isLast ? close : keepAlive}`;
+    return `HTTP/1.1 ${status} ${STATUS_TEXTS[status]}\r\n${fieldsText(fields)}${fieldsText(help)}${fieldsText(crossOrigin)}${isLast ? close : keepAlive}`;
   }
 
   #crossOriginFields(request: ReceivedRequest | undefined): HeaderFields {
@@ -70,9 +70,8 @@ export class ResponseHeaders {
   }
 }
 
-function fieldsText(headers: HeaderFields): string {
+function fieldsText(fields: HeaderFields): string {
   let text = '';
-  for (let index = 0; index < headers.length; index += 2)
-    text += `${headers[index]}: ${headers[index + 1]}\r\n`;
+  for (let index = 0; index < fields.length; index += 2) text += `${fields[index]}: ${fields[index + 1]}\r\n`;
   return text;
 }

@@ -31,7 +31,7 @@ export interface ServerContext {
   /** Connections of the same client send the same header sections. */
   readonly headersCache: HeadersCache;
   /** They share the time of a tick, and know which connection sent the last one. */
-  readonly creates: PlainCreates;
+  readonly plainCreates: PlainCreates;
   /** Handles a request that is no plain create with a known token. */
   readonly handle: (exchange: Exchange) => Promise<Handled>;
   /** Time per tick for the requests that `handle` handles, and for their bodies. */

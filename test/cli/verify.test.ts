@@ -16,8 +16,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
+import { runText } from '../../src/operate/health/known-damage.ts';
 import { SealDigest } from '../../src/operate/proof/seal.ts';
-import { runText } from '../../src/operate/run-text.ts';
 import { commandProcess } from '../harness/command-lines.ts';
 import { fillStore, HARD_PLANTS } from '../harness/copied-stores.ts';
 import { openCommandStore } from '../harness/open-store.ts';
@@ -64,7 +64,7 @@ async function storeWithRows(engine: EngineUnderTest): Promise<string> {
 
 async function lastRun(database: string): Promise<string | undefined> {
   const store = await openCommandStore(database);
-  const runs = await store.tables.lastRuns().finally(() => store.close());
+  const runs = await store.operatorTables.lastRuns().finally(() => store.close());
   const run = runs.find(({ command }) => command === 'verify');
   return run && runText(run);
 }

@@ -149,19 +149,19 @@ function testTokens(under: EngineUnderTest): void {
       ['expired', soon, 2 ** 53 - 1, false],
     ];
     for (const [hash, expiresAt, now, isValid] of cases) {
-      await command.tables.createConsoleCode(hash, expiresAt);
+      await command.operatorTables.createConsoleCode(hash, expiresAt);
       assert.deepEqual(await hashesIn(service.database), [hash]);
-      assert.deepEqual(await service.tables.takeConsoleCodes(['another'], now), []);
+      assert.deepEqual(await service.operatorTables.takeConsoleCodes(['another'], now), []);
       assert.deepEqual(
-        await service.tables.takeConsoleCodes(['another', hash], now),
+        await service.operatorTables.takeConsoleCodes(['another', hash], now),
         isValid ? [hash] : [],
         hash,
       );
       assert.deepEqual(await hashesIn(service.database), []);
-      assert.deepEqual(await command.tables.takeConsoleCodes([hash], now), []);
+      assert.deepEqual(await command.operatorTables.takeConsoleCodes([hash], now), []);
     }
     for (const expiresAt of [1, soon, Date.now() - 1, soon + 1])
-      await command.tables.createConsoleCode(`until ${expiresAt}`, expiresAt);
+      await command.operatorTables.createConsoleCode(`until ${expiresAt}`, expiresAt);
     assert.deepEqual(await hashesIn(service.database), [`until ${soon}`, `until ${soon + 1}`]);
   });
 
@@ -169,10 +169,10 @@ function testTokens(under: EngineUnderTest): void {
     await using service = await openNewStore(under);
     await using another = await openTokens(service.database);
     const soon = Date.now() + 60_000;
-    const sessions = (now: number, ...keys: string[]) => another.tables.consoleSessions(keys, now);
-    for (const key of ['one', 'other']) await service.tables.createConsoleSession(key, soon);
-    await service.tables.createConsoleCode('code', soon);
-    assert.deepEqual(await service.tables.takeConsoleCodes(['one', 'other'], 1), []);
+    const sessions = (now: number, ...keys: string[]) => another.operatorTables.consoleSessions(keys, now);
+    for (const key of ['one', 'other']) await service.operatorTables.createConsoleSession(key, soon);
+    await service.operatorTables.createConsoleCode('code', soon);
+    assert.deepEqual(await service.operatorTables.takeConsoleCodes(['one', 'other'], 1), []);
     assert.deepEqual(
       await sessions(soon - 1, 'one', 'other', 'code'),
       new Map([
@@ -181,16 +181,16 @@ function testTokens(under: EngineUnderTest): void {
       ]),
     );
     assert.deepEqual(await sessions(soon, 'one'), new Map());
-    await service.tables.extendConsoleSession('one', soon + 1);
+    await service.operatorTables.extendConsoleSession('one', soon + 1);
     assert.deepEqual(await sessions(soon, 'one', 'other'), new Map([['one', soon + 1]]));
-    await service.tables.endConsoleSession('one');
+    await service.operatorTables.endConsoleSession('one');
     // Its end may come before the extension of another instance.
-    await another.tables.extendConsoleSession('one', soon + 2);
+    await another.operatorTables.extendConsoleSession('one', soon + 2);
     assert.deepEqual(await sessions(1, 'one', 'other'), new Map([['other', soon]]));
-    await service.tables.extendConsoleSession('other', Date.now() - 1);
-    await service.tables.createConsoleSession('later', soon);
+    await service.operatorTables.extendConsoleSession('other', Date.now() - 1);
+    await service.operatorTables.createConsoleSession('later', soon);
     const rows = await under.sql(service.database, 'SELECT hash FROM console_session');
     assert.deepEqual(rows, [{ hash: 'later' }]);
-    assert.deepEqual(await service.tables.takeConsoleCodes(['code'], 1), ['code']);
+    assert.deepEqual(await service.operatorTables.takeConsoleCodes(['code'], 1), ['code']);
   });
 }

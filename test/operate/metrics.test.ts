@@ -34,7 +34,7 @@ async function scrapeAfterPlant(engine: EngineUnderTest): Promise<Scrape> {
     ['verify', false],
     ['backup', true],
   ] as const)
-    await store.tables.recordRun({ command, endedAt: 5_000, hasSucceeded, result: 'in words' });
+    await store.operatorTables.recordRun({ command, endedAt: 5_000, hasSucceeded, result: 'in words' });
   using connection = await RawConnection.open(service.address.port);
   connection.write(requestBytes(service.token));
   assert.equal((await connection.response()).status, 200);

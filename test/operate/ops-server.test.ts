@@ -65,7 +65,7 @@ test('an internal error of the operations listener gets 500, and its cause is lo
   const cause = new TypeError('a fault of ours');
   const logged: unknown[] = [];
   const ops = opsServer({
-    status: { read: () => Promise.reject(cause) },
+    stateReader: { read: () => Promise.reject(cause) },
     metrics: new Metrics('1', 'sqlite'),
     hostNames: [],
     page: undefined,

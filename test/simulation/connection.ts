@@ -255,7 +255,7 @@ class Simulation {
       queue: this.#queue as unknown as PlantQueue,
       bodyBytesMax: SIMULATED_BODY_BYTES_MAX,
       rateLimit,
-      verifiers: [],
+      validators: [],
       wrappers: [],
     };
     const createPlant = new CreatePlant(parts, this.#loop);

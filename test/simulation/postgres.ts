@@ -19,7 +19,7 @@ import { workerQueues } from '../../src/engines/postgres/citus/worker-queues.ts'
 import { ConnectionPool, OPERATION_TIMEOUT_MS } from '../../src/engines/postgres/connection-pool.ts';
 import { HostSearch } from '../../src/engines/postgres/host-search.ts';
 import type { HostAddress, PostgresAddress } from '../../src/engines/postgres/postgres-url.ts';
-import { rowOf } from '../../src/engines/postgres/revision-table.ts';
+import { rowOf } from '../../src/engines/postgres/revision-statements.ts';
 import { revisionOf } from '../../src/engines/tables/revision-rows.ts';
 import type { JudgedRevision } from '../harness/linearizable.ts';
 import { ModelConnection } from './model-connection.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Clock } from '../../src/core/clock.ts';
-import type { OpenIdSettings } from '../../src/extras/openid/open-id-settings.ts';
+import type { OpenidSettings } from '../../src/extras/openid/openid-settings.ts';
 import {
   KEY_SOURCE,
   type KeySource,
@@ -200,7 +200,7 @@ class Simulation {
       if (cause instanceof assert.AssertionError) void scheduler.start(() => Promise.reject(cause));
     };
     scheduled(() => {
-      this.#keys = openProviderKeys({} as OpenIdSettings, clock, onError, source);
+      this.#keys = openProviderKeys({} as OpenidSettings, clock, onError, source);
     });
   }
 

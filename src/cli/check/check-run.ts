@@ -3,10 +3,10 @@ import { isProtocolError, untrustedCertificate } from '../../client/transport.ts
 import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import { SHOWN_LENGTH_MAX, visible, withoutToken } from '../output/visible-text.ts';
-import { type CompleteResponse, type NoResponse, type Server, send } from './exchange.ts';
 import { faultsOf } from './expectations.ts';
 import type { RunIds } from './ids.ts';
 import type { RuleResult } from './report.ts';
+import { type CompleteResponse, type NoResponse, type Server, send } from './round-trip.ts';
 import { PLANT, type Rule } from './rules.ts';
 
 /** Rules that are checked at the same time. It is fast for a distant server, with little load. */
@@ -74,9 +74,9 @@ function noResponse(href: string, { message, code }: NoResponse): Failure {
 /** @param storedId an id that the server has stored */
 async function checkRule(rule: Rule, server: Server, plantId: bigint, storedId: bigint): Promise<RuleResult> {
   if (rule.earlierBody !== undefined) await send(server, { body: rule.earlierBody }, plantId);
-  const exchange = await send(server, rule, plantId);
-  const { sent, received } = exchange;
-  const faults = faultsOf(rule, exchange);
+  const roundTrip = await send(server, rule, plantId);
+  const { sent, received } = roundTrip;
+  const faults = faultsOf(rule, roundTrip);
   const mayBeStored = rule.plantId !== undefined && faults.length > 0 && received.kind === 'response';
   const isStored = mayBeStored && (await isStoredId(received, server, storedId));
   if (server.stop.aborted) return notChecked(rule, 'the check was stopped');

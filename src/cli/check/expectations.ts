@@ -1,9 +1,9 @@
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
-import type { CompleteResponse, Exchange } from './exchange.ts';
+import type { CompleteResponse, RoundTrip } from './round-trip.ts';
 import type { Rule } from './rules.ts';
 
 /** @returns the faults of a response, each in the same words for the same cause */
-export function faultsOf(rule: Rule, { received }: Exchange): string[] {
+export function faultsOf(rule: Rule, { received }: RoundTrip): string[] {
   if (received.kind === 'noResponse') return [received.message];
   const { status } = received;
   const isRejection = status >= 400 && status <= 499;

@@ -1,5 +1,5 @@
 import { ID_MAX, ID_MIN } from '../../core/contract/limits.ts';
-import type { TestRequest } from './exchange.ts';
+import type { TestRequest } from './round-trip.ts';
 
 /** One rule of the interface: a request, and the response that it must get. */
 export interface Rule extends TestRequest {

@@ -3,8 +3,8 @@
  * parsed request and the reader. SQLite has no checksums itself.
  *
  * The checksum consists of two hashes of 32 bits, `high` and `low`. A step adds one word of 32 bits
- * to the state of a hash. Different words lead to different states, and later steps never make
- * these states equal. So damage of one word always changes both hashes. Other damage stays
+ * to the state of a hash. Damage of one word always changes both hashes, because different words
+ * lead to different states, and later steps never make these states equal. Other damage stays
  * undetected once in 2^64 cases. All constants are random.
  *
  * SHA-256 of `crypto.hash` and sums of bigints take several times as long. `zlib.crc32` would miss

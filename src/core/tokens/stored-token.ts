@@ -30,8 +30,8 @@ export type NewStoredToken = Pick<StoredToken, 'hash' | 'label' | 'createdAt' | 
 export interface TokenGroup {
   tokens: StoredToken[];
   /**
-   * The fingerprint of exactly these tokens; undefined if the engine derives none from tokens. Then
-   * the fingerprint that was read before the tokens applies.
+   * The fingerprint of exactly these tokens. It is undefined if the engine derives none from them,
+   * and the fingerprint that was read before the tokens applies.
    */
   fingerprint: string | undefined;
 }

@@ -140,8 +140,9 @@ export class TokenCache {
   /**
    * Whether the last successful refresh is recent. If not, no token is accepted.
    *
-   * The monotonic clock of Node stands still while the machine is suspended, and the wall clock may
-   * be set. So the refresh must be recent on both. (`os.uptime` has neither fault, but is slow.)
+   * The refresh must be recent on both clocks, because the monotonic clock of Node stands still
+   * while the machine is suspended, and the wall clock may be set. (`os.uptime` has neither fault,
+   * but is slow.)
    */
   get isCurrent(): boolean {
     const { monotonicMs, wallMs } = this.#lastSuccessAt;
@@ -167,10 +168,12 @@ export class TokenCache {
   }
 
   /**
-   * As `lookUp`, but only in the cache. Notes the first use of the day for the store.
+   * Looks up a token by its hash in the cache alone. It notes the first use of the day for the
+   * store.
    *
-   * @returns the id of a valid token; undefined: `lookUp` finds out why there is none. It is not a
-   *   {@link TokenLookup}, because this runs for each create, and an object would take time.
+   * @returns the id of a valid token; undefined if the cache has none, and `lookUp` finds out why.
+   *   It is not a {@link TokenLookup}, because this runs for each create, and an object would take
+   *   time.
    */
   lookUpCached(hash: string): number | undefined {
     const token = this.#tokens.get(hash);

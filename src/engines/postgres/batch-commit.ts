@@ -8,7 +8,7 @@ import { revisionOf } from '../tables/revision-rows.ts';
 import { confirmLatest } from './confirm-commits.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { ConnectionLost, kindOf } from './postgres-errors.ts';
-import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
+import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-statements.ts';
 
 /** The status of one write. The table of {@link BatchCommit} has all its changes. */
 type WriteStatus =

@@ -16,7 +16,7 @@ import {
 } from './postgres-errors.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 import { SET_SESSION } from './session-settings.ts';
-import { isAboutTls, tlsFailure, tlsOptions } from './tls-attempts.ts';
+import { isAboutTls, tlsFailure, tlsOptions } from './tls.ts';
 
 /** One SQL statement, with a value for each of its parameters. */
 export interface Statement {

@@ -45,7 +45,7 @@ const TOKEN_FINGERPRINTS = `SELECT id / ${TOKEN_GROUP_SIZE}, ${TOKEN_DIGEST} FRO
 /** A store in PostgreSQL or in an engine with its protocol. Any number of services may share it. */
 export class PostgresEngine implements StorageEngine {
   readonly schemaSteps: SchemaSteps;
-  readonly tables: OperatorTables;
+  readonly operatorTables: OperatorTables;
   readonly tokenTable: TokenTable;
   readonly #settings: PostgresSettings;
   readonly #pool: ConnectionPool;
@@ -63,7 +63,7 @@ export class PostgresEngine implements StorageEngine {
     this.schemaSteps = schemaSteps;
     const commitRows: Query = (text, values) => this.#commitRows(text, values);
     const access: TableAccess = { readRows: commitRows, writeRows: commitRows };
-    this.tables = new OperatorTables(access);
+    this.operatorTables = new OperatorTables(access);
     this.tokenTable = new TokenTable(access, {
       confirmRows: () => this.probe(),
       tokenFingerprints: () => this.#tokenFingerprints(),

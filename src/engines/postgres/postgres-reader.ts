@@ -56,9 +56,9 @@ const PAGE = `
   WHERE (id, revision) > ($1, $2) AND (id, revision) <= ($3, $4) ORDER BY id, revision`;
 
 /**
- * Reads the page that follows a key, in the order of the primary key. Thousands of names, each as
- * large as a request, do not fit into memory. So the function first reads the keys and the lengths
- * of texts. One statement for both would make each worker of Citus send the text of a full page.
+ * Reads the page that follows a key, in the order of the primary key. It first reads the keys and
+ * the lengths of texts, because thousands of names, each as large as a request, do not fit into
+ * memory. One statement for both would make each worker of Citus send the text of a full page.
  */
 async function pageAfter(connection: Connection, key: TextRow): Promise<TextRow[]> {
   const keys = await connection.run({ name: 'keys', text: KEYS, values: key });

@@ -4,7 +4,7 @@ import { prepareCoordinator } from './citus/citus-workers.ts';
 import { HostSearch } from './host-search.ts';
 import { orUnavailable } from './postgres-errors.ts';
 import type { PostgresAddress } from './postgres-url.ts';
-import { revisionInsert } from './revision-table.ts';
+import { revisionInsert } from './revision-statements.ts';
 import { applySchemaSteps, COPY_RIGHTS, rejectMissingRights } from './schema.ts';
 
 /** Opens the target of a copy on one connection. After its loss the copy must be repeated. */

@@ -27,7 +27,7 @@ export interface PostgresAddress {
   hosts: HostAddress[];
   database: string;
   user: string;
-  /** Undefined: it comes from PGPASSFILE or ~/.pgpass, if the server requires one. */
+  /** If it is undefined, it comes from PGPASSFILE or ~/.pgpass, should the server require one. */
   password: string | undefined;
   tlsMode: TlsMode;
   /** The path of a PEM file, as the next two are, or {@link SYSTEM_ROOTS}. */
@@ -36,7 +36,7 @@ export interface PostgresAddress {
   keyFile: string | undefined;
   channelBinding: ChannelBinding;
   applicationName: string;
-  /** Undefined: not given. */
+  /** It is undefined if the URL gives none. */
   connectTimeoutMs: number | undefined;
   /** Server settings for this connection, as `-c name=value`. */
   options: string | undefined;

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
 import { missingStoreError, rejectSchema, schemaFaultsOf, schemaStepError } from '../store-rejections.ts';
@@ -6,14 +7,18 @@ import { DISTRIBUTE, FORBID_LOGICAL_MOVES } from './citus/distributed-table.ts';
 import type { Connection } from './connection.ts';
 import { EXPECTED_SCHEMA, TABLE_NAMES } from './expected-schema.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
-import { SCHEMA_STEPS } from './schema-steps.ts';
+
+/**
+ * The schema steps, of which the first one has the number 1. Each store applies a step once, so a
+ * released step is never edited.
+ */
+export const SCHEMA_STEPS = [readFileSync(new URL('./schema/001-store.sql', import.meta.url), 'utf8')];
 
 /** Timeout of one schema step, which may change a large table. */
 const SCHEMA_STEP_TIMEOUT_MS = 3_600_000;
 /** The key of a lock on the database while steps are applied: the four bytes "PLST". */
 const SCHEMA_LOCK = 0x504c5354;
 
-const NEWEST_STEP = SCHEMA_STEPS.length;
 const UNDEFINED_TABLE = '42P01';
 /** A column is missing or has another type, so the table is not ours. */
 const OTHER_COLUMNS = /^(?:42703|42804|42883)$/;
@@ -31,7 +36,7 @@ const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
 export async function applySchemaSteps(connection: Connection): Promise<SchemaSteps> {
   let before = await schemaStep(connection);
   try {
-    if (before < NEWEST_STEP) {
+    if (before < SCHEMA_STEPS.length) {
       await connection.transaction(async () => {
         const run = (text: string) => connection.run({ text }, SCHEMA_STEP_TIMEOUT_MS);
         await run(`SET LOCAL statement_timeout = ${SCHEMA_STEP_TIMEOUT_MS}`);
@@ -53,14 +58,14 @@ export async function applySchemaSteps(connection: Connection): Promise<SchemaSt
   }
   rejectSchema(await schemaFaults(connection));
   if (connection.isCitus) await connection.run({ text: FORBID_LOGICAL_MOVES }, SCHEMA_STEP_TIMEOUT_MS);
-  return { before, now: NEWEST_STEP };
+  return { before, now: SCHEMA_STEPS.length };
 }
 
 /** @throws {StoreRejected} when a reader finds no store, another schema, or lacks a right */
 export async function rejectUnreadable(connection: Connection): Promise<void> {
   const step = await schemaStep(connection);
   if (step === 0) throw missingStoreError('in this database');
-  if (step < NEWEST_STEP) throw schemaStepError('it', step, NEWEST_STEP);
+  if (step < SCHEMA_STEPS.length) throw schemaStepError('it', step, SCHEMA_STEPS.length);
   await rejectMissingRights(connection, READER_RIGHTS);
 }
 
@@ -147,7 +152,7 @@ async function schemaStep(connection: Connection): Promise<number> {
     if (OTHER_COLUMNS.test(sqlState)) throw nameTakenError(error);
     if (sqlState !== UNDEFINED_TABLE) throw error;
   }
-  if (step > NEWEST_STEP) throw schemaStepError('it', step, NEWEST_STEP);
+  if (step > SCHEMA_STEPS.length) throw schemaStepError('it', step, SCHEMA_STEPS.length);
   return step;
 }
 
@@ -158,7 +163,7 @@ function missingRightError(step: number, cause: unknown): StoreRejected {
           'there is no plant store yet, and this user may not create one',
           '`npx plant-store copy` to move a store here, or ',
         ]
-      : [`it has schema step ${step}, and this user may not update it to ${NEWEST_STEP}`, ''];
+      : [`it has schema step ${step}, and this user may not update it to ${SCHEMA_STEPS.length}`, ''];
   return new StoreRejected(`${state} (${(cause as Error).message})`, {
     advice: `as the role that owns the database, run ${move}\`npx plant-store token create LABEL\`; see docs/postgresql-roles.sql`,
     cause,

@@ -1,26 +1,31 @@
+import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
 import { schemaFaultsOf, schemaStepError } from '../store-rejections.ts';
 import { inTransaction, queryRows } from './queries.ts';
-import { SCHEMA_STEPS } from './schema-steps.ts';
 
 /** Marks an SQLite database as a plant store: the four bytes "PLST". */
 export const APPLICATION_ID = 0x504c5354;
-export const NEWEST_STEP = SCHEMA_STEPS.length;
+
+/**
+ * The schema steps, of which the first one has the number 1. Each store applies a step once, so a
+ * released step is never edited.
+ */
+export const SCHEMA_STEPS = [readFileSync(new URL('./schema/001-store.sql', import.meta.url), 'utf8')];
 
 /** Applies all missing steps in one transaction, so two processes may start at the same time. */
 export function applySchemaSteps(database: DatabaseSync, path: string): SchemaSteps {
   let before = schemaVersion(database, path);
-  if (before === NEWEST_STEP) return { before, now: NEWEST_STEP };
+  if (before === SCHEMA_STEPS.length) return { before, now: SCHEMA_STEPS.length };
   inTransaction(database, () => {
     before = schemaVersion(database, path);
     for (const sql of SCHEMA_STEPS.slice(before)) database.exec(sql);
-    database.exec(`PRAGMA user_version = ${NEWEST_STEP}; PRAGMA application_id = ${APPLICATION_ID}`);
+    database.exec(`PRAGMA user_version = ${SCHEMA_STEPS.length}; PRAGMA application_id = ${APPLICATION_ID}`);
   });
   // If the write-ahead log were lost, a database file without the schema would be useless.
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-  return { before, now: NEWEST_STEP };
+  return { before, now: SCHEMA_STEPS.length };
 }
 
 /** The number of the last schema step that was applied; 0 for a new database. */
@@ -37,11 +42,11 @@ export function schemaVersion(database: DatabaseSync, path: string): number {
       advice: option =>
         hasPlants === 1
           ? `if it was restored from an SQL dump, which lacks two numbers, run: sqlite3 '${path}' ` +
-            `'PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${NEWEST_STEP}'`
+            `'PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_STEPS.length}'`
           : `name another file with ${option}`,
     });
   }
-  if (version! > NEWEST_STEP) throw schemaStepError(path, version!, NEWEST_STEP);
+  if (version! > SCHEMA_STEPS.length) throw schemaStepError(path, version!, SCHEMA_STEPS.length);
   return version!;
 }
 

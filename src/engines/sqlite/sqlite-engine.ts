@@ -28,7 +28,7 @@ type Writer = CalledThread<WriterCall, unknown>;
  */
 export class SqliteEngine implements StorageEngine {
   readonly schemaSteps: SchemaSteps;
-  readonly tables: OperatorTables;
+  readonly operatorTables: OperatorTables;
   readonly tokenTable: TokenTable;
   readonly #sizes: StoreSizes;
   readonly #writer: Writer;
@@ -54,7 +54,7 @@ export class SqliteEngine implements StorageEngine {
       readRows: (text, values) => this.#call(['readRows', text, values]),
       writeRows: (text, values) => this.#call(['writeRows', text, values]),
     };
-    this.tables = new OperatorTables(access);
+    this.operatorTables = new OperatorTables(access);
     this.tokenTable = new TokenTable(access, {
       confirmRows: () => this.probe(),
       tokenFingerprints: () => this.#call(['tokenFingerprints']),

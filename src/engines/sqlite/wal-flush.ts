@@ -13,13 +13,13 @@ const MAY_FLUSH = process.permission === undefined;
  *
  * When SQLite makes a new index, it accepts every complete commit in the log without a flush
  * (https://sqlite.org/walformat.html#recovery). The last commit may come from a process that was
- * killed before its flush, or whose flush failed. Then this commit is not on the disk. An
- * `unchanged` result would depend on it. So would all later commits, because a recovery reads the
- * log up to its first gap.
+ * killed before its flush, or whose flush failed, and is then not on the disk. An `unchanged`
+ * result would depend on it, and so would all later commits, because a recovery reads the log up to
+ * its first gap.
  *
- * A second flush is not enough. After a failed flush Linux marks the pages as written, so the next
- * flush succeeds without them (https://wiki.postgresql.org/wiki/Fsync_Errors). So each byte is
- * written again and then flushed.
+ * Each byte is written again and then flushed. A second flush alone is not enough, because after a
+ * failed flush Linux marks the pages as written, and the next flush succeeds without them
+ * (https://wiki.postgresql.org/wiki/Fsync_Errors).
  *
  * @param path path of the database file
  */

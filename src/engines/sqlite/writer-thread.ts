@@ -43,10 +43,11 @@ interface OpenStore extends WritingDatabase {
  * failed write or flush, the memory of SQLite or of the kernel may differ from the disk.
  *
  * SQLite writes a commit into the write-ahead log, flushes the log, and only then enters the commit
- * into the index of the log (https://sqlite.org/walformat.html). So a commit whose flush failed, or
- * whose process was killed before the flush, is in no index, and the next commit overwrites it. If
- * the index was lost, too, SQLite makes a new one, and may find the commit in the log. So the first
- * write of each connection rewrites the whole log ({@link rewriteWal}) before any result depends on it.
+ * into the index of the log (https://sqlite.org/walformat.html). Therefore a commit whose flush
+ * failed, or whose process was killed before the flush, is in no index, and the next commit
+ * overwrites it. But if the index was lost, too, SQLite makes a new one, and may find the commit in
+ * the log. Because of this case, the first write of each connection rewrites the whole log
+ * ({@link rewriteWal}) before any result depends on it.
  */
 export class StoreWriter {
   readonly #settings = threadData as SqliteSettings;

@@ -1,7 +1,17 @@
-import type { CommandRun } from './command-runs.ts';
 import { type DamageRecord, knownDamage } from './damage-record.ts';
 import { numberOf, type Query, type Row } from './revision-rows.ts';
 import { parameters, type TableAccess } from './table-access.ts';
+
+/** The last run of a command that the operator should know of. */
+export interface CommandRun {
+  command: 'backup' | 'verify';
+  /** Milliseconds since 1970 UTC. */
+  endedAt: number;
+  /** Whether it found no fault. */
+  hasSucceeded: boolean;
+  /** In words, for the operator. It begins with the first fault, if the run found one. */
+  result: string;
+}
 
 /**
  * The tables of a store for its operators: codes and sessions of the console, runs of commands, and
@@ -111,7 +121,7 @@ export class OperatorTables {
     expiresAt: number,
   ): Promise<void> {
     await this.#access.writeRows(`DELETE FROM ${table} WHERE expires_at <= $1`, [Date.now()]);
-    // The row exists if the result of an earlier attempt was lost. Then nothing changes.
+    // Nothing changes if the row exists, because the result of an earlier attempt was lost.
     const insert = `INSERT INTO ${table} (hash, expires_at) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`;
     await this.#access.writeRows(insert, [hash, expiresAt]);
   }

@@ -1,17 +1,17 @@
 import type { Clock } from '../../core/clock.ts';
-import type { CredentialVerifier } from '../../core/extension-points.ts';
+import type { CredentialValidator } from '../../core/extension-points.ts';
 import type { NewStoredToken, StoredToken } from '../../core/tokens/stored-token.ts';
 import { hashToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { TracedRequest } from '../../core/trace-context.ts';
-import type { OpenIdSettings } from './open-id-settings.ts';
+import type { OpenidSettings } from './openid-settings.ts';
 import { KeysUnavailable, openProviderKeys } from './provider-keys.ts';
-import { failureText, shownMessage, type VerifiedSubject, verifiedSubject } from './verified-subject.ts';
+import { failureText, shownMessage, type ValidatedSubject, validatedSubject } from './validated-subject.ts';
 
-/** A verified token is verified again after this time, because the provider may withdraw a key. */
-const VERIFIED_MS_MAX = 60_000;
-const VERIFIED_TOKENS_MAX = 10_000;
-/** A token that was not accepted is not verified again for this time: repetitions are cheap. */
+/** A validated token is validated again after this time, because the provider may withdraw a key. */
+const VALIDATED_MS_MAX = 60_000;
+const VALIDATED_TOKENS_MAX = 10_000;
+/** A token that was not accepted is not validated again for this time: repetitions are cheap. */
 const NOT_ACCEPTED_MS_MAX = 1_000;
 /** With this many valid tokens, new subjects are rejected: all tokens are in memory. */
 const STORED_TOKENS_MAX = 10_000;
@@ -32,8 +32,8 @@ const SUBJECT_UNSTORABLE =
 const UNCHECKED = 'the access token cannot be checked now; send this plant again shortly';
 const ADVICE = 'the log of the service has the cause; docs/operate/openid.md says what to do';
 
-/** The result of verifying an access token. The log gets the causes. */
-type VerificationResult =
+/** The result of validating an access token. The log gets the causes. */
+type ValidationResult =
   /** `hash` is the hash of the row of the subject. */
   | { kind: 'subject'; hash: string }
   | { kind: 'rejected'; cause: unknown }
@@ -53,37 +53,37 @@ interface Store {
  *
  * Each subject has a row in the token table, made at its first use. The hash in the row is the hash
  * of the label, which is no token, so nobody can present it. Revocation, rate limit and last use
- * are those of the row. So a verified token only leads to the hash of its row.
+ * are those of the row. So a validated token only leads to the hash of its row.
  *
  * @param store stores rows; `engines/tables/token-table.ts` documents it
  * @param onFailure makes a function that logs the causes of a failure
  */
 export function openAccessTokens(
-  settings: OpenIdSettings,
+  settings: OpenidSettings,
   clock: Clock,
   tokens: TokenCache,
   store: Store,
   onFailure: (message: string) => (cause: unknown, request?: TracedRequest) => void,
-): CredentialVerifier & Disposable {
+): CredentialValidator & Disposable {
   const logRejection = onFailure('an access token was not accepted');
   const logUnchecked = onFailure('an access token could not be checked, or its subject not be stored');
   const option = settings.jwks === undefined ? 'issuer' : 'jwks';
   const onUnread = onFailure(`the keys of the OpenID provider cannot be read; check --oidc-${option}`);
   const keys = openProviderKeys(settings, clock, onUnread);
   const rows = new SubjectRows(tokens, store, clock);
-  /** Results by the SHA-256 of the token. In one map, guesses would displace verified tokens. */
-  const verified = new Map<string, CachedResult>();
+  /** Results by the SHA-256 of the token. In one map, guesses would displace validated tokens. */
+  const validated = new Map<string, CachedResult>();
   const notAccepted = new Map<string, CachedResult>();
-  const pending = new Map<string, Promise<VerificationResult>>();
-  const verifyNow = async (token: string): Promise<CachedResult> => {
-    const cachedFor = (ageMaxMs: number, result: VerificationResult): CachedResult => ({
+  const pending = new Map<string, Promise<ValidationResult>>();
+  const validateNow = async (token: string): Promise<CachedResult> => {
+    const cachedFor = (ageMaxMs: number, result: ValidationResult): CachedResult => ({
       result,
       endedAt: { monotonicMs: clock.now(), wallMs: clock.wallNow() },
       ageMaxMs,
     });
-    let subject: VerifiedSubject;
+    let subject: ValidatedSubject;
     try {
-      subject = await verifiedSubject(token, keys, settings, clock);
+      subject = await validatedSubject(token, keys, settings, clock);
     } catch (failure) {
       const cause = new Error(shownMessage(failureText(failure as Error, token, settings)));
       const kind = failure instanceof KeysUnavailable ? 'unchecked' : 'rejected';
@@ -92,35 +92,35 @@ export function openAccessTokens(
     try {
       const hash = hashToken(subject.label);
       await rows.store(hash, subject.label);
-      const ageMaxMs = Math.min(subject.expiresAt - clock.wallNow(), VERIFIED_MS_MAX);
+      const ageMaxMs = Math.min(subject.expiresAt - clock.wallNow(), VALIDATED_MS_MAX);
       return cachedFor(ageMaxMs, { kind: 'subject', hash });
     } catch (cause) {
       const kind = cause instanceof SubjectUnstorable ? 'unstorable' : 'unchecked';
       return cachedFor(NOT_ACCEPTED_MS_MAX, { kind, cause });
     }
   };
-  const cached = (tokenHash: string): VerificationResult | undefined => {
-    const found = verified.get(tokenHash) ?? notAccepted.get(tokenHash);
+  const cached = (tokenHash: string): ValidationResult | undefined => {
+    const found = validated.get(tokenHash) ?? notAccepted.get(tokenHash);
     return found && isRecent(found, clock) ? found.result : undefined;
   };
-  /** Verifies an access token and makes the row of its subject. It never throws. */
-  const verify = async (token: string): Promise<VerificationResult> => {
+  /** Validates an access token and makes the row of its subject. It never throws. */
+  const validate = async (token: string): Promise<ValidationResult> => {
     const tokenHash = hashToken(token);
     const known = cached(tokenHash);
     if (known && (known.kind !== 'subject' || tokens.get(known.hash))) return known;
     return pending.getOrInsertComputed(tokenHash, async () => {
-      const found = await verifyNow(token);
-      const cache = found.result.kind === 'subject' ? verified : notAccepted;
-      if (cache.size >= VERIFIED_TOKENS_MAX) cache.clear();
-      for (const each of [verified, notAccepted]) each.delete(tokenHash);
+      const found = await validateNow(token);
+      const cache = found.result.kind === 'subject' ? validated : notAccepted;
+      if (cache.size >= VALIDATED_TOKENS_MAX) cache.clear();
+      for (const each of [validated, notAccepted]) each.delete(tokenHash);
       cache.set(tokenHash, found);
       pending.delete(tokenHash);
       return found.result;
     });
   };
   return {
-    async verify(token, request) {
-      const found = await verify(token);
+    async validate(token, request) {
+      const found = await validate(token);
       switch (found.kind) {
         case 'subject':
           return { kind: 'valid', tokenHash: found.hash };
@@ -136,7 +136,7 @@ export function openAccessTokens(
           return { kind: 'unchecked', message: UNCHECKED };
       }
     },
-    verifiedHash(tokenHash) {
+    storedHashOf(tokenHash) {
       const found = cached(tokenHash);
       return found?.kind === 'subject' ? found.hash : undefined;
     },
@@ -155,7 +155,7 @@ export function openAccessTokens(
 }
 
 interface CachedResult {
-  result: VerificationResult;
+  result: ValidationResult;
   endedAt: { monotonicMs: number; wallMs: number };
   ageMaxMs: number;
 }

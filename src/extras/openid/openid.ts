@@ -6,14 +6,14 @@ import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
 import { rateLimitedLog } from '../../operate/log/rate-limited-log.ts';
 import type { OpenExtra } from '../../service.ts';
 import { claimRuleOf, restrictsSenders } from './claim-rule.ts';
-import { isProtected, type OpenIdSettings } from './open-id-settings.ts';
+import { isProtected, type OpenidSettings } from './openid-settings.ts';
 
 /** The value of `--oidc-audience` and `--oidc-type` for tokens without the claim or parameter. */
 const NONE = 'none';
 /** The value of `--oidc-claim` that accepts every token of the provider for the audience. */
 const ANY_CLAIM = 'any';
 
-interface OpenIdOptions {
+interface OpenidOptions {
   oidcIssuer?: string;
   oidcAudience?: string;
   oidcScope?: string;
@@ -28,7 +28,7 @@ const CLAIM =
 const OIDC_TYPES = ['at+jwt', 'JWT', NONE];
 
 /** Access tokens of an OpenID provider are valid beside the service's own tokens. */
-export const openId: Extra = {
+export const openid: Extra = {
   serveOptions: () => [
     setting(
       '--oidc-issuer <URL>',
@@ -42,17 +42,17 @@ export const openId: Extra = {
     choice('--oidc-type <type>', 'type in the header of access tokens (typ)', OIDC_TYPES, 'at+jwt'),
   ],
   read(options) {
-    const settings = readOpenId(options as OpenIdOptions);
-    return settings && openIdExtra(settings);
+    const settings = readOpenid(options as OpenidOptions);
+    return settings && openidExtra(settings);
   },
 };
 
 /** Makes the extra with these settings. Opening it loads its library. */
-export function openIdExtra(settings: OpenIdSettings, clock: Clock = SYSTEM_CLOCK): OpenExtra {
+export function openidExtra(settings: OpenidSettings, clock: Clock = SYSTEM_CLOCK): OpenExtra {
   return async ({ tokens, tokenTable, log }, opened) => {
     const { openAccessTokens } = await import('./access-tokens.ts');
     const onFailure = (message: string) => rateLimitedLog(details => log.warn(details, message));
-    return { verifiers: [opened.use(openAccessTokens(settings, clock, tokens, tokenTable, onFailure))] };
+    return { validators: [opened.use(openAccessTokens(settings, clock, tokens, tokenTable, onFailure))] };
   };
 }
 
@@ -62,7 +62,7 @@ export function openIdExtra(settings: OpenIdSettings, clock: Clock = SYSTEM_CLOC
  * @returns undefined without any of them
  * @throws {Failure} with exit code 2 if options are missing, or would accept tokens of strangers
  */
-function readOpenId(options: OpenIdOptions): OpenIdSettings | undefined {
+function readOpenid(options: OpenidOptions): OpenidSettings | undefined {
   const { oidcIssuer: issuer, oidcAudience, oidcScope: scope, oidcJwks: jwks, oidcType: type } = options;
   const rules = options.oidcClaim;
   if ([issuer, oidcAudience, scope, rules, jwks].every(each => each === undefined)) return undefined;

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import { type Clock, repeat } from '../../core/clock.ts';
 import { hashToken } from '../../core/tokens/token.ts';
-import { isProtected, type OpenIdSettings } from './open-id-settings.ts';
+import { isProtected, type OpenidSettings } from './openid-settings.ts';
 
 const READ_INTERVAL_MS = 3_600_000;
 /** Shortest interval between two reads that tokens cause, also after a failed read. */
@@ -17,12 +17,12 @@ const FETCH_TIMEOUT_MS = 5_000;
 const DOCUMENT_BYTES_MAX = 64 * 1024;
 const MISSING = 'access tokens get 503 responses, because the keys of the OpenID provider cannot be read';
 
-/** The key of a token is unknown here, but may exist at the provider. So it cannot be verified. */
+/** The key of a token is unknown here, but may exist at the provider. So it cannot be validated. */
 export class KeysUnavailable extends Error {}
 
 /** Reads keys, and finds the key of a token. A simulation has its own. */
 export interface KeySource {
-  read: (settings: OpenIdSettings) => Promise<JSONWebKeySet>;
+  read: (settings: OpenidSettings) => Promise<JSONWebKeySet>;
   keySet: (keys: JSONWebKeySet) => JWTVerifyGetKey;
 }
 
@@ -62,7 +62,7 @@ interface KeyRead {
  * @param onError is called when the keys cannot be read; the last ones stay in use
  */
 export function openProviderKeys(
-  settings: OpenIdSettings,
+  settings: OpenidSettings,
   clock: Clock,
   onError: (cause: unknown) => void,
   source = KEY_SOURCE,
@@ -193,7 +193,7 @@ class UnknownKeys {
 }
 
 /** Reads the keys from the configured source, or from the address in the metadata of the issuer. */
-async function readKeys({ issuer, jwks }: OpenIdSettings): Promise<JSONWebKeySet> {
+async function readKeys({ issuer, jwks }: OpenidSettings): Promise<JSONWebKeySet> {
   if (jwks !== undefined) return await readDocument(jwks);
   // OpenID Connect Discovery 1.0 section 4.1; RFC 8414 section 5 keeps this address.
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;

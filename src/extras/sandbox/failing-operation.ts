@@ -76,8 +76,8 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
 /** Adds the field that says that this is a sandbox, and the applied faults. */
 function marked(response: HttpResponse, faults = '', delivery?: Delivery): WrappedResponse {
   const applied = faults === '' ? 'sandbox' : `sandbox, ${faults}`;
-  const headers = [...response.headers, 'Preference-Applied', applied];
-  return { ...response, headers, ...(delivery && { delivery }) };
+  const fields = [...response.fields, 'Preference-Applied', applied];
+  return { ...response, fields, ...(delivery && { delivery }) };
 }
 
 /** Errors after which the service closes the connection. */

@@ -1,8 +1,7 @@
 import type { Outcome } from '../../core/contract/plant.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
-import type { HttpResponse } from '../../core/response.ts';
-import { isErrorName, isOutcome } from '../result-kind.ts';
+import { type HttpResponse, isErrorName, isOutcome } from '../../core/response.ts';
 import type { LabelOf } from './rejected-requests.ts';
 
 /** Maximum of the busiest tokens on the page. */
@@ -52,7 +51,7 @@ export class Activity implements ResponseObserver {
   /** When the newest interval began; ms, on the monotonic clock. */
   #startedAt = performance.now();
 
-  responded({ result, headers }: Omit<HttpResponse, 'body'>, received: ReceivedRequest | undefined): void {
+  responded({ result, fields }: Omit<HttpResponse, 'body'>, received: ReceivedRequest | undefined): void {
     const tokenId = received?.tokenId;
     if (tokenId === undefined) return;
     const at = Date.now();
@@ -61,7 +60,7 @@ export class Activity implements ResponseObserver {
     const counts = this.#intervals[0]!.getOrInsertComputed(tokenId, noCounts);
     if (isOutcome(result)) {
       counts.plants++;
-      const id = headers[headers.indexOf('Plant-Id') + 1]!;
+      const id = fields[fields.indexOf('Plant-Id') + 1]!;
       this.#newest[this.#confirmed++ % NEWEST_MAX] = { at, id, outcome: result, tokenId };
     } else if (isErrorName(result)) counts.errors++;
   }

@@ -105,5 +105,5 @@ export function failure(status: Status, message: string): HttpResponse {
 
 /** RFC 9110 section 8.6: a 204 response has no Content-Length. */
 export function noContent(fields: readonly string[] = []): HttpResponse {
-  return { result: 'other', status: 204, headers: fields, body: '' };
+  return { result: 'other', status: 204, fields, body: '' };
 }

@@ -92,7 +92,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
 
   constructor(parts: ConsoleParts) {
     this.#parts = parts;
-    this.#sessions = new Sessions(parts.engine.tables);
+    this.#sessions = new Sessions(parts.engine.operatorTables);
     this.#tokens = new TokenRequests({ ...parts, tokenTable: parts.engine.tokenTable });
     this.#facts = new StoreFacts(parts.engine, parts.damage, parts.shown);
     this.observers = [this.#rejected, this.#activity, parts.samples];

@@ -3,9 +3,8 @@ import { ERRORS, type ErrorBody, type ErrorName } from '../../core/contract/erro
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
-import type { HttpResponse } from '../../core/response.ts';
+import { type HttpResponse, isErrorName } from '../../core/response.ts';
 import { withoutTokens } from '../log/masked-tokens.ts';
-import { isErrorName } from '../result-kind.ts';
 
 /** Maximum of groups. A further group replaces the one whose newest request is the oldest. */
 const GROUPS_MAX = 300;

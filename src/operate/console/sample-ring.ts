@@ -1,7 +1,7 @@
 import { createHistogram } from 'node:perf_hooks';
 import { ERRORS } from '../../core/contract/errors.ts';
+import { isErrorName } from '../../core/response.ts';
 import type { Counts } from '../metrics.ts';
-import { isErrorName } from '../result-kind.ts';
 
 /** Samples at equal intervals. Times are in seconds since 1970. */
 export interface SampleSeries {

@@ -1,8 +1,7 @@
 import type { PlantQueue } from '../../core/commit/plant-commits.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
-import type { HttpResponse } from '../../core/response.ts';
+import { type HttpResponse, isOutcome } from '../../core/response.ts';
 import type { Metrics } from '../metrics.ts';
-import { isOutcome } from '../result-kind.ts';
 import { SampleRing, type SampleSeries } from './sample-ring.ts';
 
 /** The samples that the page does not have yet. Times are in seconds since 1970. */

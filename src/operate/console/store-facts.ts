@@ -1,8 +1,8 @@
 import type { Disk, StorageEngine } from '../../engines/storage-engine.ts';
-import type { CommandRun } from '../../engines/tables/command-runs.ts';
+import type { CommandRun } from '../../engines/tables/operator-tables.ts';
 import { bytesText } from '../bytes-text.ts';
 import type { KnownDamage } from '../health/known-damage.ts';
-import { runText } from '../run-text.ts';
+import { runText } from '../health/known-damage.ts';
 
 /** The rate at which the disk fills is measured over at least this time. */
 const DISK_RATE_MS_MIN = 6 * 3_600_000;

@@ -1,7 +1,7 @@
 import { StoreDamaged } from '../../core/commit/store-errors.ts';
 import type { Problem } from '../../core/problem.ts';
-import type { CommandRun } from '../../engines/tables/command-runs.ts';
 import type { DamageRecord } from '../../engines/tables/damage-record.ts';
+import type { CommandRun } from '../../engines/tables/operator-tables.ts';
 import { rateLimitedLog, type ServiceLog } from '../log/rate-limited-log.ts';
 
 /** The tables of a store with its known damage and the last runs of commands. */
@@ -84,4 +84,12 @@ export class KnownDamage {
       this.#onFailure(cause);
     }
   }
+}
+
+/** The start of the last message of a command that found faults. */
+export const FAULTS_FOUND = 'FAULTS FOUND: ';
+
+/** The result of a run, as an operator reads it. */
+export function runText({ hasSucceeded, result }: CommandRun): string {
+  return hasSucceeded ? result : `${FAULTS_FOUND}${result}`;
 }

@@ -7,7 +7,7 @@ import type { ServiceState } from './service-state.ts';
 import type { StoreMonitor } from './store-monitor.ts';
 
 /** The parts of a service whose state operators see. */
-interface StatusSources {
+interface ServiceStateSources {
   engine: StorageEngine;
   /** Whether the last service of this store was killed. */
   isAfterCrash: boolean;
@@ -21,19 +21,19 @@ interface StatusSources {
 
 /** Reads the state of a service, for `/readyz`, `/metrics` and the console. */
 export class ServiceStateReader {
-  readonly #parts: StatusSources;
+  readonly #sources: ServiceStateSources;
   readonly #restartedAt: number | null;
   /** The service sets it when it begins to close. */
   isShuttingDown = false;
 
-  constructor(parts: StatusSources) {
-    this.#parts = parts;
-    this.#restartedAt = parts.isAfterCrash ? Date.now() : null;
+  constructor(sources: ServiceStateSources) {
+    this.#sources = sources;
+    this.#restartedAt = sources.isAfterCrash ? Date.now() : null;
   }
 
   /** Reads the state. It waits for the store for a limited time, and never throws. */
   async read(): Promise<ServiceState> {
-    const { engine, monitor, tokens, queue, rates, server, attached } = this.#parts;
+    const { engine, monitor, tokens, queue, rates, server, attached } = this.#sources;
     return {
       // The queue is read before the awaits below, because a slow store would hide the waiting
       // plants.
@@ -48,7 +48,7 @@ export class ServiceStateReader {
       rates: rates.rates,
       commitSeconds: rates.commitSeconds,
       warnings: [
-        ...attached.verifiers.flatMap(verifier => verifier.fault() ?? []),
+        ...attached.validators.flatMap(validator => validator.fault() ?? []),
         ...attached.wrappers.map(({ warning }) => warning),
       ],
       openConnections: server.openConnections,

@@ -2,7 +2,7 @@ import type { CommitStatistics } from '../../core/commit/plant-commits.ts';
 import type { ErrorName } from '../../core/contract/errors.ts';
 import type { OperatorWarning } from '../../core/extension-points.ts';
 import type { EngineStatistics } from '../../engines/storage-engine.ts';
-import type { CommandRun } from '../../engines/tables/command-runs.ts';
+import type { CommandRun } from '../../engines/tables/operator-tables.ts';
 import type { StoreState } from './store-state.ts';
 
 /** How often requests are rejected and confirmed, and the most frequent error of a client. */

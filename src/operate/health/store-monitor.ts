@@ -17,7 +17,7 @@ export class StoreMonitor {
   readonly readState: () => Promise<StoreState>;
 
   constructor(engine: StorageEngine, metrics: Metrics, log: ServiceLog) {
-    this.damage = new KnownDamage(engine.tables, log);
+    this.damage = new KnownDamage(engine.operatorTables, log);
     this.commits = new MonitoredCommits(engine, metrics, this.damage, log);
     this.readState = storeStateReader(async () => {
       const warnings = await engine.warnings();

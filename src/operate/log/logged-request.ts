@@ -1,8 +1,7 @@
 import { ERRORS } from '../../core/contract/errors.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
-import type { HttpResponse, Result } from '../../core/response.ts';
-import { isErrorName } from '../result-kind.ts';
+import { type HttpResponse, isErrorName, type Result } from '../../core/response.ts';
 import { withoutTokens } from './masked-tokens.ts';
 
 /** Longer texts of clients are cut. All paths of the service are shorter. */
@@ -35,18 +34,18 @@ interface LoggedRequest {
  * @param durationMs since the whole request arrived, or its headers if no body was read
  */
 export function loggedRequest(
-  { status, result, headers }: Omit<HttpResponse, 'body'>,
+  { status, result, fields }: Omit<HttpResponse, 'body'>,
   request: ReceivedRequest | undefined,
   durationMs: number,
   remoteAddress: string | undefined,
 ): LoggedRequest {
-  const idIndex = headers.indexOf('Plant-Id');
+  const idIndex = fields.indexOf('Plant-Id');
   return {
     ...(request && { method: withoutTokens(request.headers.method), path: clientText(request.headers.path) }),
     status,
     result,
     ...(isErrorName(result) && { error: ERRORS[result].number }),
-    ...(idIndex !== -1 && { id: headers[idIndex + 1]! }),
+    ...(idIndex !== -1 && { id: fields[idIndex + 1]! }),
     // Digits below a microsecond have no meaning.
     ...(request && { durationMs: Math.round(durationMs * 1000) / 1000 }),
     bodyBytes: request?.bodyBytes ?? 0,

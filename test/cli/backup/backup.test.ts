@@ -72,7 +72,9 @@ test('a backup contains exactly the rows of the store, in one file that only its
   assert.deepEqual(readdirSync(folder), ['backup.db', 'backup.db.seal']);
   assert.deepEqual(await rowsOf(`sqlite:${file}`), await rowsOf(database));
   const store = await openCommandStore(database);
-  const [{ command, result } = {}, ...others] = await store.tables.lastRuns().finally(() => store.close());
+  const [{ command, result } = {}, ...others] = await store.operatorTables
+    .lastRuns()
+    .finally(() => store.close());
   assert.deepEqual([command, others], ['backup', []]);
   assert.equal(result, `${file}: 19 plants, 33 revisions and 3 tokens`);
   await using service = await startTestService({ database: `sqlite:${file}` });

@@ -8,8 +8,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import Provider from 'oidc-provider';
 import type { Clock } from '../../../src/core/clock.ts';
-import type { OpenIdSettings } from '../../../src/extras/openid/open-id-settings.ts';
-import { openIdExtra } from '../../../src/extras/openid/openid.ts';
+import { openidExtra } from '../../../src/extras/openid/openid.ts';
+import type { OpenidSettings } from '../../../src/extras/openid/openid-settings.ts';
 import { ControlledClock } from '../../harness/controlled-clock.ts';
 import { listen } from '../../harness/loopback-server.ts';
 import {
@@ -41,14 +41,14 @@ const engines = await enginesUnderTest();
 async function startService(
   issuer: string,
   settings: TestSettings = {},
-  differences: Partial<OpenIdSettings> = {},
+  differences: Partial<OpenidSettings> = {},
   clock?: Clock,
 ) {
   const reasons: string[] = [];
   const warn = (details: { err?: unknown; trace_id?: string }) =>
     reasons.push(`${details.trace_id} ${details.err}`);
   const log = { info: () => {}, warn, error: () => {} };
-  const openId: OpenIdSettings = {
+  const openid: OpenidSettings = {
     issuer,
     audience: AUDIENCE,
     scope: SCOPE,
@@ -57,7 +57,7 @@ async function startService(
     type: 'at+jwt',
     ...differences,
   };
-  return Object.assign(await startTestService({ log, ...settings, extras: [openIdExtra(openId, clock)] }), {
+  return Object.assign(await startTestService({ log, ...settings, extras: [openidExtra(openid, clock)] }), {
     reasons,
   });
 }
@@ -446,7 +446,7 @@ for (const kid of ['first', undefined])
     assert.equal(provider.requests.length, length, 'wrong signatures cause no more reads than unknown keys');
   });
 
-test('a token is verified again after the wall clock was set', async () => {
+test('a token is validated again after the wall clock was set', async () => {
   await using provider = await startProvider();
   const exp = seconds(3_600);
   const clock = new ControlledClock();

@@ -4,7 +4,7 @@ import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { serveCommand } from '../../../src/cli/serve.ts';
-import { openId } from '../../../src/extras/openid/openid.ts';
+import { openid } from '../../../src/extras/openid/openid.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
 import { listen } from '../../harness/loopback-server.ts';
 import { AUDIENCE, makeKey, SCOPE, startProvider } from '../../harness/openid-provider.ts';
@@ -16,9 +16,9 @@ const newDatabase = (): string => `sqlite:${join(testFolder(), 'plants.db')}`;
 
 /** Starts a service in this process, with the provider that `serve` reads from these arguments. */
 async function startWith(args: string[]): Promise<RunningService> {
-  const command = serveCommand([openId]);
+  const command = serveCommand([openid]);
   assert.deepEqual(command.parseOptions(args).unknown, []);
-  const open = openId.read!(command.opts(), {}, assert.fail);
+  const open = openid.read!(command.opts(), {}, assert.fail);
   return await startTestService({ extras: [open!] });
 }
 

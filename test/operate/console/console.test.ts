@@ -129,7 +129,7 @@ suite('the console and its store', async () => {
     for (const days of [1, 2]) {
       const endedAt = Date.now() - days * 86_400_000;
       const result = `backup ${days}`;
-      await command.tables.recordRun({ command: 'backup', endedAt, hasSucceeded: true, result });
+      await command.operatorTables.recordRun({ command: 'backup', endedAt, hasSucceeded: true, result });
       const age = days === 1 ? '24 h' : '2 days';
       await until('the run is known', async () => String((await facts()).get('Last backup')).includes(age));
       assert.deepEqual((await facts()).get('Last backup'), [`${age} ago: backup ${days}`, endedAt]);

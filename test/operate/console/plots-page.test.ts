@@ -61,7 +61,7 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   await until('24 hours are shown', async () => (await plants.getAttribute('aria-valuemax')) === '8640');
 
   await using command = await openTokens(service.database);
-  await command.tables.recordRun({
+  await command.operatorTables.recordRun({
     command: 'backup',
     endedAt: Date.now(),
     hasSucceeded: true,

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
-import { FAULTS_FOUND } from '../../../src/operate/run-text.ts';
+import { FAULTS_FOUND } from '../../../src/operate/health/known-damage.ts';
 import { startBrowser } from '../../harness/browser.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
 import { sendText } from '../../harness/console-session.ts';
@@ -76,21 +76,21 @@ for (const engine of engines)
       hasSucceeded: true,
       result: 'no fault found',
     } as const;
-    await store.tables.recordRun(verified);
-    await store.tables.recordDamage(damage(2));
+    await store.operatorTables.recordRun(verified);
+    await store.operatorTables.recordDamage(damage(2));
     for (const later of [damage(3), damage(1), damage(2, 'a search')]) {
-      await store.tables.recordDamage(later);
-      await store.tables.forgetDamage(damage(2));
-      assert.deepEqual(await store.tables.knownDamage(), later);
+      await store.operatorTables.recordDamage(later);
+      await store.operatorTables.forgetDamage(damage(2));
+      assert.deepEqual(await store.operatorTables.knownDamage(), later);
     }
     await using reader = await openReader(store.database);
     assert.deepEqual(await reader.knownDamage(), damage(2, 'a search'));
-    await store.tables.forgetDamage(damage(2, 'a search'));
-    assert.equal(await store.tables.knownDamage(), undefined);
-    assert.deepEqual(await store.tables.lastRuns(), [verified]);
+    await store.operatorTables.forgetDamage(damage(2, 'a search'));
+    assert.equal(await store.operatorTables.knownDamage(), undefined);
+    assert.deepEqual(await store.operatorTables.lastRuns(), [verified]);
     const failed = { ...verified, endedAt: 1, hasSucceeded: false, result: 'plant 1 is damaged' };
-    await store.tables.recordRun(failed);
-    assert.deepEqual(await store.tables.lastRuns(), [failed]);
+    await store.operatorTables.recordRun(failed);
+    assert.deepEqual(await store.operatorTables.lastRuns(), [failed]);
   });
 
 test('many rejected requests are a warning until they stop', async () => {

@@ -5,7 +5,7 @@ import type { HostAddress } from '../postgres-url.ts';
 interface Shard {
   /** The smallest hash of the shard. It ends where the next one begins. */
   hashMin: number;
-  /** Undefined: the coordinator stores the shard. */
+  /** If it is undefined, the coordinator stores the shard. */
   worker: HostAddress | undefined;
 }
 

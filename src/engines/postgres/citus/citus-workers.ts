@@ -22,8 +22,9 @@ const CONCURRENT_UPDATE = 'XX000';
 /**
  * The workers of Citus, each with its own connections; none without Citus.
  *
- * Each batch has plants of one worker, and is written there. So it is a local transaction: it needs
- * neither a two-phase commit nor the coordinator. While a worker is away, only its plants fail.
+ * Each batch has plants of one worker, and is written there as a local transaction, because this
+ * needs neither a two-phase commit nor the coordinator. While a worker is away, only its plants
+ * fail.
  *
  * When a shard has moved, its old worker passes statements on to the new worker. But Citus tells a
  * removed worker nothing about later moves, so that worker would use a table that Citus will drop.
@@ -160,8 +161,9 @@ export async function prepareCoordinator(connection: Connection): Promise<void> 
 /**
  * Prepares a connection to a server that stores plants or passes them on.
  *
- * Citus passes a statement on without the `synchronous_commit` of its session. So the service sets
- * `synchronous_commit` for the role on each server. Citus does this only for roles that it created.
+ * The service sets `synchronous_commit` for the role on each server, because Citus passes a
+ * statement on without that setting of its session. Citus itself sets it only for roles that it
+ * created.
  */
 export async function prepareServer(connection: Connection): Promise<void> {
   // In Citus 13.2, each execution of a generic plan leaks memory.

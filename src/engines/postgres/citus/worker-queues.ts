@@ -1,8 +1,8 @@
 import type { CommitStatistics, PlantQueue } from '../../../core/commit/plant-commits.ts';
 
 /**
- * The queues of Citus, one for each worker. So a batch has plants of one worker. While a worker is
- * away, the plants of other workers do not become `busy`.
+ * The queues of Citus. Each worker has its own, so that a batch has plants of one worker, and the
+ * plants of other workers do not become `busy` while a worker is away.
  *
  * The shard of an id may move to another worker at any time. While plants of the id are in a queue,
  * further plants of the id join this queue, so that all keep their order.

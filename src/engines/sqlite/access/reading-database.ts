@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { StoreRejected, StoreUnavailable } from '../../../core/commit/store-errors.ts';
 import { missingStoreError, schemaStepError } from '../../store-rejections.ts';
 import { LOCK_TIMEOUT_MS, rejectOtherFile } from '../files/store-files.ts';
-import { NEWEST_STEP, schemaVersion } from '../schema.ts';
+import { SCHEMA_STEPS, schemaVersion } from '../schema.ts';
 import { explainFailure, isUnwritable } from '../sqlite-errors.ts';
 
 /** A connection that only reads. */
@@ -44,10 +44,10 @@ export function openForReading(path: string): ReadingDatabase {
 
 /**
  * Opens a store in a folder that cannot be written. In WAL mode, SQLite creates two files for a
- * read, unless the database is opened as immutable (https://sqlite.org/c3ref/open.html). SQLite
- * reads an immutable database without its write-ahead log, and does not notice a service that
- * starts. So this function rejects a store with a log, and `rejectChange` rejects a read during
- * which one started.
+ * read, unless the database is opened as immutable (https://sqlite.org/c3ref/open.html). This
+ * function rejects a store with a write-ahead log, because SQLite reads an immutable database
+ * without it. `rejectChange` rejects a read during which a service started, because SQLite does not
+ * notice that.
  */
 function openUnwritable(path: string, cause: unknown): ReadingDatabase {
   const file = fs.realpathSync(path);
@@ -87,7 +87,7 @@ function openReadOnly(path: string, parameters?: Record<string, string>): Databa
   const version = schemaVersion(database, path);
   // The process that created the file was killed before it wrote the schema.
   if (version === 0) throw missingStoreError(`at ${path}`);
-  if (version < NEWEST_STEP) throw schemaStepError(path, version, NEWEST_STEP);
+  if (version < SCHEMA_STEPS.length) throw schemaStepError(path, version, SCHEMA_STEPS.length);
   opened.move();
   return database;
 }

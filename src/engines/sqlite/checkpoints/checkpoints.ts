@@ -23,9 +23,10 @@ const CLOSED: State = { kind: 'closed' };
  * Keeps the write-ahead log short without blocking commits: a separate thread copies it into the
  * database file.
  *
- * SQLite restarts the log only when a write finds it copied completely. Under load that never
- * happens. So when the log is long and only the last commits are left, the writer copies them
- * between two commits (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
+ * When the log is long and only the last commits are left, the writer copies them between two
+ * commits. The reason is that SQLite restarts the log only when a write finds it copied completely,
+ * which never happens under load
+ * (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
  *
  * | state      | event                         | next state | what is sent (to)         |
  * | ---------- | ----------------------------- | ---------- | ------------------------- |

@@ -27,8 +27,8 @@ interface ConnectionFiles {
  *
  * A database or log that was deleted, moved or replaced can still be written and flushed, but its
  * data is lost when the process ends. With another index, a connection would miss commits of
- * commands, or overwrite them. So after the first such finding, no connection may be opened until
- * `reopen`.
+ * commands, or overwrite them. For both reasons, no connection may be opened after the first such
+ * finding until `reopen`.
  */
 export class StoreFileGuard {
   readonly #path: string;
@@ -125,9 +125,9 @@ export class StoreFileGuard {
   }
 
   /**
-   * Whether only the index was lost. Then the close must not copy the log, from which the next
-   * connection recovers. If the log was deleted, too, the close of the last connection copies its
-   * commits into the database file, because nothing else has them.
+   * Whether only the index was lost. If so, the close must not copy the log, because the next
+   * connection recovers from it. If the log was deleted, too, the close of the last connection
+   * copies its commits into the database file, because nothing else has them.
    */
   #hasOnlyLostIndex({ wal }: ConnectionFiles): boolean {
     const hasWal = wal === undefined ? existsSync(`${this.#path}-wal`) : wal.isInPlace();

@@ -43,7 +43,7 @@ export class CalledThread<Call, Result> {
     this.#startWorker = startWorker;
   }
 
-  /** @throws {StoreRejected} @throws {StoreUnavailable} also when the thread cannot run */
+  /** @throws {StoreRejected} @throws {StoreUnavailable} also when the thread cannot be started or called */
   call(call: Call): Promise<Result> {
     if (this.#closing !== undefined)
       return Promise.reject(new StoreUnavailable(`the ${this.#name} thread is closed`));
@@ -57,7 +57,7 @@ export class CalledThread<Call, Result> {
       Atomics.add(callCount, 0, 1);
       Atomics.notify(callCount, 0);
     } catch (cause) {
-      reply.reject(new StoreUnavailable(`the ${this.#name} thread cannot be started`, { cause }));
+      reply.reject(new StoreUnavailable(`the ${this.#name} thread cannot be started or called`, { cause }));
     }
     return reply.promise;
   }
@@ -94,7 +94,7 @@ export class CalledThread<Call, Result> {
     }
   }
 
-  /** As `end`, but later calls fail: they must not open the files again. */
+  /** Ends the thread like `end`. Later calls fail, because they must not open the files again. */
   close(last?: Call): Promise<void> {
     this.#closing ??= this.end(last);
     return this.#closing;

@@ -30,8 +30,9 @@ const decoder = new TextDecoder();
  * | inMemory  | `wait` ends                | asMessage  | the caller takes the reply                  |
  * | asMessage | `wait` or `put`            | asMessage  | the caller goes on, and gets a message      |
  *
- * The two threads change the state by atomic exchanges, so the caller gets each reply once: here or
- * as a message. It waits only while it has one pending call.
+ * The two threads change the state by atomic exchanges, because the time may be over while the thread
+ * replies. So the caller gets each reply once: here or as a message. It waits only while it has one
+ * pending call.
  */
 export class ShortReply {
   /** Another thread makes its `ShortReply` of the same memory. */

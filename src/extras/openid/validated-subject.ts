@@ -5,7 +5,7 @@ import { TOKEN_EXPIRY_MS_MAX } from '../../core/tokens/stored-token.ts';
 import { withoutTokens } from '../../operate/log/masked-tokens.ts';
 import { isTokenLabel, SUBJECT_LABEL_LENGTH_MAX } from '../../operate/token-label.ts';
 import { claimsNamed, isFulfilled } from './claim-rule.ts';
-import type { OpenIdSettings } from './open-id-settings.ts';
+import type { OpenidSettings } from './openid-settings.ts';
 import type { ProviderKeys } from './provider-keys.ts';
 
 /**
@@ -17,7 +17,7 @@ const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'];
 const CLOCK_SKEW_SECONDS = 30;
 const ACCESS_TOKEN_LENGTH_MAX = 8 * 1024;
 
-export interface VerifiedSubject {
+export interface ValidatedSubject {
   /** The issuer and the subject, as the label of the row of the subject. */
   label: string;
   /** Ms since 1970. */
@@ -25,22 +25,22 @@ export interface VerifiedSubject {
 }
 
 /**
- * Verifies an access token, and finds its subject.
+ * Validates an access token, and finds its subject.
  *
  * @throws {KeysUnavailable} if the key of the token may exist at the provider
  * @throws {Error} that names the condition which the token does not fulfil
  */
-export async function verifiedSubject(
+export async function validatedSubject(
   token: string,
   keys: ProviderKeys,
-  { issuer, audience, scope, claims: rules, type: typ }: OpenIdSettings,
+  { issuer, audience, scope, claims: rules, type: typ }: OpenidSettings,
   clock: Clock,
-): Promise<VerifiedSubject> {
+): Promise<ValidatedSubject> {
   if (token.length > ACCESS_TOKEN_LENGTH_MAX) throw new Error('it is too long');
   // Without this check, the log would only say that the key of another provider is unknown.
   const { iss: named } = decodeJwt(token);
   if (named !== issuer) throw new Error(unexpected('iss', issuer, named));
-  const verify = () =>
+  const validate = () =>
     jwtVerify(token, keys.keyOf, {
       algorithms: ALGORITHMS,
       issuer,
@@ -50,13 +50,13 @@ export async function verifiedSubject(
       currentDate: new Date(clock.wallNow()),
       requiredClaims: ['exp', 'sub'],
     });
-  const { payload, protectedHeader } = await verify().catch(async error => {
+  const { payload, protectedHeader } = await validate().catch(async error => {
     // The provider may have replaced a key by one with the same id or without an id.
     if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
     await keys.readAgain().catch(() => {
       throw error;
     });
-    return await verify();
+    return await validate();
   });
   const { crit, typ: sentType } = protectedHeader;
   if (crit !== undefined) throw new Error('"crit" is not supported');
@@ -86,8 +86,8 @@ export async function verifiedSubject(
   return { label, expiresAt: exp! * 1000 };
 }
 
-/** Says why the verification failed. The messages of jose lack the expected value. */
-export function failureText(failure: Error, token: string, settings: OpenIdSettings): string {
+/** Says why the validation failed. The messages of jose lack the expected value. */
+export function failureText(failure: Error, token: string, settings: OpenidSettings): string {
   if (!(failure instanceof errors.JWTClaimValidationFailed)) return failure.message;
   const { claim, payload } = failure;
   if (claim === 'typ') return unexpected(claim, settings.type, decodeProtectedHeader(token).typ);

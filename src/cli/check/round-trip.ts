@@ -3,7 +3,7 @@ import { readBody } from '../../client/fetch-transport.ts';
 import { readRetryAfterMs } from '../../client/plant-store-error.ts';
 import { withoutToken } from '../output/visible-text.ts';
 
-const EXCHANGE_TIMEOUT_MS = 10_000;
+const ROUND_TRIP_TIMEOUT_MS = 10_000;
 /** Longer response bodies are cut. A valid body is far shorter. */
 const RESPONSE_BYTES_MAX = 1024 * 1024;
 /** Tries of a request whose responses ask for a retry, and the longest delay between them. */
@@ -48,7 +48,8 @@ export interface NoResponse {
   code: string;
 }
 
-export interface Exchange {
+/** A request that was sent, and what arrived for it. */
+export interface RoundTrip {
   /** The request as a report shows it, with `<ACCESS_TOKEN>` instead of the token. */
   sent: string;
   received: CompleteResponse | NoResponse;
@@ -58,19 +59,19 @@ export interface Exchange {
  * Sends a request. It repeats the request after a 429 (RFC 6585 section 4), and after a 503 with
  * Retry-After (RFC 9110 section 15.6.4), because these responses say nothing about a rule.
  */
-export async function send(server: Server, request: TestRequest, plantId: bigint): Promise<Exchange> {
+export async function send(server: Server, request: TestRequest, plantId: bigint): Promise<RoundTrip> {
   for (let tries = 1; ; tries++) {
-    const exchange = await sendOnce(server, request, plantId);
-    const { received } = exchange;
-    if (received.kind === 'noResponse' || tries === TRIES_MAX) return exchange;
+    const roundTrip = await sendOnce(server, request, plantId);
+    const { received } = roundTrip;
+    if (received.kind === 'noResponse' || tries === TRIES_MAX) return roundTrip;
     const retryAfter = received.headers.get('retry-after') ?? undefined;
-    if (received.status !== 429 && !(received.status === 503 && retryAfter)) return exchange;
+    if (received.status !== 429 && !(received.status === 503 && retryAfter)) return roundTrip;
     const delayMs = Math.min(readRetryAfterMs(retryAfter) || RETRY_DELAY_MS, RETRY_DELAY_MS_MAX);
     await wait(delayMs, undefined, { signal: server.stop }).catch(() => {});
   }
 }
 
-async function sendOnce(server: Server, request: TestRequest, plantId: bigint): Promise<Exchange> {
+async function sendOnce(server: Server, request: TestRequest, plantId: bigint): Promise<RoundTrip> {
   const { plantsUrl, token, stop } = server;
   const requestBody = Buffer.from(request.body.replaceAll('<ID>', String(plantId)));
   const { credential = { kind: 'token' }, mediaType = 'application/json' } = request;
@@ -78,7 +79,7 @@ async function sendOnce(server: Server, request: TestRequest, plantId: bigint): 
   if (credential.kind === 'token') requestHeaders.set('Authorization', `Bearer ${token}`);
   if (credential.kind === 'other') requestHeaders.set('Authorization', credential.text);
   const sent = show(`POST ${plantsUrl.pathname}`, requestHeaders, requestBody, token);
-  const timeout = AbortSignal.timeout(EXCHANGE_TIMEOUT_MS);
+  const timeout = AbortSignal.timeout(ROUND_TRIP_TIMEOUT_MS);
   try {
     const { status, statusText, headers, body } = await fetch(plantsUrl, {
       method: 'POST',
@@ -93,7 +94,7 @@ async function sendOnce(server: Server, request: TestRequest, plantId: bigint): 
   } catch (error) {
     const { cause = error } = error as { cause?: unknown };
     const { name, message, code } = cause as NodeJS.ErrnoException;
-    const why = timeout.aborted ? `within ${EXCHANGE_TIMEOUT_MS / 1000} s` : `(${code ?? message})`;
+    const why = timeout.aborted ? `within ${ROUND_TRIP_TIMEOUT_MS / 1000} s` : `(${code ?? message})`;
     return {
       sent,
       received: { kind: 'noResponse', message: `no complete response ${why}`, code: code ?? name },

@@ -1,7 +1,7 @@
 import type { ClaimRule } from './claim-rule.ts';
 
 /** The OpenID provider whose access tokens are accepted. */
-export interface OpenIdSettings {
+export interface OpenidSettings {
   issuer: string;
   /** A value of the claim `aud`; undefined: a token has no `aud`. */
   audience: string | undefined;
