@@ -4,8 +4,8 @@ import { problemText } from '../core/problem.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { storeAt } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
-import type { Damaged } from '../operate/proof/checked-revisions.ts';
-import { sealLine } from '../operate/proof/seal.ts';
+import type { Damaged } from '../proof/checked-revisions.ts';
+import { sealLine } from '../proof/seal.ts';
 import {
   type CopyCount,
   type CopySide,
@@ -16,7 +16,7 @@ import {
   type SourcePass,
   type StoreComparison,
   type StoreSummary,
-} from '../operate/proof/store-copy.ts';
+} from '../proof/store-copy.ts';
 import { readTypedId } from './id-text.ts';
 import { stoppable } from './interruption.ts';
 import { passwordFileOption, readDatabase } from './options/database-option.ts';

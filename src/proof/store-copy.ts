@@ -1,10 +1,10 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { batchLimiter, textLengthOf } from '../../core/commit/batch-size.ts';
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { StoreDamaged, StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
-import type { StoredToken } from '../../core/tokens/stored-token.ts';
-import type { CopyTarget } from '../../engines/copy-target.ts';
-import type { PlantReader } from '../../engines/plant-reader.ts';
+import { batchLimiter, textLengthOf } from '../core/commit/batch-size.ts';
+import type { PlantRevision } from '../core/commit/plant-revision.ts';
+import { StoreDamaged, StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';
+import type { StoredToken } from '../core/tokens/stored-token.ts';
+import type { CopyTarget } from '../engines/copy-target.ts';
+import type { PlantReader } from '../engines/plant-reader.ts';
 import { type CheckedRevision, checkedRevisions, Damaged } from './checked-revisions.ts';
 import { missingRevisions, missingTokens } from './missing-rows.ts';
 import { type Seal, SealDigest } from './seal.ts';

@@ -1,7 +1,7 @@
-import { isIntact } from '../../core/commit/checksum.ts';
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { StoreDamaged } from '../../core/commit/store-errors.ts';
-import { keyOrder, revisionName } from '../../engines/tables/revision-rows.ts';
+import { isIntact } from '../core/commit/checksum.ts';
+import type { PlantRevision } from '../core/commit/plant-revision.ts';
+import { StoreDamaged } from '../core/commit/store-errors.ts';
+import { keyOrder, revisionName } from '../engines/tables/revision-rows.ts';
 
 /** A revision that differs from what was written. Its key may be wrong, too. */
 export class Damaged {

@@ -1,8 +1,8 @@
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { isSameContent } from '../../core/contract/plant.ts';
-import type { StoredToken } from '../../core/tokens/stored-token.ts';
-import { keyOrder, revisionName } from '../../engines/tables/revision-rows.ts';
+import type { PlantRevision } from '../core/commit/plant-revision.ts';
+import { StoreRejected } from '../core/commit/store-errors.ts';
+import { isSameContent } from '../core/contract/plant.ts';
+import type { StoredToken } from '../core/tokens/stored-token.ts';
+import { keyOrder, revisionName } from '../engines/tables/revision-rows.ts';
 import { type CheckedRevision, Damaged } from './checked-revisions.ts';
 
 /**
