@@ -1,6 +1,7 @@
 import * as fs from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
+import { flush } from '../../flush.ts';
 
 /** The store of commands without --database. Only its folder is created if it does not exist. */
 export const DEFAULT_SQLITE_PATH = './data/plant-store.db';
@@ -92,16 +93,6 @@ export function createFolder(folder: string): boolean {
 export function identityOf(path: string): string | undefined {
   const stats = fs.statSync(path, { throwIfNoEntry: false, bigint: true });
   return stats && `${stats.dev}:${stats.ino}`;
-}
-
-/** Flushes a file, or the entries of a folder, to the disk. */
-export function flush(path: string): void {
-  const descriptor = fs.openSync(path, 'r');
-  try {
-    fs.fsyncSync(descriptor);
-  } finally {
-    fs.closeSync(descriptor);
-  }
 }
 
 /**
