@@ -3,7 +3,8 @@ import type { PlantWrite, RepeatedIdRule, WriteResult } from '../../core/commit/
 import type { IntactRevision } from '../../core/commit/plant-revision.ts';
 import { decide, nextRevision, storedResult } from '../../core/commit/write-decision.ts';
 import { rejectSchema } from '../store-rejections.ts';
-import { REVISION_COLUMNS, type Row, revisionOf } from '../tables/revision-rows.ts';
+import { REVISION_COLUMNS, revisionOf } from '../tables/revision-rows.ts';
+import type { Row } from '../tables/table-access.ts';
 import { AS_ROWS, inTransaction } from './queries.ts';
 import { schemaFaults } from './schema.ts';
 

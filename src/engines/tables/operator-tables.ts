@@ -1,7 +1,6 @@
 import type { CommandRun } from './command-runs.ts';
 import { type DamageRecord, knownDamage } from './damage-record.ts';
-import { numberOf, type Query, type Row } from './revision-rows.ts';
-import { parameters, type TableAccess } from './table-access.ts';
+import { numberOf, parameters, type Query, type Row, type TableAccess } from './table-access.ts';
 
 /**
  * The tables of a store for its operators: codes and sessions of the console, runs of commands, and
