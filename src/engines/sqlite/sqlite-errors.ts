@@ -9,6 +9,7 @@ import {
 const SQLITE_BUSY = 5;
 const SQLITE_READONLY = 8;
 const SQLITE_CORRUPT = 11;
+const SQLITE_FULL = 13;
 const SQLITE_CANTOPEN = 14;
 const SQLITE_NOTADB = 26;
 
@@ -65,6 +66,11 @@ export function isInternal(error: unknown): boolean {
 /** Whether SQLite found the lock of another connection. */
 export function isBusy(error: unknown): boolean {
   return primaryCode((error as { errcode?: number }).errcode) === SQLITE_BUSY;
+}
+
+/** Whether SQLite found the disk full. */
+export function isFullDisk(error: { errcode?: number | undefined }): boolean {
+  return primaryCode(error.errcode) === SQLITE_FULL;
 }
 
 /** Whether SQLite may not write beside the file, where it makes files for a read in WAL mode. */
