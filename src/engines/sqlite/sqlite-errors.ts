@@ -4,6 +4,7 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../../core/commit/store-errors.ts';
+import { ADDRESS_OPTION } from '../store-rejections.ts';
 
 /** https://sqlite.org/rescode.html */
 const SQLITE_BUSY = 5;
@@ -25,9 +26,9 @@ export function explainFailure<T>(path: string, open: () => T): T {
   } catch (error) {
     if (error instanceof StoreRejected || isInternal(error)) throw error;
     const { message, errcode } = error as Error & { errcode?: number };
-    const advice = (option: string): string =>
+    const advice =
       errcode === SQLITE_NOTADB
-        ? `it is not an SQLite database, or its first bytes are damaged; name another file with ${option}`
+        ? `it is not an SQLite database, or its first bytes are damaged; name another file with ${ADDRESS_OPTION}`
         : isDamage(errcode)
           ? 'the file is damaged; restore a backup'
           : isBusy(error)
