@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { NewPlant } from '../src/core/contract/plant.ts';
-import { COMMIT_TIME_MAX_MS } from '../src/operate/proof/verification.ts';
+import { COMMIT_TIME_MAX_MS } from '../src/proof/verification.ts';
 import { openCommandStore } from '../test/harness/open-store.ts';
 import { plantWrite } from '../test/harness/plant-write.ts';
 import { PATIENCE, PostgresServer } from '../test/harness/postgres-server.ts';

@@ -24,10 +24,10 @@ import { openMonitoredTokens } from './operate/monitored-tokens.ts';
 import { opsServer } from './operate/ops-server.ts';
 import { tracedCommit } from './operate/traced-commit.ts';
 import { documentationOf } from './pages/docs/docs-page.ts';
-import { docsUrlOf } from './pages/docs/docs-url.ts';
 import { trustedProxiesOf } from './server/client-address.ts';
 import type { AllowedOrigins } from './server/cross-origin.ts';
-import { type ListenAddress, ReservedAddress } from './server/listen.ts';
+import { ReservedAddress } from './server/listen.ts';
+import { type ListenAddress, listenerUrl } from './server/listen-address.ts';
 import { PlantServer } from './server/plant-server.ts';
 import { VERSION } from './version.ts';
 
@@ -208,7 +208,7 @@ function shownDocsUrl(
   if (!docs) return undefined;
   if (publicUrl !== undefined) return () => `${publicUrl}/docs`;
   const { port } = listener.address() as AddressInfo;
-  return docsUrlOf({ host: listen.host, port });
+  return ownHost => `${listenerUrl({ ...listen, port }, ownHost)}/docs`;
 }
 
 function plantServer(

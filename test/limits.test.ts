@@ -13,7 +13,7 @@ import * as tokens from '../src/core/tokens/token-cache.ts';
 import { STATEMENT_TIMEOUT_MS } from '../src/engines/postgres/connection.ts';
 import { OPERATION_TIMEOUT_MS } from '../src/engines/postgres/connection-pool.ts';
 import * as sqlite from '../src/engines/sqlite/wal-limits.ts';
-import * as verification from '../src/operate/proof/verification.ts';
+import * as verification from '../src/proof/verification.ts';
 import { LONG_BODIES_BYTES_MAX } from '../src/server/long-bodies.ts';
 import { TIMEOUT_POLL_INTERVAL_MS } from '../src/server/plant-server.ts';
 import { HEADERS_TIMEOUT_MS, SHUTDOWN_MS } from '../src/server/timeouts.ts';

@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { PlantStore, PlantStoreError } from '../client/plant-store.ts';
 import { mayHaveStored } from '../client/plant-store-error.ts';
+import { ERRORS } from '../core/contract/errors.ts';
 import { newPlantJson, plantJson } from '../core/contract/plant.ts';
 import { pipelinedTransport } from './import/pipelined-transport.ts';
 import { parseId } from './options/id-argument.ts';
@@ -67,7 +68,8 @@ async function add(
 
 function failureOf(error: PlantStoreError, address: ServiceAddress): Failure {
   // The client rejected the arguments and sent nothing.
-  if (error.error === 40002 && error.status === undefined) return new Failure(error.message, 2);
+  if (error.error === ERRORS.notNewPlant.number && error.status === undefined)
+    return new Failure(error.message, 2);
   const message = visible(withoutToken(error.message, address.token));
   if (error.status === 401) return new Failure(unauthorizedText(address, message));
   if (error.status === 404)

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import { inExistingStore } from '../engines/openers/open-store.ts';
 import { makeConsoleCode } from '../operate/console/console-code.ts';
-import type { ListenAddress } from '../server/listen.ts';
+import { type ListenAddress, listenerUrl } from '../server/listen-address.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
-import { opsSetting, urlOf } from './options/serve-options.ts';
+import { opsSetting } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';
 
 export function consoleCommand(): Command {
@@ -15,7 +15,7 @@ export function consoleCommand(): Command {
 
 /** @param code a one-time code. It is the fragment of the link, which browsers do not send. */
 export function consoleLink(ops: ListenAddress, code: string): string {
-  return `${urlOf(ops)}/console/#${code}`;
+  return `${listenerUrl(ops)}/console/#${code}`;
 }
 
 /** The timeout of a response, since a service that hangs must not delay the link. */

@@ -4,8 +4,9 @@ import { problemText } from '../core/problem.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { storeAt } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
-import type { Damaged } from '../operate/proof/checked-revisions.ts';
-import { sealLine } from '../operate/proof/seal.ts';
+import { ADDRESS_OPTION } from '../engines/store-rejections.ts';
+import type { Damaged } from '../proof/checked-revisions.ts';
+import { sealLine } from '../proof/seal.ts';
 import {
   type CopyCount,
   type CopySide,
@@ -16,7 +17,7 @@ import {
   type SourcePass,
   type StoreComparison,
   type StoreSummary,
-} from '../operate/proof/store-copy.ts';
+} from '../proof/store-copy.ts';
 import { readTypedId } from './id-text.ts';
 import { stoppable } from './interruption.ts';
 import { passwordFileOption, readDatabase } from './options/database-option.ts';
@@ -237,7 +238,10 @@ async function at<T>(flag: string, open: () => Promise<T>): Promise<T> {
   try {
     return await open();
   } catch (error) {
-    if (error instanceof StoreRejected) throw new Failure(`${flag}: ${problemText(error, flag)}`);
+    if (error instanceof StoreRejected) {
+      const advice = error.advice?.replaceAll(ADDRESS_OPTION, flag);
+      throw new Failure(`${flag}: ${problemText({ fault: error.fault, advice })}`);
+    }
     if (error instanceof Failure) throw new Failure(`${flag}: ${error.message}`, error.exitCode);
     throw error;
   }

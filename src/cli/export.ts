@@ -9,12 +9,7 @@ import { storeAt } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import type { PlantFilter } from '../engines/plant-search.ts';
 import { csvLine, REVISION_CSV_HEADER, revisionCsv } from '../operate/csv.ts';
-import {
-  type CheckedRevision,
-  checkedRevisions,
-  Damaged,
-  plantsAt,
-} from '../operate/proof/checked-revisions.ts';
+import { type CheckedRevision, checkedRevisions, Damaged, plantsAt } from '../proof/checked-revisions.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { alignedColumns } from './output/aligned-columns.ts';
 import { reportDamage } from './output/damage.ts';

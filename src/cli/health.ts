@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { readBody } from '../client/fetch-transport.ts';
 import { jsonObject } from '../client/plant-store-error.ts';
-import type { ListenAddress } from '../server/listen.ts';
-import { opsSetting, urlOf } from './options/serve-options.ts';
+import { type ListenAddress, listenerUrl } from '../server/listen-address.ts';
+import { opsSetting } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';
 import { visible } from './output/visible-text.ts';
 
@@ -19,7 +19,7 @@ export function healthCommand(): Command {
 }
 
 async function reportHealth({ ops }: { ops: ListenAddress }): Promise<void> {
-  const url = `${urlOf(ops)}/readyz`;
+  const url = `${listenerUrl(ops)}/readyz`;
   const advice = 'start the service, or name the address of its operations listener with --ops';
   const { httpStatus, text } = await responseFrom(url).catch((error: Error & { cause?: unknown }) => {
     const { code, message } = Object(error.cause ?? error) as NodeJS.ErrnoException;

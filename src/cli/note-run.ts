@@ -1,9 +1,7 @@
 import { existsSync } from 'node:fs';
 import { StoreDamaged } from '../core/commit/store-errors.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
-import { inExistingStore } from '../engines/openers/open-store.ts';
-import { wasOpenedForWriting } from '../engines/sqlite/access/reading-database.ts';
-import { wasServed } from '../engines/sqlite/files/serve-lock.ts';
+import { inExistingStore, storeAt } from '../engines/openers/open-store.ts';
 import type { DamageRecord } from '../engines/tables/damage-record.ts';
 import type { CommandRun } from '../engines/tables/operator-tables.ts';
 
@@ -31,10 +29,10 @@ export async function noteRun(
   database: DatabaseAddress,
   { command, result, fault, knownDamage, isCompared = false }: EndedRun,
 ): Promise<void> {
-  const isServed = database.engine === 'postgres' || wasServed(database.path);
+  const isServed = storeAt(database).wasServed();
   const endedAt = Date.now();
   try {
-    const isUnchangeable = !isServed && isBackup(database.path, isCompared);
+    const isUnchangeable = !isServed && isBackup(database, isCompared);
     if (isUnchangeable && (knownDamage === undefined || fault !== undefined)) return;
     await inExistingStore(database, async ({ operatorTables }) => {
       if (fault !== undefined)
@@ -57,9 +55,10 @@ export async function noteRun(
 }
 
 /**
- * Whether a file that no service uses is a backup. A seal beside the file shows this, or a
+ * Whether a store that no service uses is a backup. A seal beside its file shows this, or a
  * comparison with a seal. A restored store counts as its backup until a program writes to it.
  */
-function isBackup(path: string, isCompared: boolean): boolean {
-  return existsSync(`${path}${SEAL_SUFFIX}`) || (isCompared && !wasOpenedForWriting(path));
+function isBackup(database: DatabaseAddress, isCompared: boolean): boolean {
+  const hasSeal = database.engine === 'sqlite' && existsSync(`${database.path}${SEAL_SUFFIX}`);
+  return hasSeal || (isCompared && !storeAt(database).wasOpenedForWriting());
 }

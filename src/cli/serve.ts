@@ -7,14 +7,15 @@ import { problemText } from '../core/problem.ts';
 import { type DatabaseAddress, shownDatabase } from '../engines/database-url.ts';
 import { storeAt } from '../engines/openers/open-store.ts';
 import type { ShownSetting } from '../operate/console/operator-console.ts';
-import { isLoopback, ListenFailed } from '../server/listen.ts';
+import { ListenFailed } from '../server/listen.ts';
+import { isLoopback, listenAddressText, listenerUrl } from '../server/listen-address.ts';
 import { type Service, startService } from '../service.ts';
 import { consoleLink } from './console.ts';
 import type { Extra } from './extra.ts';
 import { firstTokenFile, handOverFirstToken, publishFirstToken } from './first-token-file.ts';
 import { onFirstSignal } from './interruption.ts';
 import { readDatabase } from './options/database-option.ts';
-import { addServeOptions, type ServeOptions, urlOf } from './options/serve-options.ts';
+import { addServeOptions, rateLimitText, type ServeOptions } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';
 import { logOutput } from './output/log-output.ts';
 
@@ -73,7 +74,7 @@ async function start(
   log: Logger,
 ): Promise<Service> {
   const { listen, ops, connections, rateLimit, logRequests } = options;
-  const hasConsole = (options.console ?? (isLoopback(ops.host) ? 'on' : 'off')) === 'on';
+  const hasConsole = (options.console ?? (isLoopback(ops) ? 'on' : 'off')) === 'on';
   try {
     return await startService({
       database,
@@ -87,7 +88,7 @@ async function start(
       docs: options.docs === 'on',
       publicUrl: options.publicUrl,
       console: hasConsole
-        ? { database: shownDatabase(absolute(database)), settings: shownSettings(command, database) }
+        ? { database: shownDatabase(absolute(database)), settings: shownSettings(command, options, database) }
         : undefined,
       handOverFirstToken: token => handOverFirstToken(token, database),
       corsOrigins: options.corsOrigin,
@@ -106,11 +107,11 @@ async function start(
   }
 }
 
-function listenAdvice({ address: { host, port }, code, message }: ListenFailed, flag: string): string {
+function listenAdvice({ address, code, message }: ListenFailed, flag: string): string {
   if (code === 'EADDRINUSE')
-    return `another program uses ${host}:${port}; stop it, or choose another address with ${flag}; a second service needs its own --listen, --ops and --database; \`add\` and \`import\` then need --url`;
+    return `another program uses ${listenAddressText(address)}; stop it, or choose another address with ${flag}; a second service needs its own --listen, --ops and --database; \`add\` and \`import\` then need --url`;
   if (code === 'EACCES')
-    return `this user has no permission to listen on ${host}:${port}; choose port 1024 or higher with ${flag}`;
+    return `this user has no permission to listen on ${listenAddressText(address)}; choose port 1024 or higher with ${flag}`;
   return `${message}; choose another address with ${flag}`;
 }
 
@@ -122,7 +123,7 @@ async function greet(
 ): Promise<void> {
   const { address, opsAddress, hasToken, makeConsoleCode, warnings } = service;
   const firstToken = (await publishFirstToken(database)) ?? service.firstToken;
-  const base = urlOf({ ...listen, port: address.port });
+  const base = listenerUrl({ ...listen, port: address.port });
   if (firstToken !== undefined) {
     const file = firstTokenFile(database) ?? '';
     const [where, credential] = process.stderr.isTTY
@@ -142,8 +143,9 @@ async function greet(
   // The link is a credential, so only a terminal shows it, and never a journal.
   if (makeConsoleCode !== undefined && process.stderr.isTTY) {
     const code = await makeConsoleCode().catch(() => undefined);
-    const link = code && consoleLink({ ...ops, port: opsAddress.port }, code);
-    const again = `--database '${shownDatabase(database)}' --ops ${ops.host}:${opsAddress.port}`;
+    const used = { ...ops, port: opsAddress.port };
+    const link = code && consoleLink(used, code);
+    const again = `--database '${shownDatabase(database)}' --ops ${listenAddressText(used)}`;
     if (link !== undefined) console.error(`Console (this link works once, within 5 minutes): ${link}`);
     console.error(`For another link to the console: npx plant-store console ${again}`);
   }
@@ -158,17 +160,28 @@ function curl(base: string, credential: string): string {
 }
 
 /** The settings of the service and where they come from, without passwords. */
-function shownSettings(command: Command, database: DatabaseAddress): ShownSetting[] {
-  return command.options.map(option => {
-    const source = command.getOptionValueSource(option.attributeName());
+function shownSettings(
+  command: Command,
+  { listen, ops, rateLimit, bodyLimit }: ServeOptions,
+  database: DatabaseAddress,
+): ShownSetting[] {
+  // Other values are texts, numbers, or lists of texts.
+  const texts: Partial<Record<string, string>> = {
+    listen: listenAddressText(listen),
+    ops: listenAddressText(ops),
+    'rate-limit': rateLimit && rateLimitText(rateLimit),
+    'body-limit': `${bodyLimit} bytes`,
     // Only the console shows this list, so the console is on, possibly by default.
-    const unset = option.name() === 'console' ? 'on' : undefined;
-    const value: unknown = command.getOptionValue(option.attributeName()) ?? unset;
+    console: 'on',
+    database: shownDatabase(absolute(database)),
+  };
+  return command.options.map(option => {
+    const name = option.name();
+    const value: unknown = command.getOptionValue(option.attributeName()) ?? 'not set';
+    const source = command.getOptionValueSource(option.attributeName());
     return [
-      option.name(),
-      option.name() === 'database'
-        ? shownDatabase(absolute(database))
-        : settingText(value) + (option.name() === 'body-limit' ? ' bytes' : ''),
+      name,
+      texts[name] ?? (Array.isArray(value) ? value.join(', ') : String(value)),
       source === 'cli' ? 'flag' : source === 'env' ? 'environment' : 'default',
     ];
   });
@@ -177,12 +190,6 @@ function shownSettings(command: Command, database: DatabaseAddress): ShownSettin
 /** Makes a path absolute, since an operator may not know the working directory of the service. */
 function absolute(database: DatabaseAddress): DatabaseAddress {
   return database.engine === 'sqlite' ? { ...database, path: resolve(database.path) } : database;
-}
-
-function settingText(value: unknown): string {
-  if (value === undefined) return 'not set';
-  if (Array.isArray(value)) return value.join(', ');
-  return typeof value === 'object' ? Object.values(value!).join(':') : String(value);
 }
 
 function firstSignal(): Promise<NodeJS.Signals> {

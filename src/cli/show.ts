@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { shownDatabase } from '../engines/database-url.ts';
 import { storeAt } from '../engines/openers/open-store.ts';
-import { checkedRevisions, Damaged, revisionsOfPlant } from '../operate/proof/checked-revisions.ts';
+import { checkedRevisions, Damaged, revisionsOfPlant } from '../proof/checked-revisions.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { parseId } from './options/id-argument.ts';
 import { alignedColumns } from './output/aligned-columns.ts';

@@ -1,4 +1,4 @@
-import { ID_RULE } from '../core/contract/errors.ts';
+import { ERRORS, ID_RULE } from '../core/contract/errors.ts';
 import { isInt64 } from '../core/contract/int64.ts';
 import { type IdReading, type NewPlant, validateNewPlant } from '../core/contract/plant.ts';
 import { PlantStoreError } from './plant-store-error.ts';
@@ -17,7 +17,7 @@ export function newPlantOf(input: PlantInput): NewPlant {
   const { id, name, tag } = Object(input) as PlantInput;
   const reading = validateNewPlant(readId(id), name, tag);
   if (reading.kind === 'plant') return reading.plant;
-  throw new PlantStoreError(reading.message, { error: 40002, canRetry: false });
+  throw new PlantStoreError(reading.message, { error: ERRORS.notNewPlant.number, canRetry: false });
 }
 
 function readId(input: unknown): IdReading {

@@ -16,6 +16,12 @@ export interface Clock {
   nextIteration(callback: () => void): void;
 }
 
+/** A moment, on both clocks of a {@link Clock}. */
+export interface Moment {
+  monotonicMs: number;
+  wallMs: number;
+}
+
 export const SYSTEM_CLOCK: Clock = {
   now: () => performance.now(),
   wallNow: () => Date.now(),
@@ -25,6 +31,21 @@ export const SYSTEM_CLOCK: Clock = {
   },
   nextIteration: callback => void setImmediate(callback),
 };
+
+/** The present moment. */
+export function momentOf(clock: Clock): Moment {
+  return { monotonicMs: clock.now(), wallMs: clock.wallNow() };
+}
+
+/**
+ * Whether less than `ageMaxMs` has passed since a moment.
+ *
+ * The monotonic clock of Node stands still while the machine is suspended, and the wall clock may
+ * be set. So the moment must be recent on both. (`os.uptime` has neither fault, but is slow.)
+ */
+export function isRecent(clock: Clock, { monotonicMs, wallMs }: Moment, ageMaxMs: number): boolean {
+  return clock.now() - monotonicMs < ageMaxMs && Math.abs(clock.wallNow() - wallMs) < ageMaxMs;
+}
 
 /** Settles after a delay, or earlier, once the signal is aborted. It keeps the process alive. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {

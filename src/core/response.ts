@@ -16,23 +16,18 @@ export function isErrorName(result: Result): result is ErrorName {
   return result !== 'other' && !isOutcome(result);
 }
 
-/** The statuses of all responses, with their texts (RFC 9110 section 15). */
+/** The statuses of all responses to clients, with their texts (RFC 9110 section 15). */
 export const STATUS_TEXTS = {
   200: 'OK',
-  201: 'Created',
   204: 'No Content',
   303: 'See Other',
   400: 'Bad Request',
   401: 'Unauthorized',
-  403: 'Forbidden',
   404: 'Not Found',
   405: 'Method Not Allowed',
   408: 'Request Timeout',
-  409: 'Conflict',
   413: 'Content Too Large',
   415: 'Unsupported Media Type',
-  421: 'Misdirected Request',
-  422: 'Unprocessable Content',
   429: 'Too Many Requests',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',

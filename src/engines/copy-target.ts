@@ -1,4 +1,4 @@
-import type { PlantRevision } from '../core/commit/plant-revision.ts';
+import type { IntactRevision } from '../core/commit/plant-revision.ts';
 import { StoreRejected } from '../core/commit/store-errors.ts';
 import type { StoredToken } from '../core/tokens/stored-token.ts';
 
@@ -8,7 +8,7 @@ export interface CopyTarget extends AsyncDisposable {
    * @throws {StoreRejected} when a row exists: another program, or a killed copy, inserted it late
    * @throws {StoreUnavailable} when all of them may be stored, or none
    */
-  insertRevisions(revisions: readonly PlantRevision[]): Promise<void>;
+  insertRevisions(revisions: readonly IntactRevision[]): Promise<void>;
   /**
    * Gives tokens the state of the source, in one transaction. Each change gets the next change
    * number. A token that another program changed meanwhile stays: the comparison finds it.

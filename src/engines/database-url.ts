@@ -17,8 +17,6 @@ const SQLITE_SCHEME = 'sqlite:';
  * @throws {StoreRejected} when it is invalid; the message repeats no part that may be a password
  */
 export function databaseAddressOf(text: string): DatabaseAddress {
-  const fault = controlCharacterFault(text);
-  if (fault !== undefined) throw new StoreRejected(`the database URL ${fault}`);
   if (POSTGRES_SCHEME.test(text)) return { engine: 'postgres', address: postgresAddressOf(text) };
   const path = text.startsWith(SQLITE_SCHEME) ? text.slice(SQLITE_SCHEME.length) : '';
   // In SQLite these paths mean a temporary database, a database in memory and a URI.
@@ -34,12 +32,6 @@ export function databaseAddressOf(text: string): DatabaseAddress {
     });
   }
   return { engine: 'sqlite', path };
-}
-
-/** What follows the name of a setting in a message; undefined: the text has no control character. */
-export function controlCharacterFault(text: string): string | undefined {
-  if (!/\p{Cc}/u.test(text)) return undefined;
-  return 'has a control character, such as the carriage return of a Windows line end; remove it';
 }
 
 export function shownDatabase(database: DatabaseAddress): string {

@@ -4,7 +4,8 @@ import { BATCH_TEXT_LENGTH_MAX, textLengthOf } from '../core/commit/batch-size.t
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { ID_MAX, ID_MIN } from '../core/contract/limits.ts';
 import { countThatFits, TEXT_BYTES } from './page-size.ts';
-import { type Query, REVISION_COLUMNS, type Row, revisionOf } from './tables/revision-rows.ts';
+import { REVISION_COLUMNS, revisionOf } from './tables/revision-rows.ts';
+import type { Query, Row } from './tables/table-access.ts';
 
 /** A slice that takes longer than this is followed by a smaller one. */
 const SLICE_MS = 40;

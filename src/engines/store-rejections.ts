@@ -1,6 +1,12 @@
 import { StoreMissing, StoreRejected } from '../core/commit/store-errors.ts';
 
 /**
+ * The option with the address of the store, in advice. A command that has another option for it
+ * replaces this one.
+ */
+export const ADDRESS_OPTION = '--database';
+
+/**
  * Compares the schema that the schema steps make with the one found: the definition of each item by
  * its name. A trigger, for example, could delete or change each new plant.
  */
@@ -21,8 +27,7 @@ export function rejectSchema(faults: string[]): void {
 
 export function missingStoreError(place: string): StoreMissing {
   return new StoreMissing(`there is no plant store ${place}`, {
-    advice: option =>
-      `name an existing one with ${option}; only \`serve\`, \`token create\` and \`copy --to\` create one`,
+    advice: `name an existing one with ${ADDRESS_OPTION}; only \`serve\`, \`token create\` and \`copy --to\` create one`,
   });
 }
 

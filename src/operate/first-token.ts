@@ -2,7 +2,7 @@ import { StoreRejected } from '../core/commit/store-errors.ts';
 import { hashToken, makeToken } from '../core/tokens/token.ts';
 import type { TokenCache } from '../core/tokens/token-cache.ts';
 import type { StorageEngine } from '../engines/storage-engine.ts';
-import { isLoopback, type ListenAddress } from '../server/listen.ts';
+import { isLoopback, type ListenAddress } from '../server/listen-address.ts';
 import type { ServiceLog } from './log/rate-limited-log.ts';
 
 export type FirstToken =
@@ -31,7 +31,7 @@ export async function makeFirstToken(
   { listen, handOverFirstToken, log }: FirstTokenSettings,
 ): Promise<FirstToken> {
   if (tokens.size > 0) return { kind: 'exists' };
-  if (!isLoopback(listen.host) || (await operatorTables.hasPlants())) return { kind: 'none' };
+  if (!isLoopback(listen) || (await operatorTables.hasPlants())) return { kind: 'none' };
   const token = makeToken();
   if (!handOverFirstToken(token)) return { kind: 'none' };
   try {

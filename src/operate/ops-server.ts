@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ErrorBody, ErrorName } from '../core/contract/errors.ts';
-import { contentResponse, errorResponse, type HttpResponse, jsonResponse } from '../core/response.ts';
+import { contentResponse, errorResponse, type HttpResponse } from '../core/response.ts';
 import type { ReservedAddress } from '../server/listen.ts';
 import { COMMON_FIELDS, ResponseHeaders } from '../server/response-headers.ts';
 import { isAllowedHost } from './allowed-host.ts';
@@ -10,6 +10,7 @@ import type { ServiceStateReader } from './health/service-state-reader.ts';
 import { errorLog, type ServiceLog } from './log/rate-limited-log.ts';
 import type { Metrics } from './metrics.ts';
 import { createServer } from './node-http.ts';
+import { json, type OpsResponse } from './ops-response.ts';
 
 /** An idle connection stays open for this long: longer than the scrape interval of Prometheus. */
 const OPS_KEEP_ALIVE_MS = 72_000;
@@ -45,7 +46,7 @@ export interface OpsPage {
     query: string,
     request: IncomingMessage,
     response: ServerResponse,
-  ): Promise<HttpResponse<string | Uint8Array> | undefined>;
+  ): Promise<OpsResponse | undefined>;
 }
 
 interface OpsServer {
@@ -123,7 +124,7 @@ async function responseTo(
   { stateReader, metrics, hostNames, page }: OpsParts,
   request: IncomingMessage,
   response: ServerResponse,
-): Promise<HttpResponse<string | Uint8Array> | undefined> {
+): Promise<OpsResponse | undefined> {
   const { method = '', url = '', httpVersion } = request;
   const { host: hosts = [] } = request.headersDistinct;
   // RFC 9112 section 3.2: exactly one Host field, optional in HTTP/1.0.
@@ -131,8 +132,7 @@ async function responseTo(
     response.shouldKeepAlive = false;
     return errorResponse('badHttp');
   }
-  if (!hosts.every(host => isAllowedHost(host, hostNames)))
-    return jsonResponse(421, JSON.stringify(MISDIRECTED));
+  if (!hosts.every(host => isAllowedHost(host, hostNames))) return json(MISDIRECTED, 421);
   const [path = '', query = ''] = url.split('?', 2);
   if (page !== undefined) {
     if (path.startsWith(CONSOLE_PATH))
@@ -144,11 +144,11 @@ async function responseTo(
   if (!['GET', 'HEAD'].includes(method)) return errorResponse('noSuchPath', NO_SUCH_PATH);
   switch (path) {
     case '/livez':
-      return jsonResponse(200, JSON.stringify({ status: 'live' }));
+      return json({ status: 'live' });
     case '/readyz': {
       const { checks, ...readiness } = readinessOf(await stateReader.read());
       const body = new URLSearchParams(query).has('verbose') ? { ...readiness, checks } : readiness;
-      return jsonResponse(readiness.status === 'ready' ? 200 : 503, JSON.stringify(body));
+      return json(body, readiness.status === 'ready' ? 200 : 503);
     }
     case '/metrics':
       return contentResponse(metrics.registry.contentType, await metrics.text(await stateReader.read()));

@@ -1,21 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, Server, type Socket } from 'node:net';
+import { type ListenAddress, listenAddressText } from './listen-address.ts';
 
 /** Connections that may wait while the service starts. A further one closes the oldest. */
 const WAITING_CONNECTIONS_MAX = 1_024;
-
-/** The address to listen at; port 0 selects a free port. */
-export interface ListenAddress {
-  host: string;
-  port: number;
-}
-
-const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
-
-/** Whether only this machine can reach an address with this host. */
-export function isLoopback(host: string): boolean {
-  return LOOPBACK.test(host);
-}
 
 export class ListenFailed extends Error {
   readonly address: ListenAddress;
@@ -23,7 +11,7 @@ export class ListenFailed extends Error {
   readonly code: string | undefined;
 
   constructor(address: ListenAddress, cause: NodeJS.ErrnoException) {
-    super(`cannot listen at ${address.host}:${address.port}: ${cause.message}`, { cause });
+    super(`cannot listen at ${listenAddressText(address)}: ${cause.message}`, { cause });
     this.name = 'ListenFailed';
     this.address = address;
     this.code = cause.code;

@@ -6,14 +6,19 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { openCommandStore } from '../harness/open-store.ts';
-import { type Finished, firstTokenOf, sendPlant, startProgram, startServe } from '../harness/program.ts';
+import {
+  type Finished,
+  firstTokenOf,
+  ON_TERMINAL,
+  sendPlant,
+  startProgram,
+  startServe,
+} from '../harness/program.ts';
 import { HAS_TERMINAL } from '../harness/terminal.ts';
 import { testFolder } from '../harness/test-folder.ts';
 import { until } from '../harness/until.ts';
 
 const folder = testFolder();
-/** Runs a command on a terminal and writes what it prints to stderr. */
-const ON_TERMINAL = ['sh', '-c', 'exec script -qefc "exec $*" /dev/null >&2', 'sh'];
 const NO_TOKEN = /^The store has no token; create one with: npx plant-store token create LABEL --database /m;
 
 /** Starts a service on a new store and stops it after `use`. @returns its output */

@@ -17,7 +17,7 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { runText } from '../../src/operate/health/known-damage.ts';
-import { SealDigest } from '../../src/operate/proof/seal.ts';
+import { SealDigest } from '../../src/proof/seal.ts';
 import { commandProcess } from '../harness/command-lines.ts';
 import { fillStore, HARD_PLANTS } from '../harness/copied-stores.ts';
 import { openCommandStore } from '../harness/open-store.ts';

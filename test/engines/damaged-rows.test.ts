@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isIntact } from '../../src/core/commit/checksum.ts';
-import { type Row, revisionOf } from '../../src/engines/tables/revision-rows.ts';
+import { revisionOf } from '../../src/engines/tables/revision-rows.ts';
+import type { Row } from '../../src/engines/tables/table-access.ts';
 import { tokenOf } from '../../src/engines/tables/token-rows.ts';
 import { revisionOfRow } from '../harness/stored-revisions.ts';
 

@@ -5,7 +5,7 @@ import { BATCH_PLANTS_MAX } from '../../src/core/commit/batch-size.ts';
 import type { PlantRevision } from '../../src/core/commit/plant-revision.ts';
 import { ID_MAX, ID_MIN } from '../../src/core/contract/limits.ts';
 import type { NewPlant } from '../../src/core/contract/plant.ts';
-import { checkedRevisions, type PlantAt, plantsAt } from '../../src/operate/proof/checked-revisions.ts';
+import { checkedRevisions, type PlantAt, plantsAt } from '../../src/proof/checked-revisions.ts';
 import { openReader } from '../harness/open-store.ts';
 import { plantWrite } from '../harness/plant-write.ts';
 import {

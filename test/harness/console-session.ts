@@ -3,7 +3,7 @@ import { sendBody } from './program.ts';
 import type { RunningService } from './running-service.ts';
 
 export interface Operator {
-  service: RunningService;
+  service: Pick<RunningService, 'opsUrl'>;
   cookie?: string | undefined;
   /** The half of the session's secret that is not in the cookie. */
   secret?: string | undefined;
@@ -33,8 +33,11 @@ export async function sendText(
   return (await sendBody(service.url, token, body)).status;
 }
 
-/** Exchanges a code for a session. @param code without it, a new one */
-export async function signIn(service: RunningService, code?: string): Promise<Operator> {
+/** Exchanges a code for a session. @param code without it, a new one of the service */
+export async function signIn(
+  service: Pick<RunningService, 'opsUrl'> & Partial<RunningService>,
+  code?: string,
+): Promise<Operator> {
   const response = await call({ service }, 'POST', 'session', {
     code: code ?? (await service.makeConsoleCode!()),
   });

@@ -84,6 +84,9 @@ export function firstTokenOf(greeting: string, root = ''): string {
   return file === undefined ? '' : readFileSync(root + file, 'utf8').trimEnd();
 }
 
+/** Runs a command on a terminal and writes what it prints to stderr. */
+export const ON_TERMINAL = ['sh', '-c', 'exec script -qefc "exec $*" /dev/null >&2', 'sh'];
+
 export const FREE_PORTS = ['--listen', '127.0.0.1:0', '--ops', '127.0.0.1:0'];
 
 /** A running `serve` process. `await using` kills it, unless it has ended. */

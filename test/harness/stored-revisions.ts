@@ -1,5 +1,5 @@
 import { contentChecksum, revisionChecksum } from '../../src/core/commit/checksum.ts';
-import type { PlantRevision } from '../../src/core/commit/plant-revision.ts';
+import type { IntactRevision, PlantRevision } from '../../src/core/commit/plant-revision.ts';
 import type { LoggedRequest } from './client-log.ts';
 import { faultsOf } from './log-faults.ts';
 import { openReader } from './open-store.ts';
@@ -26,7 +26,7 @@ export type Row = [
 ];
 
 /** Adds the checksum to a revision whose content is known to be right. */
-export function withChecksum(revision: Omit<PlantRevision, 'checksum'>): PlantRevision {
+export function withChecksum(revision: Omit<PlantRevision, 'checksum'>): IntactRevision {
   return { ...revision, checksum: revisionChecksum(contentChecksum(revision.plant), revision) };
 }
 

@@ -7,8 +7,8 @@ import {
   type StoreCounts,
 } from '../../engines/sqlite/access/sqlite-backup.ts';
 import { openSqliteReader } from '../../engines/sqlite/access/sqlite-reader.ts';
-import { SealDigest, sealText } from '../../operate/proof/seal.ts';
-import { verifyRevisions } from '../../operate/proof/verification.ts';
+import { SealDigest, sealText } from '../../proof/seal.ts';
+import { verifyRevisions } from '../../proof/verification.ts';
 
 /** A message to the process that started this one. */
 export type BackupMessage = { kind: 'progress'; progress: BackupProgress } | BackupEnd;

@@ -6,6 +6,7 @@ import { Command } from 'commander';
 import { StoreDamaged } from '../../core/commit/store-errors.ts';
 import type { DatabaseAddress } from '../../engines/database-url.ts';
 import type { StoreCounts } from '../../engines/sqlite/access/sqlite-backup.ts';
+import { isFullDisk } from '../../engines/sqlite/sqlite-errors.ts';
 import { stoppable } from '../interruption.ts';
 import { noteRun, SEAL_SUFFIX } from '../note-run.ts';
 import { type DatabaseOptions, databaseOption, readDatabase } from '../options/database-option.ts';
@@ -30,9 +31,6 @@ Example:
   $ npx plant-store backup "backups/plants-$(date +%F).db"`;
 
 type Database = Extract<DatabaseAddress, { engine: 'sqlite' }>;
-
-/** https://sqlite.org/rescode.html#full */
-const SQLITE_FULL = 13;
 
 export function backupCommand(): Command {
   return new Command('backup')
@@ -122,11 +120,11 @@ async function copyAndCheck(database: Database, to: string, stop: AbortSignal): 
   return end.backup;
 }
 
-function failedBecause({ message, errcode }: BackupFailure): string {
+function failedBecause(failure: BackupFailure): string {
+  const { message, errcode } = failure;
   // The message of the store already says what to do.
   if (errcode === undefined) return message;
-  // The low byte is the primary result code, https://sqlite.org/rescode.html
-  if ((errcode & 0xff) === SQLITE_FULL) return 'the disk is full; free space, or name a file on another disk';
+  if (isFullDisk(failure)) return 'the disk is full; free space, or name a file on another disk';
   return `copying failed (${message}, SQLite result code ${errcode}); check both disks for errors, then run the command again`;
 }
 

@@ -3,7 +3,7 @@ import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { type DatabaseAddress, databaseAddressOf } from '../../engines/database-url.ts';
 import { DEFAULT_SQLITE_PATH } from '../../engines/sqlite/files/store-files.ts';
 import { Failure } from '../output/failure.ts';
-import { readTextFile, setting } from './setting.ts';
+import { readTextFile, rejectControlCharacters, setting } from './setting.ts';
 
 export interface DatabaseOptions {
   database: string;
@@ -49,6 +49,7 @@ export function readDatabase({
 
 /** A parser of commander would repeat the URL in its message, with a password. */
 function parseDatabase(text: string): DatabaseAddress {
+  rejectControlCharacters(text, 'the database URL');
   try {
     return databaseAddressOf(text);
   } catch (error) {

@@ -5,7 +5,7 @@ import { BODY_BYTES_MAX } from '../../core/contract/limits.ts';
 import type { RateLimitPolicy } from '../../core/tokens/rate-limit.ts';
 import { trustedProxiesOf } from '../../server/client-address.ts';
 import type { AllowedOrigins } from '../../server/cross-origin.ts';
-import type { ListenAddress } from '../../server/listen.ts';
+import { type ListenAddress, listenAddressOf } from '../../server/listen-address.ts';
 import type { Extra } from '../extra.ts';
 import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
 import { choice, countUpTo, setting } from './setting.ts';
@@ -82,19 +82,10 @@ export function opsSetting(): Option {
   return setting('--ops <host:port>', description, parseAddress, '127.0.0.1:8081');
 }
 
-/** The URL of a listener for programs on this machine. */
-export function urlOf({ host, port }: ListenAddress): string {
-  const own = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
-  return `http://${own.includes(':') ? `[${own}]` : own}:${port}`;
-}
-
-/** Parses an address. A port alone means the loopback address, which the network cannot reach. */
 function parseAddress(text: string): ListenAddress {
-  const parts = /^(?:(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]+))?:)?([0-9]{1,5})$/.exec(text);
-  const port = Number(parts?.[3]);
-  if (parts === null || port > 65_535)
-    throw new InvalidArgumentError('Write HOST:PORT or PORT, for example 127.0.0.1:8080 or [::1]:8080.');
-  return { host: parts[1] ?? parts[2] ?? '127.0.0.1', port };
+  const address = listenAddressOf(text);
+  if (address !== undefined) return address;
+  throw new InvalidArgumentError('Write HOST:PORT or PORT, for example 127.0.0.1:8080 or [::1]:8080.');
 }
 
 function parseHostNames(text: string): string[] {
@@ -145,6 +136,12 @@ function parseProxies(text: string): string[] {
 }
 
 const WINDOW_SECONDS: Record<string, number> = { s: 1, min: 60 };
+
+/** The text of a limit that `--rate-limit` has set. */
+export function rateLimitText({ requests, windowSeconds }: RateLimitPolicy): string {
+  const [unit] = Object.entries(WINDOW_SECONDS).find(([, seconds]) => seconds === windowSeconds)!;
+  return `${requests}/${unit}`;
+}
 
 function parseRateLimit(text: string): RateLimitPolicy {
   const [, digits = '', unit = ''] = /^([0-9]{1,9})\/(s|min)$/.exec(text) ?? [];

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { InvalidArgumentError, Option } from 'commander';
-import { controlCharacterFault } from '../../engines/database-url.ts';
 import { Failure } from '../output/failure.ts';
 
 /**
@@ -17,9 +16,7 @@ export function setting(
   const option = new Option(flags, description);
   if (initial !== undefined) option.default(parse(String(initial)), String(initial));
   return withVariable(option, (text, variable) => {
-    // The message does not repeat the text, which may be a secret.
-    const fault = controlCharacterFault(text);
-    if (fault !== undefined) throw new Failure(`--${option.name()} or ${variable} ${fault}`, 2);
+    rejectControlCharacters(text, `--${option.name()} or ${variable}`);
     return parse(text);
   });
 }
@@ -39,6 +36,19 @@ export function repeatableSetting(
     // An empty flag is invalid, unlike an empty variable.
     return [...earlier, ...(lines.length === 0 ? [''] : lines).map(parse)];
   });
+}
+
+/**
+ * The message does not repeat the text, which may be a secret.
+ *
+ * @param name the text in the message. @throws {Failure} with exit code 2
+ */
+export function rejectControlCharacters(text: string, name: string): void {
+  if (!/\p{Cc}/u.test(text)) return;
+  throw new Failure(
+    `${name} has a control character, such as the carriage return of a Windows line end; remove it`,
+    2,
+  );
 }
 
 /** Adds the environment variable, such as PLANT_STORE_TOKEN_FILE for `--token-file`. */

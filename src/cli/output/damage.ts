@@ -1,4 +1,4 @@
-import { type Damaged, damageOf } from '../../operate/proof/checked-revisions.ts';
+import { type Damaged, damageOf } from '../../proof/checked-revisions.ts';
 import { formatCount } from './number-text.ts';
 
 /**

@@ -1,7 +1,7 @@
-import { type Advice, type Problem, problemText } from '../problem.ts';
+import { type Problem, problemText } from '../problem.ts';
 
 interface StoreErrorOptions extends ErrorOptions {
-  advice?: Advice | undefined;
+  advice?: string | undefined;
 }
 
 /** An error of the store, for operators and users. The message consists of fault and advice. */
@@ -19,7 +19,7 @@ export abstract class StoreError extends Error implements Problem {
     return this.#problem.fault;
   }
 
-  get advice(): Advice | undefined {
+  get advice(): string | undefined {
     return this.#problem.advice;
   }
 }

@@ -1,4 +1,4 @@
-import { type Clock, repeat, SYSTEM_CLOCK } from '../clock.ts';
+import { type Clock, isRecent, type Moment, momentOf, repeat, SYSTEM_CLOCK } from '../clock.ts';
 import { type StoredToken, type TokenGroup, tokenGroupOf } from './stored-token.ts';
 import { type TokenUseStore, TokenUses } from './token-uses.ts';
 
@@ -85,8 +85,8 @@ export class TokenCache {
   #ownChanges: StoredToken[] = [];
   /** When the last refresh began; ms, on the monotonic clock. */
   #lastRefreshAt = 0;
-  /** When the last successful refresh began, on both clocks of {@link isCurrent}. */
-  #lastSuccessAt = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: 0 };
+  /** When the last successful refresh began. */
+  #lastSuccessAt: Moment = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: 0 };
   #refreshing: Promise<void> | undefined;
   #timer: Disposable | undefined;
   /** Why the last refresh failed; undefined if it did not. */
@@ -137,19 +137,9 @@ export class TokenCache {
     return this.#labels.get(tokenId);
   }
 
-  /**
-   * Whether the last successful refresh is recent. If not, no token is accepted.
-   *
-   * The refresh must be recent on both clocks, because the monotonic clock of Node stands still
-   * while the machine is suspended, and the wall clock may be set. (`os.uptime` has neither fault,
-   * but is slow.)
-   */
+  /** Whether the last successful refresh is recent. If not, no token is accepted. */
   get isCurrent(): boolean {
-    const { monotonicMs, wallMs } = this.#lastSuccessAt;
-    return (
-      this.#clock.now() - monotonicMs < TOKEN_AGE_MAX_MS &&
-      Math.abs(this.#clock.wallNow() - wallMs) < TOKEN_AGE_MAX_MS
-    );
+    return isRecent(this.#clock, this.#lastSuccessAt, TOKEN_AGE_MAX_MS);
   }
 
   /**
@@ -241,7 +231,7 @@ export class TokenCache {
 
   /** Does one refresh. The numbers below are the steps in the comment of the class. */
   async #readTokens(): Promise<void> {
-    const beganAt = { monotonicMs: this.#clock.now(), wallMs: this.#clock.wallNow() };
+    const beganAt = momentOf(this.#clock);
     this.#lastRefreshAt = beganAt.monotonicMs;
     this.#ownChanges = [];
     // 1. Fingerprints are read before tokens: if a token changes in between, the next one differs.

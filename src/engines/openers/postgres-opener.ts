@@ -50,6 +50,14 @@ export class PostgresOpener implements StoreOpener {
     return undefined;
   }
 
+  wasServed(): boolean {
+    return true;
+  }
+
+  wasOpenedForWriting(): boolean {
+    return true;
+  }
+
   /** Any number of services may use the store. */
   rejectServed(): void {}
 }

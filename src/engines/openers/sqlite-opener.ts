@@ -2,6 +2,7 @@ import { StoreMissing } from '../../core/commit/store-errors.ts';
 import type { CopyTarget } from '../copy-target.ts';
 import type { PlantReader } from '../plant-reader.ts';
 import type { PlantSearch } from '../plant-search.ts';
+import { wasOpenedForWriting } from '../sqlite/access/reading-database.ts';
 import { openSqliteReader } from '../sqlite/access/sqlite-reader.ts';
 import { openSqliteSearch } from '../sqlite/access/sqlite-search.ts';
 import { runningService, takeServeLock, wasServed } from '../sqlite/files/serve-lock.ts';
@@ -55,6 +56,14 @@ export class SqliteOpener implements StoreOpener {
 
   runningService(): string | undefined {
     return runningService(this.#path);
+  }
+
+  wasServed(): boolean {
+    return wasServed(this.#path);
+  }
+
+  wasOpenedForWriting(): boolean {
+    return wasOpenedForWriting(this.#path);
   }
 
   rejectServed(): void {

@@ -10,10 +10,9 @@ import { StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.
 import type { Problem } from '../../core/problem.ts';
 import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
 import type { PostgresStatistics, SchemaSteps, StorageEngine } from '../storage-engine.ts';
-import { SCHEMA_ADVICE } from '../store-rejections.ts';
+import { ADDRESS_OPTION, SCHEMA_ADVICE } from '../store-rejections.ts';
 import { OperatorTables } from '../tables/operator-tables.ts';
-import { numberOf, type Query, type Row, textOf } from '../tables/revision-rows.ts';
-import type { TableAccess } from '../tables/table-access.ts';
+import { numberOf, type Query, type Row, type TableAccess, textOf } from '../tables/table-access.ts';
 import { TokenTable } from '../tables/token-table.ts';
 import { BatchCommit } from './batch-commit.ts';
 import { CitusWorkers, prepareCoordinator, prepareServer } from './citus/citus-workers.ts';
@@ -162,8 +161,7 @@ export class PostgresEngine implements StorageEngine {
         throw error;
       const { fault, cause } = error;
       throw new StoreRejected(`the store at ${shownPostgresAddress(this.#settings.address)}: ${fault}`, {
-        advice: option =>
-          `only the owner may create and revoke tokens, so name its role in ${option} of such a command`,
+        advice: `only the owner may create and revoke tokens, so name its role in ${ADDRESS_OPTION} of such a command`,
         cause,
       });
     }

@@ -1,5 +1,5 @@
 import { type PlantSearch, revisionsOf, searchPage } from '../plant-search.ts';
-import type { Query } from '../tables/revision-rows.ts';
+import type { Query } from '../tables/table-access.ts';
 import { rejectWorker } from './citus/citus-workers.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';

@@ -1,5 +1,5 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
-import type { Row } from '../tables/revision-rows.ts';
+import type { Row } from '../tables/table-access.ts';
 
 /** SQLite throws for an id beyond 2^53 as a number. Arrays are twice as fast as objects. */
 export const AS_ROWS = { readBigInts: true, returnArrays: true };

@@ -3,7 +3,8 @@ import type { PlantWrite, RepeatedIdRule, WriteResult } from '../../core/commit/
 import type { IntactRevision } from '../../core/commit/plant-revision.ts';
 import { decide, nextRevision, storedResult } from '../../core/commit/write-decision.ts';
 import { rejectSchema } from '../store-rejections.ts';
-import { REVISION_COLUMNS, type Row, revisionOf } from '../tables/revision-rows.ts';
+import { REVISION_COLUMNS, revisionOf } from '../tables/revision-rows.ts';
+import type { Row } from '../tables/table-access.ts';
 import { AS_ROWS, inTransaction } from './queries.ts';
 import { schemaFaults } from './schema.ts';
 
@@ -14,6 +15,11 @@ export interface CommittedBatch {
   /** Duration of the COMMIT, which includes the flush, in ms. */
   flushMs: number;
 }
+
+/** The table has no rowid: node:sqlite would throw on a `lastInsertRowid` beyond 2^53. */
+const INSERT = 'INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?, ?)';
+/** Inserts nothing if there is a revision with this id and number. */
+export const INSERT_IF_ABSENT = `${INSERT} ON CONFLICT DO NOTHING`;
 
 /** Writes plants on one connection. */
 export class RevisionTable {
@@ -30,10 +36,8 @@ export class RevisionTable {
   constructor(database: DatabaseSync, repeatedIdRule: RepeatedIdRule) {
     this.#database = database;
     this.#repeatedIdRule = repeatedIdRule;
-    // The table has no rowid: node:sqlite would throw on a `lastInsertRowid` beyond 2^53.
-    const insert = 'INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?, ?)';
-    this.#insertFirst = database.prepare(`${insert} ON CONFLICT DO NOTHING`);
-    this.#insertNext = database.prepare(insert);
+    this.#insertFirst = database.prepare(INSERT_IF_ABSENT);
+    this.#insertNext = database.prepare(INSERT);
     this.#selectLatest = database.prepare(
       `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = ? ORDER BY revision DESC LIMIT 1`,
       AS_ROWS,
@@ -76,7 +80,7 @@ export class RevisionTable {
 }
 
 /** @returns the number of inserted rows */
-function insertWith(statement: StatementSync, inserted: IntactRevision): number | bigint {
+export function insertWith(statement: StatementSync, inserted: IntactRevision): number | bigint {
   const { plant, revision, recordedAt, recordedBy, checksum } = inserted;
   const { id, name, tag = null } = plant;
   return statement.run(id, revision, name, tag, recordedAt, recordedBy, checksum).changes;

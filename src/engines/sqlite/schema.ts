@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
-import { schemaFaultsOf, schemaStepError } from '../store-rejections.ts';
+import { ADDRESS_OPTION, schemaFaultsOf, schemaStepError } from '../store-rejections.ts';
 import { inTransaction, queryRows } from './queries.ts';
 
 /** Marks an SQLite database as a plant store: the four bytes "PLST". */
@@ -39,11 +39,11 @@ export function schemaVersion(database: DatabaseSync, path: string): number {
   const [application, version, hasTables, hasPlants] = queryRows(database, text)[0]!.map(Number);
   if (application !== APPLICATION_ID && hasTables === 1) {
     throw new StoreRejected(`${path} is an SQLite database but not a plant store`, {
-      advice: option =>
+      advice:
         hasPlants === 1
           ? `if it was restored from an SQL dump, which lacks two numbers, run: sqlite3 '${path}' ` +
             `'PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_STEPS.length}'`
-          : `name another file with ${option}`,
+          : `name another file with ${ADDRESS_OPTION}`,
     });
   }
   if (version! > SCHEMA_STEPS.length) throw schemaStepError(path, version!, SCHEMA_STEPS.length);

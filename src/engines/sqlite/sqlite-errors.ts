@@ -4,11 +4,13 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../../core/commit/store-errors.ts';
+import { ADDRESS_OPTION } from '../store-rejections.ts';
 
 /** https://sqlite.org/rescode.html */
 const SQLITE_BUSY = 5;
 const SQLITE_READONLY = 8;
 const SQLITE_CORRUPT = 11;
+const SQLITE_FULL = 13;
 const SQLITE_CANTOPEN = 14;
 const SQLITE_NOTADB = 26;
 
@@ -24,9 +26,9 @@ export function explainFailure<T>(path: string, open: () => T): T {
   } catch (error) {
     if (error instanceof StoreRejected || isInternal(error)) throw error;
     const { message, errcode } = error as Error & { errcode?: number };
-    const advice = (option: string): string =>
+    const advice =
       errcode === SQLITE_NOTADB
-        ? `it is not an SQLite database, or its first bytes are damaged; name another file with ${option}`
+        ? `it is not an SQLite database, or its first bytes are damaged; name another file with ${ADDRESS_OPTION}`
         : isDamage(errcode)
           ? 'the file is damaged; restore a backup'
           : isBusy(error)
@@ -65,6 +67,11 @@ export function isInternal(error: unknown): boolean {
 /** Whether SQLite found the lock of another connection. */
 export function isBusy(error: unknown): boolean {
   return primaryCode((error as { errcode?: number }).errcode) === SQLITE_BUSY;
+}
+
+/** Whether SQLite found the disk full. */
+export function isFullDisk(error: { errcode?: number | undefined }): boolean {
+  return primaryCode(error.errcode) === SQLITE_FULL;
 }
 
 /** Whether SQLite may not write beside the file, where it makes files for a read in WAL mode. */

@@ -1,7 +1,7 @@
 import { closeSync, constants, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { flush } from './files/store-files.ts';
+import { flush } from '../flush.ts';
 
 const CHUNK_BYTES = 1024 * 1024;
 

@@ -2,7 +2,7 @@ import { threadId } from 'node:worker_threads';
 import type { RepeatedIdRule } from '../../core/commit/plant-commits.ts';
 import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
-import type { Row } from '../tables/revision-rows.ts';
+import type { Row } from '../tables/table-access.ts';
 import type { LockFile } from './files/serve-lock.ts';
 import { StoreFileGuard } from './files/store-file-guard.ts';
 import { type Batch, packResults, unpackWrites } from './packed-batch.ts';

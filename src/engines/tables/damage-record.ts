@@ -1,4 +1,4 @@
-import { numberOf, type Query } from './revision-rows.ts';
+import { numberOf, type Query } from './table-access.ts';
 
 /** The damage of a store that was found last. */
 export interface DamageRecord {

@@ -1,6 +1,5 @@
 import { type DamageRecord, knownDamage } from './damage-record.ts';
-import { numberOf, type Query, type Row } from './revision-rows.ts';
-import { parameters, type TableAccess } from './table-access.ts';
+import { numberOf, parameters, type Query, type Row, type TableAccess } from './table-access.ts';
 
 /** The last run of a command that the operator should know of. */
 export interface CommandRun {

@@ -1,13 +1,8 @@
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
+import { isInteger, numberOf, type Query, type Row, textOf } from './table-access.ts';
 
 /** The columns of `plant_revision`, in the order in which they are written and read. */
 export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by, checksum';
-
-/** The values of one row. A number is a text from PostgreSQL, and a bigint from SQLite. */
-export type Row = (string | bigint | null)[];
-
-/** Runs one statement as a transaction of its own. Its parameters are `$1`, `$2` and so on. */
-export type Query = (text: string, values: unknown[]) => Promise<Row[]>;
 
 /** Counts plants and revisions: each plant has one revision 1. */
 export async function countRows(query: Query): Promise<{ plants: number; revisions: number }> {
@@ -53,14 +48,6 @@ function hasRightTypes([id, revision, name, tag, recordedAt, recordedBy, checksu
   );
 }
 
-/** Digits as PostgreSQL sends them. In SQLite, digits as a text mean the same number. */
-const INTEGER = /^-?[0-9]+$/;
-
-/** Whether a value is an integer, as one of the engines returns it. */
-export function isInteger(value: unknown): boolean {
-  return typeof value === 'bigint' || (typeof value === 'string' && INTEGER.test(value));
-}
-
 /** @returns 0 if the value of a damaged row is no integer */
 function bigintOf(value: unknown): bigint {
   try {
@@ -68,17 +55,6 @@ function bigintOf(value: unknown): bigint {
   } catch {
     return 0n;
   }
-}
-
-/** @returns 0 if the value of a damaged row is no integer */
-export function numberOf(value: unknown): number {
-  const number = Number(value);
-  return Number.isInteger(number) ? number : 0;
-}
-
-/** @returns an empty text if the value of a damaged row is no text */
-export function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }
 
 /** @returns a negative number when `one` comes before `two` */

@@ -4,7 +4,7 @@ import {
   TOKEN_GROUP_SIZE,
   TOKENS_AT_A_TIME_MAX,
 } from '../../core/tokens/stored-token.ts';
-import { isInteger, numberOf, type Query, type Row, textOf } from './revision-rows.ts';
+import { isInteger, numberOf, type Query, type Row, textOf } from './table-access.ts';
 
 /** The columns of `token` for {@link tokenOf}. */
 export const TOKEN_COLUMNS =

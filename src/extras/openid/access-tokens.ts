@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.ts';
+import { type Clock, isRecent, type Moment, momentOf } from '../../core/clock.ts';
 import type { CredentialValidator } from '../../core/extension-points.ts';
 import type { NewStoredToken, StoredToken } from '../../core/tokens/stored-token.ts';
 import { hashToken } from '../../core/tokens/token.ts';
@@ -78,7 +78,7 @@ export function openAccessTokens(
   const validateNow = async (token: string): Promise<CachedResult> => {
     const cachedFor = (ageMaxMs: number, result: ValidationResult): CachedResult => ({
       result,
-      endedAt: { monotonicMs: clock.now(), wallMs: clock.wallNow() },
+      endedAt: momentOf(clock),
       ageMaxMs,
     });
     let subject: ValidatedSubject;
@@ -101,7 +101,7 @@ export function openAccessTokens(
   };
   const cached = (tokenHash: string): ValidationResult | undefined => {
     const found = validated.get(tokenHash) ?? notAccepted.get(tokenHash);
-    return found && isRecent(found, clock) ? found.result : undefined;
+    return found && isRecent(clock, found.endedAt, found.ageMaxMs) ? found.result : undefined;
   };
   /** Validates an access token and makes the row of its subject. It never throws. */
   const validate = async (token: string): Promise<ValidationResult> => {
@@ -156,15 +156,8 @@ export function openAccessTokens(
 
 interface CachedResult {
   result: ValidationResult;
-  endedAt: { monotonicMs: number; wallMs: number };
+  endedAt: Moment;
   ageMaxMs: number;
-}
-
-/** Compares both clocks, for the reasons of `TokenCache.isCurrent`. */
-function isRecent({ endedAt, ageMaxMs }: CachedResult, clock: Clock): boolean {
-  return (
-    clock.now() - endedAt.monotonicMs < ageMaxMs && Math.abs(clock.wallNow() - endedAt.wallMs) < ageMaxMs
-  );
 }
 
 /**

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
-import { type Clock, repeat } from '../../core/clock.ts';
+import { type Clock, isRecent, type Moment, momentOf, repeat } from '../../core/clock.ts';
 import { hashToken } from '../../core/tokens/token.ts';
 import { isProtected, type OpenidSettings } from './openid-settings.ts';
 
@@ -45,8 +45,8 @@ export interface ProviderKeys extends Disposable {
 /** A successful read of the keys. */
 interface KeyRead {
   number: number;
-  /** When it ended, on both clocks. */
-  endedAt: { monotonicMs: number; wallMs: number };
+  /** When it ended. */
+  endedAt: Moment;
   /** The `kid` of each key. */
   keyIds: ReadonlySet<unknown>;
 }
@@ -88,7 +88,7 @@ export function openProviderKeys(
         keys = usable;
         lastRead = {
           number,
-          endedAt: { monotonicMs: clock.now(), wallMs: clock.wallNow() },
+          endedAt: momentOf(clock),
           keyIds: new Set(found.keys.map(({ kid }) => kid)),
         };
         failingSince = undefined;
@@ -115,23 +115,15 @@ export function openProviderKeys(
     await read();
     if (failingSince !== undefined) throw new KeysUnavailable(failure);
   };
-  /**
-   * The last read, if its keys may still be used. Both clocks count: one stops while the machine is
-   * suspended, and the other may be set.
-   */
-  const currentRead = (): KeyRead | undefined => {
-    if (lastRead === undefined) return undefined;
-    const { monotonicMs, wallMs } = lastRead.endedAt;
-    const isCurrent =
-      clock.now() - monotonicMs < KEYS_AGE_MAX_MS && Math.abs(clock.wallNow() - wallMs) < KEYS_AGE_MAX_MS;
-    return isCurrent ? lastRead : undefined;
-  };
+  /** Whether the keys of the last read may still be used. */
+  const areCurrent = (): boolean =>
+    lastRead !== undefined && isRecent(clock, lastRead.endedAt, KEYS_AGE_MAX_MS);
   const keyOf: JWTVerifyGetKey = async (header, token) => {
     const { kid = '' } = header;
     if (typeof kid !== 'string') throw new errors.JWKSNoMatchingKey();
     const keyId = hashToken(kid);
     const since = unknown.since(keyId) ?? readsBegun;
-    if (currentRead() === undefined) await readOnDemand('no keys of the OpenID provider are known');
+    if (!areCurrent()) await readOnDemand('no keys of the OpenID provider are known');
     for (;;) {
       try {
         const key = await keys(header, token);
@@ -150,7 +142,7 @@ export function openProviderKeys(
   const timer = repeat(clock, () => void read(), READ_INTERVAL_MS);
   return {
     fault() {
-      if (currentRead() !== undefined || failingSince === undefined) return undefined;
+      if (areCurrent() || failingSince === undefined) return undefined;
       return `${MISSING} since ${failingSince.toISOString()}`;
     },
     keyOf,

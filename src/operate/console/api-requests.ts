@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json as jsonOf } from 'node:stream/consumers';
 import { ID_RULE } from '../../core/contract/errors.ts';
 import { int64FromNumberText } from '../../core/contract/int64.ts';
-import { type HttpResponse, jsonResponse, type Status } from '../../core/response.ts';
 import type { PlantFilter } from '../../engines/plant-search.ts';
+import { json, type OpsResponse } from '../ops-response.ts';
 import type { SessionSecret } from './sessions.ts';
 
 /** Maximum bytes of the body of a request. */
@@ -19,7 +19,7 @@ export interface ApiRequest {
 }
 
 /** @returns undefined if the handler has responded itself */
-export type Handler = (request: ApiRequest) => HttpResponse | Promise<HttpResponse | undefined>;
+export type Handler = (request: ApiRequest) => OpsResponse | Promise<OpsResponse | undefined>;
 
 /** The request is invalid. The message tells the operator what to change. */
 export class InvalidApiRequest extends Error {}
@@ -93,17 +93,12 @@ export function filterOf(query: URLSearchParams): PlantFilter {
   return { id: idOf('id'), from: idOf('from'), name: textOf('name'), tag: textOf('tag') };
 }
 
-/** A response with JSON. Its other header fields are `fields`: names and values in turn. */
-export function json(content: object, status: Status = 200, fields: readonly string[] = []): HttpResponse {
-  return jsonResponse(status, JSON.stringify(content), fields);
-}
-
 /** A response with a message for the operator. */
-export function failure(status: Status, message: string): HttpResponse {
+export function failure(status: number, message: string): OpsResponse {
   return json({ message }, status);
 }
 
 /** RFC 9110 section 8.6: a 204 response has no Content-Length. */
-export function noContent(fields: readonly string[] = []): HttpResponse {
-  return { result: 'other', status: 204, fields, body: '' };
+export function noContent(fields: readonly string[] = []): OpsResponse {
+  return { status: 204, fields, body: '' };
 }

@@ -6,7 +6,6 @@ import { StoreDamaged, StoreRejected, StoreUnavailable } from '../../core/commit
 import { ERRORS } from '../../core/contract/errors.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import { problemText } from '../../core/problem.ts';
-import type { HttpResponse } from '../../core/response.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { PlantSearch } from '../../engines/plant-search.ts';
 import type { StorageEngine } from '../../engines/storage-engine.ts';
@@ -15,6 +14,7 @@ import { COMMON_FIELDS } from '../../server/response-headers.ts';
 import { bytesText } from '../bytes-text.ts';
 import { DAMAGE, type KnownDamage } from '../health/known-damage.ts';
 import { errorLog, type ServiceLog } from '../log/rate-limited-log.ts';
+import { json, type OpsResponse } from '../ops-response.ts';
 import type { OpsPage } from '../ops-server.ts';
 import { Activity } from './activity.ts';
 import {
@@ -25,7 +25,6 @@ import {
   type Handler,
   InvalidApiRequest,
   isOwnOrigin,
-  json,
   noContent,
   readJsonBody,
   secretOf,
@@ -110,7 +109,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     query: string,
     request: IncomingMessage,
     response: ServerResponse,
-  ): Promise<HttpResponse<string | Uint8Array> | undefined> {
+  ): Promise<OpsResponse | undefined> {
     const { method = '' } = request;
     if (!path.startsWith('api/')) {
       const file = ['GET', 'HEAD'].includes(method) ? pageFile(path) : undefined;

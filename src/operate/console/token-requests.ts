@@ -1,11 +1,11 @@
-import type { HttpResponse } from '../../core/response.ts';
 import { TOKEN_EXPIRY_MS_MAX } from '../../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { TokenTable } from '../../engines/tables/token-table.ts';
 import type { ServiceLog } from '../log/rate-limited-log.ts';
+import { json, type OpsResponse } from '../ops-response.ts';
 import { isTokenLabel, SUBJECT_LABEL_LENGTH_MAX, TOKEN_LABEL_LENGTH_MAX } from '../token-label.ts';
-import { type ApiRequest, failure, InvalidApiRequest, json, noContent } from './api-requests.ts';
+import { type ApiRequest, failure, InvalidApiRequest, noContent } from './api-requests.ts';
 
 interface TokenParts {
   tokenTable: TokenTable;
@@ -23,7 +23,7 @@ export class TokenRequests {
   }
 
   /** @param lastUses the time of the last use since the start by token id, ms since 1970 */
-  async list(lastUses: ReadonlyMap<number, number>): Promise<HttpResponse> {
+  async list(lastUses: ReadonlyMap<number, number>): Promise<OpsResponse> {
     const tokens = await this.#parts.tokenTable.tokens();
     const shown = tokens.map(({ id, label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
       const lastUsedAt = lastUses.get(id) ?? null;
@@ -33,7 +33,7 @@ export class TokenRequests {
   }
 
   /** @throws {InvalidApiRequest} */
-  async create({ label, expiresAt = null }: ApiRequest['body']): Promise<HttpResponse> {
+  async create({ label, expiresAt = null }: ApiRequest['body']): Promise<OpsResponse> {
     const { tokenTable, tokens, log } = this.#parts;
     const createdAt = Date.now();
     if (typeof label !== 'string' || !isTokenLabel(label))
@@ -51,7 +51,7 @@ export class TokenRequests {
   }
 
   /** @throws {InvalidApiRequest} */
-  async revoke({ label }: ApiRequest['body']): Promise<HttpResponse> {
+  async revoke({ label }: ApiRequest['body']): Promise<OpsResponse> {
     const { tokenTable, tokens, log } = this.#parts;
     const isLabel = typeof label === 'string' && isTokenLabel(label, SUBJECT_LABEL_LENGTH_MAX);
     const revoked = isLabel ? await tokenTable.revokeToken(label, Date.now()) : undefined;

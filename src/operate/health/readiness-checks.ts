@@ -1,5 +1,5 @@
 import { ERRORS } from '../../core/contract/errors.ts';
-import { adviceOf, type Problem } from '../../core/problem.ts';
+import type { Problem } from '../../core/problem.ts';
 import type { Disk } from '../../engines/storage-engine.ts';
 import { DAMAGE } from './known-damage.ts';
 import type { ServiceState } from './service-state.ts';
@@ -13,29 +13,31 @@ const DISK_FULL_BYTES = 64e6;
 const REJECTED_PER_SECOND_MAX = 10;
 /** Above this rate, a client is at fault if more requests are rejected than plants confirmed. */
 const MOSTLY_REJECTED_PER_SECOND = 1;
+/** When commits fail for longer than this, the service is not ready. */
+const COMMITS_FAILING_MAX_MS = 5_000;
 /** If the mean commit is slower, the disk or the database server is at fault. */
 const COMMIT_SECONDS_MAX = 0.25;
 
 const DISK_ADVICE =
   'free space on this disk or enlarge its file system; never delete -wal, -shm or -serve-lock, which belong to the store';
 
-/** One check of `/readyz?verbose`. */
-export interface ReadinessCheck {
-  name: string;
-  ok: boolean;
-  /** One sentence: the fault, or what is in order. */
-  detail: string;
-  /** Empty if the check passes. */
-  advice: string;
-}
+/** The state of the service after a failed check. While it is not ready, no plant is stored. */
+export type Gravity = 'not ready' | 'damaged' | 'warning';
+
+/** One check. `detail` is a sentence: what is in order, or the fault. */
+export type ReadinessCheck =
+  | { kind: 'passed'; name: string; detail: string }
+  | { kind: 'failed'; name: string; detail: string; advice: string; gravity: Gravity };
+
+export type FailedCheck = Extract<ReadinessCheck, { kind: 'failed' }>;
 
 function passed(name: string, detail: string): ReadinessCheck {
-  return { name, ok: true, detail, advice: '' };
+  return { kind: 'passed', name, detail };
 }
 
-function failed(name: string, problem: Problem): ReadinessCheck {
-  const advice = adviceOf(problem) ?? 'fix this soon, since plants may be lost later';
-  return { name, ok: false, detail: problem.fault, advice };
+function failed(name: string, problem: Problem, gravity: Gravity = 'warning'): ReadinessCheck {
+  const advice = problem.advice ?? 'fix this soon, since plants may be lost later';
+  return { kind: 'failed', name, detail: problem.fault, advice, gravity };
 }
 
 /** Every check, the gravest first. */
@@ -43,13 +45,19 @@ export function checksOf(state: ServiceState): ReadinessCheck[] {
   const storeWarnings = state.store.kind === 'usable' ? state.store.warnings : [];
   return [
     state.isShuttingDown
-      ? failed('shutdown', {
-          fault: 'the service is shutting down',
-          advice: 'start it again if it does not start by itself',
-        })
+      ? failed(
+          'shutdown',
+          {
+            fault: 'the service is shutting down',
+            advice: 'start it again if it does not start by itself',
+          },
+          'not ready',
+        )
       : passed('shutdown', 'the service accepts requests'),
     ...storeChecks(state),
-    state.isDamaged ? failed('damage', DAMAGE) : passed('damage', 'no damage of the store is known'),
+    state.isDamaged
+      ? failed('damage', DAMAGE, 'damaged')
+      : passed('damage', 'no damage of the store is known'),
     diskCheck(state),
     queueCheck(state),
     latencyCheck(state),
@@ -69,12 +77,18 @@ function storeChecks(state: ServiceState): ReadinessCheck[] {
     engine.kind === 'postgres'
       ? 'whether PostgreSQL hangs, has space on its disk, can be reached, and lets this service use its tables'
       : 'the disk and the files of the store, and whether another program locks them';
-  const storeFault = (name: string, effect: string, failure: Problem): ReadinessCheck => {
-    const advice = adviceOf(failure) ?? `check ${part}`;
-    return failed(name, {
+  const storeFault = (
+    name: string,
+    effect: string,
+    failure: Problem,
+    gravity: Gravity = 'not ready',
+  ): ReadinessCheck => {
+    const advice = failure.advice ?? `check ${part}`;
+    const problem = {
       fault: `${reason}${effect} and plants get 503 responses: ${failure.fault}`,
       advice: fullDisk === undefined ? `${advice}; the log of the service has the details` : DISK_ADVICE,
-    });
+    };
+    return failed(name, problem, gravity);
   };
   // The cause of a failed commit explains more than that of the other checks, which may only know
   // that they wait for a lock.
@@ -95,7 +109,12 @@ function storeChecks(state: ServiceState): ReadinessCheck[] {
           commitFailure ?? shownFailure(tokens.failure),
         ),
     doCommitsFail(state)
-      ? storeFault('commits', 'commits fail,', commitFailure ?? shownFailure(undefined))
+      ? storeFault(
+          'commits',
+          'commits fail,',
+          commitFailure ?? shownFailure(undefined),
+          commits.failingMs > COMMITS_FAILING_MAX_MS ? 'not ready' : 'warning',
+        )
       : passed('commits', 'commits succeed'),
   ];
 }

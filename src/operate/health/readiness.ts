@@ -1,13 +1,6 @@
 import { problemText } from '../../core/problem.ts';
-import { checksOf, type ReadinessCheck } from './readiness-checks.ts';
+import { checksOf, type FailedCheck, type Gravity, type ReadinessCheck } from './readiness-checks.ts';
 import type { ServiceState } from './service-state.ts';
-
-/** When commits fail for longer than this, the service is not ready. */
-const COMMITS_FAILING_MAX_MS = 5_000;
-/**
- * If one of these checks fails, no plant is stored. `commits` also decides after 5 s of failure.
- */
-const DECISIVE = ['shutdown', 'store', 'tokens'];
 
 /** The body of `/readyz`. Without `?verbose`, it lacks `checks`. */
 export interface Readiness {
@@ -19,12 +12,20 @@ export interface Readiness {
   verdict: Verdict;
   /** Ms since 1970; null if there was no unclean end before this start. */
   restartedAt: number | null;
-  checks: ReadinessCheck[];
+  checks: ShownCheck[];
+}
+
+interface ShownCheck {
+  name: string;
+  ok: boolean;
+  detail: string;
+  /** Empty if the check passes. */
+  advice: string;
 }
 
 /** The sentence that `/readyz`, the command `health` and the console show first. */
 interface Verdict {
-  state: 'well' | 'warning' | 'damaged' | 'not ready';
+  state: 'well' | Gravity;
   sentence: string;
   /** Empty if all checks pass. */
   advice: string;
@@ -33,30 +34,31 @@ interface Verdict {
 /** Decides from all checks whether the service is ready. */
 export function readinessOf(state: ServiceState): Readiness {
   const checks = checksOf(state);
-  const failing = checks.filter(({ ok }) => !ok);
-  const isDecisive = ({ name }: ReadinessCheck): boolean =>
-    name === 'commits' ? state.commits.failingMs > COMMITS_FAILING_MAX_MS : DECISIVE.includes(name);
-  const decisive = failing.find(isDecisive);
+  const failing = checks.filter(check => check.kind === 'failed');
+  const decisive = failing.find(({ gravity }) => gravity === 'not ready');
   return {
     status: decisive === undefined ? 'ready' : 'not ready',
     ...(decisive !== undefined && { reason: textOf(decisive) }),
     ...(decisive === undefined && failing.length > 0 && { warnings: failing.map(textOf) }),
-    verdict: verdictOf(decisive, failing[0]),
+    verdict: verdictOf(decisive ?? failing[0]),
     restartedAt: state.restartedAt,
-    checks,
+    checks: checks.map(shownCheck),
   };
 }
 
-/** @param gravest the first check that fails; undefined: all pass */
-function verdictOf(decisive: ReadinessCheck | undefined, gravest: ReadinessCheck | undefined): Verdict {
-  const shown = decisive ?? gravest;
-  if (shown === undefined)
+/** @param gravest the check that matters most of those that fail; undefined: all pass */
+function verdictOf(gravest: FailedCheck | undefined): Verdict {
+  if (gravest === undefined)
     return { state: 'well', sentence: 'plants can be stored, and all checks pass', advice: '' };
-  const { name, detail: sentence, advice } = shown;
-  const state = decisive !== undefined ? 'not ready' : name === 'damage' ? 'damaged' : 'warning';
-  return { state, sentence, advice };
+  const { gravity, detail, advice } = gravest;
+  return { state: gravity, sentence: detail, advice };
 }
 
-function textOf({ detail: fault, advice }: ReadinessCheck): string {
+function shownCheck(check: ReadinessCheck): ShownCheck {
+  const { kind, name, detail } = check;
+  return { name, ok: kind === 'passed', detail, advice: kind === 'failed' ? check.advice : '' };
+}
+
+function textOf({ detail: fault, advice }: FailedCheck): string {
   return problemText({ fault, advice });
 }

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { BATCH_PLANTS_MAX } from '../../../src/core/commit/batch-size.ts';
-import type { PlantRevision } from '../../../src/core/commit/plant-revision.ts';
+import type { IntactRevision } from '../../../src/core/commit/plant-revision.ts';
 import { StoreRejected } from '../../../src/core/commit/store-errors.ts';
 import type { StoredToken } from '../../../src/core/tokens/stored-token.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
@@ -322,7 +322,7 @@ test('a copy works while a service writes to the source, and a second copy compl
   assert.deepEqual(await rowsOf(target), await rowsOf(source));
 });
 
-function revision(id: bigint, number = 1, name = `plant ${id}`): PlantRevision {
+function revision(id: bigint, number = 1, name = `plant ${id}`): IntactRevision {
   return withChecksum({ plant: { id, name }, revision: number, recordedAt: 5, recordedBy: 1 });
 }
 

@@ -3,13 +3,8 @@ import { batchLimiter, textLengthOf } from '../../../core/commit/batch-size.ts';
 import { isIntact } from '../../../core/commit/checksum.ts';
 import type { PlantRevision } from '../../../core/commit/plant-revision.ts';
 import { StoreDamaged } from '../../../core/commit/store-errors.ts';
-import {
-  keyOrder,
-  REVISION_COLUMNS,
-  type Row,
-  revisionName,
-  revisionOf,
-} from '../../tables/revision-rows.ts';
+import { keyOrder, REVISION_COLUMNS, revisionName, revisionOf } from '../../tables/revision-rows.ts';
+import type { Row } from '../../tables/table-access.ts';
 import { AS_ROWS } from '../queries.ts';
 
 /** Rows of one slice of {@link revisionsInSlices}. It may have one row more. */

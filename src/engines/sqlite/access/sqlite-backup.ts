@@ -1,7 +1,8 @@
 import { type BackupProgressInfo, backup, DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
-import { countRows, numberOf, type Query } from '../../tables/revision-rows.ts';
+import { countRows } from '../../tables/revision-rows.ts';
+import { numberOf, type Query } from '../../tables/table-access.ts';
 import { queryRows } from '../queries.ts';
 import { openForReading } from './reading-database.ts';
 import { structureFaults } from './sqlite-reader.ts';

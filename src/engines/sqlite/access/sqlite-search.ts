@@ -1,5 +1,6 @@
 import { type PlantSearch, revisionsOf, searchPage } from '../../plant-search.ts';
-import { countRows, type Query, type Row } from '../../tables/revision-rows.ts';
+import { countRows } from '../../tables/revision-rows.ts';
+import type { Query, Row } from '../../tables/table-access.ts';
 import { CalledThread } from '../threads/called-thread.ts';
 import type { SearchCall } from './search-thread.ts';
 import { BYTES } from './sqlite-reader.ts';

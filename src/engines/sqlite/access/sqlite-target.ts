@@ -1,7 +1,9 @@
 import { type CopyTarget, concurrentChangeError } from '../../copy-target.ts';
+import { revisionName } from '../../tables/revision-rows.ts';
 import { PUT_TOKEN, putValues } from '../../tables/token-rows.ts';
 import { takeServeLock } from '../files/serve-lock.ts';
 import { inTransaction, queryRows } from '../queries.ts';
+import { INSERT_IF_ABSENT, insertWith } from '../revision-table.ts';
 import { orUnavailable } from '../sqlite-errors.ts';
 import { openForWriting } from '../writing-database.ts';
 
@@ -10,20 +12,14 @@ export async function openSqliteTarget(path: string): Promise<CopyTarget> {
   using parts = new DisposableStack();
   parts.use(takeServeLock(path));
   const database = parts.use(openForWriting(path).database);
-  const insert = database.prepare(
-    'INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
-  );
+  const insert = database.prepare(INSERT_IF_ABSENT);
   const write = async (work: () => void) => orUnavailable(() => inTransaction(database, work));
   const opened = parts.move();
   return {
     insertRevisions: revisions =>
       write(() => {
-        for (const { plant, revision, recordedAt, recordedBy, checksum } of revisions) {
-          const { id, name, tag = null } = plant;
-          // A copy has only intact revisions, so each has a checksum.
-          const { changes } = insert.run(id, revision, name, tag, recordedAt, recordedBy, checksum!);
-          if (changes === 0) throw concurrentChangeError(`revision ${revision} of plant ${id}`);
-        }
+        for (const each of revisions)
+          if (insertWith(insert, each) === 0) throw concurrentChangeError(revisionName(each));
       }),
     putTokens: tokens =>
       write(() => {

@@ -1,6 +1,8 @@
 import * as fs from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
+import { flush } from '../../flush.ts';
+import { ADDRESS_OPTION } from '../../store-rejections.ts';
 
 /** The store of commands without --database. Only its folder is created if it does not exist. */
 export const DEFAULT_SQLITE_PATH = './data/plant-store.db';
@@ -69,7 +71,7 @@ function makeFolder(path: string): void {
   if (fs.existsSync(folder)) return;
   if (resolve(DEFAULT_SQLITE_PATH) !== resolve(path))
     throw new StoreRejected(`the folder ${folder} does not exist`, {
-      advice: option => `create it, or correct ${option}`,
+      advice: `create it, or correct ${ADDRESS_OPTION}`,
     });
   createFolder(folder);
 }
@@ -92,16 +94,6 @@ export function createFolder(folder: string): boolean {
 export function identityOf(path: string): string | undefined {
   const stats = fs.statSync(path, { throwIfNoEntry: false, bigint: true });
   return stats && `${stats.dev}:${stats.ino}`;
-}
-
-/** Flushes a file, or the entries of a folder, to the disk. */
-export function flush(path: string): void {
-  const descriptor = fs.openSync(path, 'r');
-  try {
-    fs.fsyncSync(descriptor);
-  } finally {
-    fs.closeSync(descriptor);
-  }
 }
 
 /**

@@ -4,7 +4,6 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../../../core/commit/store-errors.ts';
-import { adviceOf } from '../../../core/problem.ts';
 import { StoreFileReplaced, unavailable } from '../sqlite-errors.ts';
 
 /** A message loses the class of an error, so a reply has the index of the first class that fits. */
@@ -26,7 +25,8 @@ export function replyTo<Call>(resultOf: (call: Call) => unknown, call: Call): Re
     const reported = unavailable(error);
     if (reported instanceof StoreInternalError) return { kind: 'internalError', cause: reported.cause };
     const errorClass = ERROR_CLASSES.findIndex(each => reported instanceof each);
-    return { kind: 'storeError', errorClass, fault: reported.fault, advice: adviceOf(reported) };
+    const { fault, advice } = reported;
+    return { kind: 'storeError', errorClass, fault, advice };
   }
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
+import type { PlantRevision } from '../core/commit/plant-revision.ts';
+import { StoreRejected } from '../core/commit/store-errors.ts';
 
 /**
  * The content of a store at a time. Equal digests mean equal revisions.

@@ -1,10 +1,10 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { batchLimiter, textLengthOf } from '../../core/commit/batch-size.ts';
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { StoreDamaged, StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
-import type { StoredToken } from '../../core/tokens/stored-token.ts';
-import type { CopyTarget } from '../../engines/copy-target.ts';
-import type { PlantReader } from '../../engines/plant-reader.ts';
+import { batchLimiter, textLengthOf } from '../core/commit/batch-size.ts';
+import type { IntactRevision } from '../core/commit/plant-revision.ts';
+import { StoreDamaged, StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';
+import type { StoredToken } from '../core/tokens/stored-token.ts';
+import type { CopyTarget } from '../engines/copy-target.ts';
+import type { PlantReader } from '../engines/plant-reader.ts';
 import { type CheckedRevision, checkedRevisions, Damaged } from './checked-revisions.ts';
 import { missingRevisions, missingTokens } from './missing-rows.ts';
 import { type Seal, SealDigest } from './seal.ts';
@@ -143,11 +143,11 @@ async function* rows(
 }
 
 /** A damaged revision is never left out, because its id may be wrong. It is reported. */
-function isLeftOut({ leftOut }: SourcePass, revision: CheckedRevision): revision is PlantRevision {
+function isLeftOut({ leftOut }: SourcePass, revision: CheckedRevision): revision is IntactRevision {
   return !(revision instanceof Damaged) && leftOut.has(revision.plant.id);
 }
 
-function leftOutInTarget({ plant: { id } }: PlantRevision): StoreRejected {
+function leftOutInTarget({ plant: { id } }: IntactRevision): StoreRejected {
   return new StoreRejected(`the target has plant ${id}, which --except leaves out`, {
     advice: 'no store deletes a plant, so name a new store with --to',
   });
@@ -173,8 +173,8 @@ function withName({ name }: CopySide, error: unknown): unknown {
 }
 
 /** Collects revisions in batches, each for one commit. */
-async function* batchesOf(revisions: AsyncIterable<PlantRevision>): AsyncIterable<PlantRevision[]> {
-  let batch: PlantRevision[] = [];
+async function* batchesOf(revisions: AsyncIterable<IntactRevision>): AsyncIterable<IntactRevision[]> {
+  let batch: IntactRevision[] = [];
   let addIfFits = batchLimiter();
   try {
     for await (const revision of revisions) {

@@ -1,7 +1,7 @@
-import { isIntact } from '../../core/commit/checksum.ts';
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { StoreDamaged } from '../../core/commit/store-errors.ts';
-import { keyOrder, revisionName } from '../../engines/tables/revision-rows.ts';
+import { isIntact } from '../core/commit/checksum.ts';
+import type { IntactRevision, PlantRevision } from '../core/commit/plant-revision.ts';
+import { StoreDamaged } from '../core/commit/store-errors.ts';
+import { keyOrder, revisionName } from '../engines/tables/revision-rows.ts';
 
 /** A revision that differs from what was written. Its key may be wrong, too. */
 export class Damaged {
@@ -12,7 +12,7 @@ export class Damaged {
   }
 }
 
-export type CheckedRevision = PlantRevision | Damaged;
+export type CheckedRevision = IntactRevision | Damaged;
 
 /**
  * Checks each revision, and wraps a damaged one.
@@ -64,8 +64,8 @@ export async function* revisionsOfPlant(
 /** A plant as it was at a time, and as it is when it is read. */
 export interface PlantAt {
   /** The latest revision that was recorded until the time; undefined if the plant is newer. */
-  atTime: PlantRevision | undefined;
-  latest: PlantRevision;
+  atTime: IntactRevision | undefined;
+  latest: IntactRevision;
   /** Whether a revision before `atTime` was recorded after the time, as the clock was set back. */
   isClockSetBack: boolean;
 }

@@ -1,8 +1,8 @@
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { isSameContent } from '../../core/contract/plant.ts';
-import type { StoredToken } from '../../core/tokens/stored-token.ts';
-import { keyOrder, revisionName } from '../../engines/tables/revision-rows.ts';
+import type { IntactRevision } from '../core/commit/plant-revision.ts';
+import { StoreRejected } from '../core/commit/store-errors.ts';
+import { isSameContent } from '../core/contract/plant.ts';
+import type { StoredToken } from '../core/tokens/stored-token.ts';
+import { keyOrder, revisionName } from '../engines/tables/revision-rows.ts';
 import { type CheckedRevision, Damaged } from './checked-revisions.ts';
 
 /**
@@ -17,12 +17,12 @@ import { type CheckedRevision, Damaged } from './checked-revisions.ts';
 export async function* missingRevisions(
   source: AsyncIterable<CheckedRevision>,
   target: AsyncIterable<CheckedRevision>,
-): AsyncIterable<PlantRevision> {
+): AsyncIterable<IntactRevision> {
   const existing = intact(target);
   /** Damaged revisions of the source since the last intact one. */
   let damaged = 0;
   /** Accepts a revision that only the target has, if a damaged one of the source explains it. */
-  const skip = (extra: PlantRevision) => {
+  const skip = (extra: IntactRevision) => {
     if (damaged === 0) throw notInSource(revisionName(extra));
     damaged--;
     return existing.next();
@@ -54,11 +54,11 @@ export async function* missingRevisions(
   }
 }
 
-async function* intact(revisions: AsyncIterable<CheckedRevision>): AsyncGenerator<PlantRevision, void> {
+async function* intact(revisions: AsyncIterable<CheckedRevision>): AsyncGenerator<IntactRevision, void> {
   for await (const revision of revisions) if (!(revision instanceof Damaged)) yield revision;
 }
 
-function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
+function isSameRevision(one: IntactRevision, two: IntactRevision): boolean {
   return (
     isSameContent(one.plant, two.plant) &&
     one.recordedAt === two.recordedAt &&

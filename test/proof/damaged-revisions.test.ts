@@ -3,23 +3,23 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { STATE_AGE_MAX_MS } from '../../../src/operate/health/store-state.ts';
-import { commandProcess } from '../../harness/command-lines.ts';
-import { call, json, signIn } from '../../harness/console-session.ts';
-import { assertFailed, type Finished, sendBody } from '../../harness/program.ts';
-import { addToken, type RunningService, startTestService } from '../../harness/running-service.ts';
-import { scrape } from '../../harness/scrape.ts';
-import { readyz } from '../../harness/store-outage.ts';
+import { STATE_AGE_MAX_MS } from '../../src/operate/health/store-state.ts';
+import { commandProcess } from '../harness/command-lines.ts';
+import { call, json, signIn } from '../harness/console-session.ts';
+import { assertFailed, type Finished, sendBody } from '../harness/program.ts';
+import { addToken, type RunningService, startTestService } from '../harness/running-service.ts';
+import { scrape } from '../harness/scrape.ts';
+import { readyz } from '../harness/store-outage.ts';
 import {
   type EngineUnderTest,
   openNewStore,
   pathOf,
   postgresUnderTest,
   sqliteUnderTest,
-} from '../../harness/store-under-test.ts';
-import { changeRows, insertSql, type Row } from '../../harness/stored-revisions.ts';
-import { testFolder } from '../../harness/test-folder.ts';
-import { until } from '../../harness/until.ts';
+} from '../harness/store-under-test.ts';
+import { changeRows, insertSql, type Row } from '../harness/stored-revisions.ts';
+import { testFolder } from '../harness/test-folder.ts';
+import { until } from '../harness/until.ts';
 
 const ROWS: Row[] = [
   [5, 1, 'five', 'tree', 1_000, 1],

@@ -1,7 +1,7 @@
 import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises';
-import { isIntact } from '../../core/commit/checksum.ts';
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import type { PlantReader } from '../../engines/plant-reader.ts';
+import { isIntact } from '../core/commit/checksum.ts';
+import type { PlantRevision } from '../core/commit/plant-revision.ts';
+import type { PlantReader } from '../engines/plant-reader.ts';
 import { damageOf, orderFault } from './checked-revisions.ts';
 import { differenceOf, type Seal, SealDigest } from './seal.ts';
 
