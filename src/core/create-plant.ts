@@ -215,17 +215,13 @@ export class CreatePlant {
    * Counts a request, parses its short body and creates its plant, with a single promise. The call
    * queues the plant before it returns.
    */
-  async createPlain(
-    body: ByteText,
-    sender: Omit<NewPlantWrite, 'plant'>,
-    isOnlySender: boolean,
-  ): Promise<HttpResponse> {
+  async createPlain(body: ByteText, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
     const counted = this.#count(sender.recordedBy);
     if (counted.kind === 'exceeded') return tooManyRequests(counted);
     const reading = NOT_ASCII.test(body) ? readNewPlant(Buffer.from(body, 'latin1')) : readNewPlantText(body);
     if (reading.kind === 'invalid') return errorResponse(reading.error, reading.message, counted.fields);
     const { plant } = reading;
-    return writeResponse(plant, await this.#queue.write({ ...sender, plant }, isOnlySender), counted.fields);
+    return writeResponse(plant, await this.#queue.write({ ...sender, plant }), counted.fields);
   }
 
   /** Step 5, which wrappers may change. It queues the plant before its first await. */

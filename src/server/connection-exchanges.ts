@@ -70,8 +70,7 @@ export class ConnectionExchanges {
    * @param unread the received bytes after its header section
    */
   begin({ parsed, since }: BegunRequest, unread: ByteText, arrivedAt: number): void {
-    const { plainCreates, handle, longBodies, onInternalError, tracers } = this.#context;
-    plainCreates.interrupt();
+    const { handle, longBodies, onInternalError, tracers } = this.#context;
     const request = receivedRequest(tracers, parsed, arrivedAt);
     const exchange = new Exchange(request, longBodies, () => this.#receiveBody(handling));
     const pending = this.#responses.add(exchange.request, () => this.#release(exchange));

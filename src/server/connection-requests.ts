@@ -154,7 +154,7 @@ export class ConnectionRequests {
     }
     // The plants of a connection stay in the order of its requests, because `create` queues the
     // plant before it returns.
-    const created = plainCreates.create(parsed, body, arrivedAt, this, length === 0);
+    const created = plainCreates.create(parsed, body, arrivedAt);
     this.#responses.respondLater(this.#responses.add(created.request), created.response);
     return parsed.headers.isLast ? this.#states.enter(FLUSHING) : body;
   }

@@ -6,7 +6,6 @@ import type { ByteText, ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import { TickBudget } from '../core/tick-budget.ts';
 import { onlyChunkAt } from './body-decoder.ts';
-import { OnlySender } from './only-sender.ts';
 import type { ParsedHeaders } from './parsed-headers.ts';
 import { receivedRequest } from './received-request.ts';
 
@@ -42,7 +41,6 @@ export class PlainCreates {
   readonly #bodyBytesMax: number;
   readonly #firstRequestBudget: TickBudget;
   readonly #pipelinedBudget: TickBudget;
-  readonly #onlySender = new OnlySender();
 
   constructor(createPlant: CreatePlant, tracers: readonly Tracer[], clock: Clock) {
     this.#createPlant = createPlant;
@@ -76,29 +74,17 @@ export class PlainCreates {
     return pendingResponses === 0 ? this.#firstRequestBudget : this.#pipelinedBudget;
   }
 
-  /**
-   * Queues a plant.
-   *
-   * @param connection identifies the sender
-   */
+  /** Queues a plant. */
   create(
-    known: ParsedHeaders,
+    parsed: ParsedHeaders,
     { tokenId, content: body }: PlainBody,
     arrivedAt: number,
-    connection: object,
-    hasNoPendingResponse: boolean,
   ): { request: ReceivedRequest; response: Promise<HttpResponse> } {
-    const request = receivedRequest(this.#tracers, known, arrivedAt);
+    const request = receivedRequest(this.#tracers, parsed, arrivedAt);
     request.bodyBytes = body.length;
     request.body = body;
     request.tokenId = tokenId;
-    const isOnlySender = this.#onlySender.isSending(connection, hasNoPendingResponse);
     const sender = { recordedBy: tokenId, trace: request.trace };
-    return { request, response: this.#createPlant.createPlain(body, sender, isOnlySender) };
-  }
-
-  /** Notes that a request arrived that is no plain create. */
-  interrupt(): void {
-    this.#onlySender.interrupt();
+    return { request, response: this.#createPlant.createPlain(body, sender) };
   }
 }

@@ -189,7 +189,7 @@ class Simulation {
   /** One client: it sends some plants, without waiting between, and waits for all results. */
   async #send(instance: Instance): Promise<void> {
     const plants = Array.from({ length: this.#scheduler.pick(1, 1, 2, 4, 8) }, () => this.#newPlant());
-    await Promise.all(plants.map(plant => this.#write(instance, plant, plants.length === 1)));
+    await Promise.all(plants.map(plant => this.#write(instance, plant)));
   }
 
   #newPlant(): NewPlant {
@@ -202,11 +202,11 @@ class Simulation {
   }
 
   /** @returns whether the plant is confirmed */
-  async #write(instance: Instance, plant: NewPlant, isOnlySender: boolean): Promise<boolean> {
+  async #write(instance: Instance, plant: NewPlant): Promise<boolean> {
     const sinceMs = this.#scheduler.now();
     const sent = this.#sent.send(plant, instance.number, instance.number);
     instance.callsInFlight++;
-    const result = await instance.queue.write({ plant, recordedBy: instance.number }, isOnlySender);
+    const result = await instance.queue.write({ plant, recordedBy: instance.number });
     instance.callsInFlight--;
     this.#sent.settle(sent, result);
     count(this.#happened, result.kind === 'confirmed' ? result.outcome : result.error);
@@ -234,7 +234,7 @@ class Simulation {
     await instance.queue.close();
     await this.#scheduler.pause(0);
     assert.equal(instance.callsInFlight, 0, 'a queue is closed before its plants are settled');
-    assert.equal(await this.#write(instance, this.#newPlant(), false), false, 'a closed queue takes a plant');
+    assert.equal(await this.#write(instance, this.#newPlant()), false, 'a closed queue takes a plant');
   }
 
   /** With a healthy database everything is idle, and new plants are confirmed soon. */
@@ -243,7 +243,7 @@ class Simulation {
     assert.equal(batchesInFlight, 0);
     const sinceMs = this.#scheduler.now();
     const plants = [1, 2, 3].map(number => ({ id: BigInt(-10 * number - instance.number), name: 'new' }));
-    const confirmed = await Promise.all(plants.map(plant => this.#write(instance, plant, false)));
+    const confirmed = await Promise.all(plants.map(plant => this.#write(instance, plant)));
     assert.ok(!confirmed.includes(false), 'a healthy database stores no plant');
     const tookMs = this.#scheduler.now() - sinceMs;
     assert.ok(tookMs <= HEALTHY_CALL_MS_MAX, `a healthy database takes ${tookMs} ms`);

@@ -43,6 +43,9 @@ class Simulation {
   #confirmedCommit = 0;
   /** From this time on, no call may fail. */
   #healthyFromMs = Number.POSITIVE_INFINITY;
+  /** Whether each plant is sent after the result of the one before it. */
+  readonly #isOneAtATime: boolean;
+  #plantsInFlight = 0;
   /** Whether the callers make no calls. */
   #isIdle = false;
   #isClosing = false;
@@ -53,6 +56,7 @@ class Simulation {
     this.#happened = happened;
     this.#model = new ModelSqlite(this.#scheduler, happened);
     this.#sent = new SentPlants(this.#scheduler);
+    this.#isOneAtATime = this.#scheduler.happens(30);
     this.#search = new CalledThread('search', SEARCH_PROGRAM, PATH, this.#model.startWorker);
   }
 
@@ -179,15 +183,17 @@ class Simulation {
   /** Several plants at once. The caller waits for none of them before its next ones. */
   #write(): void {
     const scheduler = this.#scheduler;
-    const plants = scheduler.pick(1, 1, 1, 1, 3, 20);
+    if (this.#isOneAtATime && this.#plantsInFlight > 0) return;
+    const plants = this.#isOneAtATime ? 1 : scheduler.pick(1, 1, 1, 1, 3, 20);
     for (let each = 0; each < plants; each++) {
       const plant = { id: BigInt(scheduler.random(IDS)), name: `name ${scheduler.random(5)}` };
       const recordedBy = ++this.#plants;
       const beganAtMs = scheduler.now();
-      const isOnlySender = plants === 1 && scheduler.happens(50);
       void scheduler.start(async () => {
         const sent = this.#sent.send(plant, SENDER, recordedBy);
-        const result = await this.#settled(() => this.#queue.write({ plant, recordedBy }, isOnlySender));
+        this.#plantsInFlight++;
+        const result = await this.#settled(() => this.#queue.write({ plant, recordedBy }));
+        this.#plantsInFlight--;
         this.#sent.settle(sent, result);
         if (result.kind === 'confirmed') this.#noteConfirmed(sent, result);
         else this.#checkError(result.error, beganAtMs);

@@ -21,6 +21,8 @@ export const QUEUE_TIME_MAX_MS = 500;
 export const IN_FLIGHT_PLANTS_MIN = 1_024;
 /** When a commit fails, queued plants that have waited longer than this get 503, too. */
 export const FAILING_QUEUE_TIMEOUT_MS = 1_500;
+/** After so many plants in a row that were alone, a single client sends one plant at a time. */
+export const ALONE_PLANTS_MIN = 16;
 /** Plants of one id in one commit of an engine that is not sequential. */
 export const BATCH_REPEATS_MAX = 64;
 
@@ -67,8 +69,9 @@ interface QueuedPlant extends PlantWrite {
  * flight. While others are in flight, it makes one more when the queue is as long as the last batch
  * was. The engine limits the number of batches in flight.
  *
- * A plant of the only sender is alone if no other plant is in flight. Then `dispatch` runs at once,
- * and the commit may block the event loop.
+ * If each of the last plants arrived while no other was in flight, a single client sends one at a
+ * time. Then `dispatch` runs at once, and the queue waits for the commit, because the service has
+ * nothing else to do.
  *
  * If an engine is not sequential, an id is in one batch in flight at a time. Further plants of the
  * id stay queued until that batch ends. So of two plants of a connection, the later one never
@@ -88,6 +91,8 @@ export class GroupCommit implements PlantQueue {
   /** See `#updateInFlightMax`. */
   #inFlightMax = Number.POSITIVE_INFINITY;
   #batchesInFlight = 0;
+  /** How many plants in a row have arrived while no other was queued or in a batch. */
+  #alonePlants = 0;
   /** The number of plants of the batch that started last. */
   #lastBatchPlants = 0;
   /** The ids of all batches in flight. It is empty if the engine is sequential. */
@@ -115,17 +120,15 @@ export class GroupCommit implements PlantQueue {
     };
   }
 
-  write(
-    { plant, recordedBy, trace }: NewPlantWrite,
-    isOnlySender = false,
-  ): Promise<WriteResult | NotConfirmed> {
+  write({ plant, recordedBy, trace }: NewPlantWrite): Promise<WriteResult | NotConfirmed> {
     const textLength = textLengthOf(plant);
     if (this.#closed !== undefined) return Promise.resolve({ kind: 'notConfirmed', error: 'shuttingDown' });
     if (this.#isFull(textLength)) return Promise.resolve({ kind: 'notConfirmed', error: 'busy' });
     this.#queuedTextLength += textLength;
     const queuedAt = this.#clock.now();
     const ahead = this.#inFlight++;
-    const isAlone = isOnlySender && ahead === 0;
+    this.#alonePlants = ahead === 0 ? this.#alonePlants + 1 : 0;
+    const isOneAtATime = this.#alonePlants > ALONE_PLANTS_MIN;
     return new Promise(settle => {
       this.#queue.push({
         plant,
@@ -139,7 +142,7 @@ export class GroupCommit implements PlantQueue {
         textLength,
         settle,
       });
-      if (isAlone) {
+      if (isOneAtATime) {
         this.#dispatch();
         this.#engine.awaitCommit?.();
       } else if (!this.#isDispatchScheduled) {

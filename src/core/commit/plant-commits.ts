@@ -55,13 +55,8 @@ export interface CommitStatistics {
 
 export interface PlantQueue {
   readonly statistics: CommitStatistics;
-  /**
-   * Queues a plant, and computes its content checksum. Resolves with its result. Never rejects.
-   *
-   * @param isOnlySender whether no other connection has sent plants lately; by default false. Then the
-   *   queue may commit the plant at once, and block the event loop for a millisecond at most.
-   */
-  write(write: NewPlantWrite, isOnlySender?: boolean): Promise<WriteResult | NotConfirmed>;
+  /** Queues a plant, and computes its content checksum. Resolves with its result. Never rejects. */
+  write(write: NewPlantWrite): Promise<WriteResult | NotConfirmed>;
   /** Resolves when every queued plant has its result. Further plants are rejected. */
   close(): Promise<void>;
 }

@@ -15,8 +15,8 @@ import { CalledThread, type StartWorker } from './threads/called-thread.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
 
 /**
- * Longest time that the event loop blocks for a commit of the only sender. It blocks only if the
- * last flush took less time than this.
+ * Longest time that the event loop blocks for a commit of a client that sends one plant at a time.
+ * It blocks only if the last flush took less time than this.
  */
 const COMMIT_AWAITED_MS = 1;
 

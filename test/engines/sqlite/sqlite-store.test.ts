@@ -12,6 +12,7 @@ import {
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { ALONE_PLANTS_MIN } from '../../../src/core/commit/group-commit.ts';
 import { StoreRejected, StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
 import type { StorageEngine } from '../../../src/engines/storage-engine.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
@@ -97,13 +98,15 @@ const READ_ONLY = `mount --bind "$FOLDER" "$FOLDER" && mount -o remount,bind,ro,
 const CREATED = [{ kind: 'confirmed', outcome: 'created', revision: 1 }];
 const WRITE = plantWrite({ id: 1n, name: 'Fern' }, 1);
 
-test('a commit of the only sender stops the event loop only briefly', async () => {
+test('a commit of a client that sends one plant at a time stops the event loop only briefly', async () => {
   const { database } = await newStore();
   await using engine = await openStore(database);
-  const held = holdStore(database);
   const queue = engine.openQueue(writes => engine.commit(writes));
-  // The plant of the only sender is committed at once, and the event loop waits for its commit.
-  const result = queue.write(WRITE, true);
+  for (let id = 0; id < 2 * ALONE_PLANTS_MIN; id++)
+    assert.deepEqual([await queue.write(plantWrite({ id: BigInt(1_000 + id), name: 'Fern' }, 1))], CREATED);
+  const held = holdStore(database);
+  // This plant is committed at once, and the event loop waits for its commit.
+  const result = queue.write(WRITE);
   setImmediate(() => held[Symbol.dispose]());
   // If the event loop waited for it, the lock would be held until the commit fails.
   assert.deepEqual([await result], CREATED);
