@@ -26,6 +26,7 @@ export const STATUS_TEXTS = {
   404: 'Not Found',
   405: 'Method Not Allowed',
   408: 'Request Timeout',
+  412: 'Precondition Failed',
   413: 'Content Too Large',
   415: 'Unsupported Media Type',
   429: 'Too Many Requests',

@@ -84,7 +84,7 @@ export class PlainCreates {
     request.bodyBytes = body.length;
     request.body = body;
     request.tokenId = tokenId;
-    const sender = { recordedBy: tokenId, trace: request.trace };
+    const sender = { recordedBy: tokenId, ifRevision: parsed.create?.ifRevision, trace: request.trace };
     return { request, response: this.#createPlant.createPlain(body, sender) };
   }
 }

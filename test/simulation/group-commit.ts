@@ -172,7 +172,7 @@ class Simulation {
       const isAlone = error === undefined && this.#alonePlants > ALONE_PLANTS_MIN;
       if (isAlone) count(this.#happened, 'a client sends one plant at a time');
       this.#arriving = isAlone ? 'alone' : 'several';
-      const write = { plant: { id, name: text }, recordedBy: index };
+      const write = { plant: { id, name: text }, recordedBy: index, ifRevision: conditionOf(index) };
       void this.#groupCommit.write(write).then(result => {
         assert.equal(plant.result, undefined);
         plant.result = result;
@@ -223,8 +223,8 @@ class Simulation {
     const batch = { plants, ended: Promise.withResolvers<WriteResult[]>() };
     this.#inFlight.push(batch);
     assert.deepEqual(
-      writes.map(({ recordedBy, plant }) => [recordedBy, plant.id]),
-      plants.map(({ index, id }) => [index, id]),
+      writes.map(({ recordedBy, plant, ifRevision }) => [recordedBy, plant.id, ifRevision]),
+      plants.map(({ index, id }) => [index, id, conditionOf(index)]),
       'in the order of arrival',
     );
     const textLength = textLengthOf(plants);
@@ -326,8 +326,14 @@ function loadOf(seed: number, scheduler: Scheduler): Load {
   return { pauseMsMax, commitMsMax, arrivals: 30, burstPlants, textLengths: [0, 10], isOneAtATime };
 }
 
+/** Half of the plants have a condition, each another one. */
+function conditionOf(index: number): number | undefined {
+  return index % 2 === 0 ? undefined : index;
+}
+
 /** Each plant gets another result, except the plants that the engine rejects. */
 function resultOf({ index }: Plant): WriteResult {
+  if (index % 7 === 5) return { kind: 'rejected', error: 'plantChanged', revision: index };
   if (index % 7 === 6) return { kind: 'rejected', error: 'idTaken' };
   return { kind: 'confirmed', outcome: 'created', revision: index + 1 };
 }

@@ -120,7 +120,7 @@ export class GroupCommit implements PlantQueue {
     };
   }
 
-  write({ plant, recordedBy, trace }: NewPlantWrite): Promise<WriteResult | NotConfirmed> {
+  write({ plant, recordedBy, ifRevision, trace }: NewPlantWrite): Promise<WriteResult | NotConfirmed> {
     const textLength = textLengthOf(plant);
     if (this.#closed !== undefined) return Promise.resolve({ kind: 'notConfirmed', error: 'shuttingDown' });
     if (this.#isFull(textLength)) return Promise.resolve({ kind: 'notConfirmed', error: 'busy' });
@@ -136,6 +136,7 @@ export class GroupCommit implements PlantQueue {
         // Nothing compares it before the insert: whoever reads the row finds the damage.
         contentChecksum: contentChecksum(plant),
         recordedBy,
+        ifRevision,
         trace,
         queuedAt,
         ahead,
