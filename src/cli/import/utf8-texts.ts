@@ -61,11 +61,16 @@ function completeLength(bytes: Buffer): number {
   return bytes.length;
 }
 
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}
+
 /** Joins and divides chunks, so that each ends with a whole character of UTF-8. */
 async function* wholeCharacters(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void, undefined> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of chunks) {
-    const bytes = Buffer.concat([rest, chunk]);
+    // A copy of each chunk would double the work of the garbage collector.
+    const bytes = rest.length > 0 ? Buffer.concat([rest, chunk]) : bufferOf(chunk);
     const length = completeLength(bytes);
     rest = bytes.subarray(length);
     if (length > 0) yield bytes.subarray(0, length);
