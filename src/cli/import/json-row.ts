@@ -22,17 +22,18 @@ const TEXT_MEMBERS = [REASON_NAMES, OLD_REASON_NAMES].map(names => ['text', ...n
 /**
  * @param text a value. In a rejects file, the member `text` of an object contains a value that
  *   could not get the reason as members: no object, or an object of this form
+ * @param known the fault of the text, if a rejects file names one that the text still has
  */
-export function jsonRow(place: Place, text: string): PlantRow {
+export function jsonRow(place: Place, text: string, known?: NewPlantReading): PlantRow {
   const reading = readNewPlantText(text);
   const isJson = reading.kind === 'plant' || reading.error !== 'notJson';
   const isObject = isJson && text.startsWith('{');
-  const encoding = encodingReading(text, isObject);
+  const encoding = known ?? encodingReading(text, isObject);
   const members = isObject && (encoding ?? reading).kind === 'invalid' ? ownMembers(text) : undefined;
   const hasText = members?.[0]?.text.startsWith('"text":"');
   const object = hasText ? JSON.parse(text) : {};
   const isOfRejectsFile = TEXT_MEMBERS.includes(Object.keys(object).join());
-  if (isOfRejectsFile && typeof object.text === 'string') return jsonRow(place, object.text);
+  if (isOfRejectsFile && typeof object.text === 'string') return jsonRow(place, object.text, encoding);
   const ownReading = encoding ?? (members === undefined ? reading : readMembers(members));
   return {
     number: place.number,

@@ -1,5 +1,5 @@
 import { Failure } from '../output/failure.ts';
-import { jsonRow } from './json-row.ts';
+import { jsonRow, type Place } from './json-row.ts';
 import { countLineEnds } from './line-ends.ts';
 import { type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
 
@@ -61,7 +61,7 @@ export async function* jsonArrayRows(
   name: string,
   texts: AsyncIterable<string>,
   line = 1,
-  rowOf = jsonRow,
+  rowOf: (place: Place, text: string) => PlantRow = jsonRow,
 ): PlantRows {
   const scanner = new ArrayScanner();
   let number = 0;

@@ -47,9 +47,9 @@ function cut(whole: Uint8Array, shares: number[]): Uint8Array[] {
   return [...ends, whole.length].map((end, index) => whole.slice(ends[index - 1] ?? 0, end));
 }
 
-/** Reads a text like a file: it is cut between bytes, then decoded. */
+/** Reads a text like a file: it is cut between bytes, then decoded. U+DC80 to U+DCFF are invalid bytes. */
 async function read(format: Format, text: string, shares: number[] = []): Promise<Read> {
-  return await readTexts(format, utf8Texts(stream(cut(Buffer.from(text), shares))), text);
+  return await readTexts(format, utf8Texts(stream(cut(bytesOfText(text), shares))), text);
 }
 
 function plantOf({ reading }: PlantRow): NewPlant | undefined {
@@ -365,11 +365,28 @@ suite('files of plants', () => {
 });
 
 suite('rejected rows', () => {
+  const INVALID = '\udce9';
+  const ADVICE = '; write id, name and tag into their own columns';
+
   test('stay rejected for the same reason until they are changed', async () => {
-    const csvPart = fc.constantFrom('1', 'a', '7 "b"', '"c\n"', '"', '""', ',', ',', '\n', '\r\n', '\r', ' ');
+    const csvPart = fc.constantFrom(
+      '1',
+      'a',
+      '7 "b"',
+      '"c\n"',
+      '"',
+      '""',
+      ',',
+      ',',
+      '\n',
+      '\r\n',
+      '\r',
+      ' ',
+      INVALID,
+    );
     const jsonPart = fc.constantFrom(
       ...['"id":1', '"name":"a"', '"text":""', '"text":1,"row":1,"error":1,"message":""', 'null'],
-      ...[',', '{', '}', '\\', '"', '\n'],
+      ...[',', '{', '}', '\\', '"', '\n', `"name":"${INVALID}"`, INVALID],
     );
     await fc.assert(
       fc.asyncProperty(fc.array(csvPart), fc.array(jsonPart), cuts, async (csvParts, jsonParts, shares) => {
@@ -383,7 +400,7 @@ suite('rejected rows', () => {
           const messages = rejected.map(row => {
             const message = messageOf(row)!;
             return format === 'CSV' && /^the row has a /.test(message)
-              ? `${message.replace(/ \(write .*/, '')}; write id, name and tag into their own columns`
+              ? message.replace(/( \(write a field .*?\))?(?=; the row is not UTF-8|$)/, ADVICE)
               : message;
           });
           for (let round = 1, again = rejected; round <= 2 && rejected.length > 0; round++) {
