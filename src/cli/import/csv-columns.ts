@@ -151,7 +151,7 @@ export class Columns {
     if (had < own.length && own.slice(had).every(field => field === undefined))
       return { fields: own.slice(0, had), fault: { kind: 'quote', message, rejectsMessage: message } };
     if (isStillNotUtf8(message, own))
-      return { fields: own, fault: { kind: 'encoding', message, rejectsMessage: message } };
+      return { fields: [...own, ...excess], fault: { kind: 'encoding', message, rejectsMessage: message } };
     return { fields: [...own, ...excess] };
   }
 

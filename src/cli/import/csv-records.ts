@@ -150,8 +150,7 @@ export class CsvRecords {
 
   /** Where the quote begins that is open in the incomplete record, for a message. */
   openQuote(): string {
-    const { text, line } = this.#rest.take();
-    return extentOfQuote(text, line, this.#delimiter);
+    return extentOfQuote(this.#rest.text, this.#rest.line, this.#delimiter);
   }
 
   /** @returns an error that ends the reading, after the records before it */
@@ -196,6 +195,10 @@ class RestOfFile {
 
   get bytes(): number {
     return this.#chunks.reduce((sum, { length }) => sum + length, 0);
+  }
+
+  get text(): string {
+    return this.#joined().toString('utf8');
   }
 
   add(text: string): Buffer {

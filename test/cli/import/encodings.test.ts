@@ -91,6 +91,12 @@ const CASES: FileCase[] = [
     ],
   },
   {
+    what: 'an invalid byte in a row with too many fields',
+    content: bytes('id,name\n1,é\n2,Caf', [0xe9], ',more\n'),
+    stored: ['1,é,'],
+    rejects: [REJECTS_HEADER, /^2,Caf\ufffd,3,2,40002,"the row is not UTF-8: .*",more$/],
+  },
+  {
     what: 'a byte order mark, ASCII and one invalid byte',
     content: bytes('\ufeffid,name\n1,a\n2,', [0xe2, 0x82], '\n'),
     stored: ['1,a,'],

@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { csvRows } from '../../../src/cli/import/csv-rows.ts';
+import { objectList } from '../../../src/cli/import/json-object.ts';
 import { jsonArrayRows, jsonLinesRows } from '../../../src/cli/import/json-rows.ts';
 import type { PlantRow } from '../../../src/cli/import/plant-row.ts';
 import { Progress } from '../../../src/cli/import/progress.ts';
@@ -11,7 +12,8 @@ import { Failure } from '../../../src/cli/output/failure.ts';
 import { type NewPlant, newPlantJson } from '../../../src/core/contract/plant.ts';
 import { csvLine } from '../../../src/operate/csv.ts';
 
-type Format = 'CSV' | 'lines' | 'array';
+type Texts = AsyncGenerator<string, void, undefined>;
+type Format = 'CSV' | 'lines' | 'array' | 'object';
 
 /** The rows and notes of a file, and the message if reading ended early. */
 interface Read {
@@ -24,12 +26,17 @@ async function* stream<T>(chunks: Iterable<T>): AsyncGenerator<T, void, undefine
   yield* chunks;
 }
 
-async function readTexts(format: Format, texts: AsyncIterable<string>, start: string): Promise<Read> {
+async function* listRows(name: string, texts: Texts): AsyncGenerator<PlantRow[]> {
+  const list = await objectList(name, texts, 1);
+  if (list !== undefined) yield* jsonArrayRows(name, list.texts, list.line);
+}
+
+async function readTexts(format: Format, texts: Texts, start: string): Promise<Read> {
   const read: Read = { rows: [], notes: [], failure: undefined };
   const batches =
     format === 'CSV'
       ? csvRows('trees', texts, start, { form: {}, onNote: note => read.notes.push(note) })
-      : (format === 'lines' ? jsonLinesRows : jsonArrayRows)('trees', texts);
+      : { lines: jsonLinesRows, array: jsonArrayRows, object: listRows }[format]('trees', texts);
   try {
     for await (const rows of batches) read.rows.push(...rows);
   } catch (error) {
@@ -140,6 +147,11 @@ suite('files of plants', () => {
           // Empty lines are counted, as an editor does.
           ['lines', values.map(text => `${text}\r\n`).join('\n'), 2],
           ['array', ` [${spaced.join(' ,\n')} ]\n`, 1],
+          [
+            'object',
+            `{"]": [ ] ,"[{\\"":{"x":[{}]},\n"list" : [ ${spaced.join(' ,\n')} ], "n":[1,"{"]}\n`,
+            1,
+          ],
         ];
         for (const [format, text, step] of files) {
           const file = await read(format, text, shares);
@@ -352,13 +364,16 @@ suite('files of plants', () => {
 
   test('stop at a row of more than 64 MiB, after the rows before it', async () => {
     const chunk = 'x'.repeat(33 * 1024 * 1024);
-    const files: [Format, string, string][] = [
-      ['CSV', 'id,name\n1,a\n2,', 'line 3 \\(row 2\\)'],
-      ['array', `[${A},`, 'element 2'],
+    const files: [Format, string, string, string][] = [
+      ['CSV', 'id,name\n1,a\n2,"\n', 'line 3 \\(row 2\\)', ': it begins in line 3, and takes 2 lines'],
+      ['array', `[${A},`, 'element 2', ' or bracket'],
     ];
-    for (const [format, start, row] of files) {
+    for (const [format, start, row, end] of files) {
       const file = await readTexts(format, stream([start, chunk, chunk]), start);
-      assert.match(file.failure ?? '', new RegExp(`^trees: ${row} is longer than 64 MiB`));
+      assert.match(
+        file.failure ?? '',
+        new RegExp(`^trees: ${row} is longer than 64 MiB; check it for an unclosed quote${end}$`),
+      );
       assert.equal(file.rows.length, 1);
     }
   });
