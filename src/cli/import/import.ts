@@ -18,15 +18,16 @@ const HEADER_ROW_MAX = 1_000_000;
 
 const HELP = `
 FILE is CSV, JSON Lines, a JSON array, an object with one list, or GeoJSON, in
-UTF-8 or --encoding. It can be compressed with gzip. CSV has commas, semicolons or tabs, and needs the columns id and name; tag
-is optional. In the column tag, an empty field means that the plant has no tag,
-and "" means an empty tag.
+UTF-8 or --encoding. It can be compressed with gzip. CSV has commas, semicolons
+or tabs, and needs the columns id and name; tag is optional. In the column tag,
+an empty field means that the plant has no tag, and "" means an empty tag.
 
-The command writes rejected rows to a rejects file, with four more
-columns: "line" and "row" (its numbers), "error" and "message". Correct these rows,
-then import the rejects file, without --columns, --delimiter, --quotes, --header-row
-and --encoding. A row with too few fields is
-rejected again until you fill one of the missing fields or delete its message.
+The command writes rejected rows to a rejects file, with four more columns:
+"line" and "row" (its numbers), "error" and "message". Correct these rows, then
+import the rejects file, without --columns, --delimiter, --quotes, --header-row
+and --encoding. A row with too few fields is rejected again until you fill one
+of the missing fields or delete its message. A row that was not UTF-8 has U+FFFD
+for each wrong byte, and is rejected again until you replace it.
 
 You can run an import again. A plant that equals the latest revision of its id
 changes nothing. Other content becomes the next revision, also if it is older.
