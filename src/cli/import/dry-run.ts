@@ -5,7 +5,8 @@ import { Failure } from '../output/failure.ts';
 import { amount, formatCount } from '../output/number-text.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import { quoted } from '../output/visible-text.ts';
-import { fileName, fileRows, plantFileSize, type Reading, totalSize } from './plant-file.ts';
+import { fileName, plantFileSize, totalSize } from './file-bytes.ts';
+import { fileRows, type Reading } from './plant-file.ts';
 import { lineBreakText } from './plant-row.ts';
 
 const IDS_MAX = 1_000_000;

@@ -5,8 +5,9 @@ import type { ServiceAddress } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import type { CsvForm } from './csv-columns.ts';
+import { DamagedGzip, fileName, plantFileSize, totalSize } from './file-bytes.ts';
 import { pipelinedTransport } from './pipelined-transport.ts';
-import { DamagedGzip, fileName, fileRows, plantFileSize, totalSize } from './plant-file.ts';
+import { fileRows, type Reading } from './plant-file.ts';
 import { lineBreakText, type PlantRow, type PlantRows, SAFE_TO_REPEAT } from './plant-row.ts';
 import { Progress } from './progress.ts';
 import { checkRejectsPath, defaultRejectsPath, RejectsFile } from './rejects-file.ts';
@@ -18,6 +19,8 @@ const ROWS_IN_DOUBT = 'rows that were sent can be wrong, so compare them with th
 export interface ImportSettings {
   files: string[];
   form: CsvForm;
+  /** The encoding of the files; undefined: UTF-8, or as a byte order mark says. */
+  encoding: string | undefined;
   service: ServiceAddress;
   /** File for rejected rows; undefined: a name derived from each input file. */
   rejects: string | undefined;
@@ -40,7 +43,7 @@ export interface ImportResult {
  * @throws {Failure} if a file cannot be used; then no plant was sent
  */
 export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportResult> {
-  const { files, form, rejects } = settings;
+  const { files, form, encoding, rejects } = settings;
   const sizes: (number | undefined)[] = [];
   try {
     for (const file of files) {
@@ -49,8 +52,8 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
       await checkRejectsPath(rejects ?? defaultRejectsPath(file, 'csv'), rejects !== undefined);
       if (size === undefined) continue;
       using progress = new CountedProgress(`verifying ${file}`, 'bytes', size);
-      for await (const rows of fileRows(file, { form, stop, onNote: () => {}, onVerified: progress.add }))
-        if (rows.length > 0) break;
+      const reading: Reading = { form, encoding, stop, onNote: () => {}, onVerified: progress.add };
+      for await (const rows of fileRows(file, reading)) if (rows.length > 0) break;
     }
   } catch (error) {
     if (stop.aborted) throw stop.reason;
@@ -69,7 +72,7 @@ async function sendFiles(
   callerStop: AbortSignal,
   result: ImportResult,
 ): Promise<void> {
-  const { files, form, service, inFlightMax } = settings;
+  const { files, form, encoding, service, inFlightMax } = settings;
   const { progress } = result;
   /** Aborted when a rejected row cannot be written. */
   const writeStop = new AbortController();
@@ -93,7 +96,7 @@ async function sendFiles(
       }
     };
     const onBytes = (bytes: number): void => progress.read(bytes);
-    const rows = withLineBreakNote(fileRows(path, { form, stop, onNote, onBytes }), path, onNote);
+    const rows = withLineBreakNote(fileRows(path, { form, encoding, stop, onNote, onBytes }), path, onNote);
     const plants = plantsOf(rows, progress, reject);
     const options = {
       concurrency: inFlightMax,

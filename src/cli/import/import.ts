@@ -7,24 +7,27 @@ import { amount } from '../output/number-text.ts';
 import { visible } from '../output/visible-text.ts';
 import type { CsvForm } from './csv-columns.ts';
 import { dryRun } from './dry-run.ts';
+import { STANDARD_INPUT } from './file-bytes.ts';
 import { type ImportResult, importFiles } from './import-run.ts';
-import { STANDARD_INPUT } from './plant-file.ts';
 import { SAFE_TO_REPEAT } from './plant-row.ts';
 
 /** With fewer, import and service wait for each other: 64 reach three quarters of the rate. */
 const IN_FLIGHT_DEFAULT = 256;
 export const IN_FLIGHT_MAX = 1024;
+const HEADER_ROW_MAX = 1_000_000;
 
 const HELP = `
-FILE is CSV, JSON Lines or a JSON array, in UTF-8. It can be compressed with
-gzip. CSV has commas, semicolons or tabs, and needs the columns id and name; tag
-is optional. In the column tag, an empty field means that the plant has no tag,
-and "" means an empty tag.
+FILE is CSV, JSON Lines, a JSON array, an object with one list, or GeoJSON, in
+UTF-8 or --encoding. It can be compressed with gzip. CSV has commas, semicolons
+or tabs, and needs the columns id and name; tag is optional. In the column tag,
+an empty field means that the plant has no tag, and "" means an empty tag.
 
-The command writes rejected rows to a rejects file, with three more
-columns: "row" (its number), "error" and "message". Correct these rows, then import
-the rejects file, without --columns, --delimiter and --quotes. A row with too few fields is
-rejected again until you fill one of the missing fields or delete its message.
+The command writes rejected rows to a rejects file, with four more columns:
+"line" and "row" (its numbers), "error" and "message". Correct these rows, then
+import the rejects file, without --columns, --delimiter, --quotes, --header-row
+and --encoding. A row with too few fields is rejected again until you fill one
+of the missing fields or delete its message. A row that was not UTF-8 has U+FFFD
+for each wrong byte, and is rejected again until you replace it.
 
 You can run an import again. A plant that equals the latest revision of its id
 changes nothing. Other content becomes the next revision, also if it is older.
@@ -46,6 +49,16 @@ export function importCommand(): Command {
         '--quotes <on|off>',
         'whether quotes enclose fields of CSV; off: they are text (default: on; with tabs, off if a line does not close a quote)',
       ).choices(['on', 'off']),
+    )
+    .option(
+      '--header-row <N>',
+      'line of the header of CSV, if it has title rows above it (default: the first line with text)',
+      countUpTo(HEADER_ROW_MAX),
+    )
+    .option(
+      '--encoding <NAME>',
+      'encoding of the files, such as windows-1250 (default: UTF-8, or as a byte order mark says)',
+      parseEncoding,
     )
     .option(
       '--rejects <FILE>',
@@ -72,17 +85,32 @@ function parseDelimiter(text: string): string {
   throw new InvalidArgumentError('Give one character, or the word tab.');
 }
 
-async function runImport(
-  files: string[],
-  options: CsvForm & { dryRun?: true; rejects?: string; inFlight: number },
-  command: Command,
-): Promise<void> {
-  const { rejects, inFlight, dryRun: sendsNothing } = options;
+/** @returns the name of the encoding by the Encoding Standard, section 4.2 */
+function parseEncoding(text: string): string {
+  try {
+    return new TextDecoder(text).encoding;
+  } catch {
+    throw new InvalidArgumentError(
+      'Give a name of the Encoding Standard (https://encoding.spec.whatwg.org/#names-and-labels), such as windows-1252 or utf-16le.',
+    );
+  }
+}
+
+interface ImportOptions extends CsvForm {
+  dryRun?: true;
+  encoding?: string;
+  rejects?: string;
+  inFlight: number;
+}
+
+async function runImport(files: string[], options: ImportOptions, command: Command): Promise<void> {
+  const { rejects, inFlight, encoding, dryRun: sendsNothing } = options;
   checkFileNames(files, rejects);
   const service = sendsNothing ? undefined : readServiceAddress(command);
   const work = async (stop: AbortSignal): Promise<number> => {
-    if (service === undefined) return await dryRun(files, { form: options, stop });
-    return report(await importFiles({ files, form: options, service, rejects, inFlightMax: inFlight }, stop));
+    if (service === undefined) return await dryRun(files, { form: options, encoding, stop });
+    const settings = { files, form: options, encoding, service, rejects, inFlightMax: inFlight };
+    return report(await importFiles(settings, stop));
   };
   process.exitCode = await stoppable(work, 'nothing was sent');
 }

@@ -38,8 +38,13 @@ export interface PlantRow {
 /** Rows in file order. Each batch contains the rows of one chunk of the file. */
 export type PlantRows = AsyncGenerator<PlantRow[], void, undefined>;
 
-/** Columns that a rejects file adds to each row. They replace those of an earlier rejects file. */
-export const REASON_NAMES = ['row', 'error', 'message'];
+/**
+ * Columns that a rejects file adds to each row. They replace those of an earlier rejects file. The
+ * line and the row are numbers in the file that was imported.
+ */
+export const REASON_NAMES = ['line', 'row', 'error', 'message'];
+/** These columns of rejects files that were written before there was a column `line`. */
+export const OLD_REASON_NAMES = REASON_NAMES.slice(1);
 
 export const SAFE_TO_REPEAT = 'you can safely run the import again';
 

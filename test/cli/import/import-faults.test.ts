@@ -87,10 +87,10 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
     assert.match(stdout, /^10 rows: 5 created, 0 unchanged, 0 revised, 5 rejected/);
     const rows = numbers.map((number, index) => {
       const row = index + 2;
-      return `${row},name ${row},${row},${number},${SHOWN}\n`;
+      return `${row},name ${row},${row + 1},${row},${number},${SHOWN}\n`;
     });
     const unknown = '"taken; an earlier attempt was not confirmed, so the plant may be stored"';
-    assert.equal(rejects, `id,name,row,error,message\n${rows.join('')}6,name 6,6,40003,${unknown}\n`);
+    assert.equal(rejects, `id,name,line,row,error,message\n${rows.join('')}6,name 6,7,6,40003,${unknown}\n`);
     assert.equal(exitCode, 1);
   });
 
@@ -169,7 +169,10 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
     assert.deepEqual([Number(rows), Number(created) + 1], [server.count(), server.count()]);
     assert.ok(server.count() < 10_000);
     assert.match(stderr, /^plant-store: stopped; .*you can safely run the import again\n$/);
-    assert.equal(await readFile(rejects, 'utf8'), 'id,name,row,error,message\n1,name 1,1,40003,taken\n');
+    assert.equal(
+      await readFile(rejects, 'utf8'),
+      'id,name,line,row,error,message\n1,name 1,2,1,40003,taken\n',
+    );
   });
 
   test('SIGINT ends an import that waits for standard input', async () => {
