@@ -23,7 +23,7 @@ export interface FormFault {
   rejectsMessage: string;
 }
 
-const OWN_COLUMNS = 'write id, name and tag into their own columns';
+const OWN_COLUMNS = 'write each value into its own column';
 
 const MISPLACED: FormFault = {
   message: 'the row has a misplaced quote (write a field with quotes as "like ""this""")',

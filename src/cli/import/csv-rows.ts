@@ -1,11 +1,14 @@
 import { Failure } from '../output/failure.ts';
 import { Columns, type CsvForm, delimiterOf } from './csv-columns.ts';
 import { type CsvRecord, CsvRecords, type Fields, type RecordListener } from './csv-records.ts';
+import type { MadeIds } from './made-ids.ts';
 import { EMPTY, type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
 import { partsByQuotes, type TextPart } from './unclosed-quotes.ts';
 
 export interface CsvReading {
   form: CsvForm;
+  /** Makes the ids; undefined if the file has them. */
+  ids?: MadeIds | undefined;
   /** Called with lines about the whole file: the ignored columns, and quotes that are text. */
   onNote: (line: string) => void;
   /** Number of the first line of the text. */
@@ -22,9 +25,9 @@ export async function* csvRows(
   name: string,
   texts: AsyncIterable<string>,
   start: string,
-  { form, onNote, line = 1 }: CsvReading,
+  { form, ids, onNote, line = 1 }: CsvReading,
 ): PlantRows {
-  const delimiter = delimiterOf(start, form);
+  const delimiter = delimiterOf(start, form, ids);
   /** Many tab-separated files contain quotes as text, so the lines decide. */
   const isUndecided = delimiter === '\t' && form.quotes === undefined;
   let columns: Columns | undefined;
@@ -43,7 +46,8 @@ export async function* csvRows(
       onNote(`${name}: line ${record.line} has a misplaced quote${ELSE_OFF}`);
     } else if (record.fault !== undefined)
       throw new Failure(`${name}, first row: ${record.fault.message}${isUndecided ? ELSE_OFF : ''}`);
-    else if (!record.fields[0]?.startsWith('sep=')) columns = new Columns(name, record.fields, form, onNote);
+    else if (!record.fields[0]?.startsWith('sep='))
+      columns = new Columns(name, record.fields, { form, ids, onNote });
   };
   const failure = (fault: string): Failure => {
     const place = columns === undefined ? 'the first row' : `line ${records.line} (row ${rowCount + 1})`;

@@ -4,6 +4,7 @@ import { readTypedId } from '../id-text.ts';
 import { Failure } from '../output/failure.ts';
 import { quoted } from '../output/visible-text.ts';
 import { countLineEnds } from './line-ends.ts';
+import type { MadeId, MadeIds } from './made-ids.ts';
 import {
   LINE_BREAK,
   type LineBreak,
@@ -31,8 +32,14 @@ const SEVERAL_LINES =
  * Reads the plants of a JSON Lines file. Empty lines are skipped but counted.
  *
  * @param line number of the first line of the text
+ * @param ids makes the ids; undefined if the file has them
  */
-export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>, line = 1): PlantRows {
+export async function* jsonLinesRows(
+  name: string,
+  texts: AsyncIterable<string>,
+  line = 1,
+  ids?: MadeIds,
+): PlantRows {
   let number = line - 1;
   let isFirst = true;
   /** The start of an incomplete line. */
@@ -48,7 +55,7 @@ export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>,
       // Otherwise the import would reject all lines of the file, with a confusing message.
       if (isFirst && value === '{') throw new Failure(`${name} ${SEVERAL_LINES}`);
       isFirst = false;
-      if (value !== '') rows.push(jsonRow(number, `line ${number}`, value));
+      if (value !== '') rows.push(jsonRow(number, `line ${number}`, value, ids));
     }
     yield rows;
     if (rest.length > ROW_LENGTH_MAX)
@@ -66,8 +73,14 @@ async function* withLineEnd(texts: AsyncIterable<string>): AsyncIterable<string>
  * Reads the plants of one JSON array. The first character that is not white space is `[`.
  *
  * @param line number of the first line of the text
+ * @param ids makes the ids; undefined if the file has them
  */
-export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>, line = 1): PlantRows {
+export async function* jsonArrayRows(
+  name: string,
+  texts: AsyncIterable<string>,
+  line = 1,
+  ids?: MadeIds,
+): PlantRows {
   const scanner = new ArrayScanner();
   let number = 0;
   /** The line of the start of `rest`. */
@@ -87,7 +100,7 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>,
         number++;
         const place = `line ${lineOfRest + countLineEnds(/^\s*/.exec(element)![0])} (element ${number})`;
         // An empty array has no text before its end.
-        if (!isClosed || number > 1 || value !== '') rows.push(jsonRow(number, place, value));
+        if (!isClosed || number > 1 || value !== '') rows.push(jsonRow(number, place, value, ids));
       }
       lineOfRest += countLineEnds(element);
       rest = '';
@@ -144,27 +157,53 @@ class ArrayScanner {
  * @param text a value. In a rejects file, the member `text` of an object contains a value that
  *   could not get the reason as members: no object, or an object of this form
  */
-function jsonRow(number: number, place: string, text: string): PlantRow {
+function jsonRow(number: number, place: string, text: string, ids: MadeIds | undefined): PlantRow {
   const reading = readNewPlantText(text);
   const isJson = reading.kind === 'plant' || reading.error !== 'notJson';
   const isObject = isJson && text.startsWith('{');
-  const members = isObject && reading.kind === 'invalid' ? ownMembers(text) : undefined;
+  const isRead = reading.kind === 'plant' && ids === undefined;
+  const members = isObject && !isRead ? ownMembers(text) : undefined;
   const hasText = members?.[0]?.startsWith('"text":"');
   const object = hasText ? JSON.parse(text) : {};
   const isOfRejectsFile = Object.keys(object).join() === ['text', ...REASON_NAMES].join();
-  if (isOfRejectsFile && typeof object.text === 'string') return jsonRow(number, place, object.text);
-  const ownReading = members === undefined ? reading : readMembers(members);
+  if (isOfRejectsFile && typeof object.text === 'string') return jsonRow(number, place, object.text, ids);
+  const madeId = ids && madeIdOf(ids, members);
+  const ownReading = members === undefined ? reading : readMembers(members, madeId);
   return {
     number,
     place: () => place,
     lineBreak: ownReading.kind === 'plant' ? lineBreakOf(ownReading.plant) : undefined,
     reading: ownReading,
+    madeId,
     rejectsFormat: () => ({ kind: 'jsonl' }),
     rejectsLine: ({ error, message }) => {
-      const own = isObject && !hasText ? ownMembers(text).join() : `"text":${JSON.stringify(text)}`;
-      return `{${own}${own && ','}"row":${number},"error":${error},"message":${JSON.stringify(message)}}\n`;
+      const isNumbered = ids?.rule.kind === 'numbers' && madeId?.kind === 'id';
+      const hasMembers = isObject && !hasText;
+      const own = hasMembers ? ownMembers(text) : [`"text":${JSON.stringify(text)}`];
+      if (isNumbered && hasMembers) own.splice(0, own.length, ...withNumber(own, madeId.id));
+      const note = isNumbered && !hasMembers ? `; its id is ${madeId.id}` : '';
+      const reason = `"row":${number},"error":${error},"message":${JSON.stringify(message + note)}`;
+      return `{${[...own, reason].join()}}\n`;
     },
   };
+}
+
+/** The members of a numbered row. Its number is its id, and an id that is ignored has another name. */
+function withNumber(members: string[], id: bigint): string[] {
+  return [`"id":${id}`, ...members.map(each => each.replace(/^"id":/, '"ignored id":'))];
+}
+
+/** @param members in the form of {@link ownMembers}; undefined if the value is no object */
+function madeIdOf(ids: MadeIds, members: string[] | undefined): MadeId {
+  if (!ids.rule.ignoresIds && members?.some(each => each.startsWith('"id":'))) return { kind: 'own id' };
+  const textOf = (column: string): string | undefined => {
+    const name = `${JSON.stringify(column)}:`;
+    const value = members!.find(each => each.startsWith(name))?.slice(name.length);
+    if (value?.startsWith('"')) return stringOf(value);
+    // A number has the text that it has in the file, as it would have in CSV.
+    return value !== undefined && /^[-0-9]/.test(value) ? value : undefined;
+  };
+  return ids.make(members && ids.columns.map(textOf));
 }
 
 function lineBreakOf(plant: NewPlant): LineBreak | undefined {
@@ -175,17 +214,29 @@ function lineBreakOf(plant: NewPlant): LineBreak | undefined {
 /** The start of a member `id` that is a string, in the form of {@link ownMembers}. */
 const ID_TEXT = /^"id":(?=")/;
 
-/** Reads a plant. The message begins with the fault of an id that is a string. */
-function readMembers(members: string[]): NewPlantReading {
+/** Reads a plant. The message begins with the fault of an id that is a string, or cannot be made. */
+function readMembers(members: string[], madeId: MadeId | undefined): NewPlantReading {
+  const withId = (id: bigint): string[] => [
+    `"id":${id}`,
+    ...members.filter(each => !each.startsWith('"id":')),
+  ];
+  if (madeId?.kind === 'id') return readNewPlantText(`{${withId(madeId.id)}}`);
+  if (madeId?.kind === 'fault') return withIdFault(madeId.fault, withId(0n));
   const idText = members.find(member => ID_TEXT.test(member))?.replace(ID_TEXT, '');
   const id = idText === undefined ? undefined : stringOf(idText);
   const reading = id === undefined ? undefined : readTypedId(id);
   // A valid id is a number here, since `ownMembers` has replaced it.
   if (id === undefined || reading?.kind !== 'fault') return readNewPlantText(`{${members}}`);
-  const idFault = `id ${quoted(id)} ${reading.fault}`;
-  // The plant is read with a valid id, so that the message lists the other faults.
-  const others = readNewPlantText(`{${members.map(each => (ID_TEXT.test(each) ? '"id":0' : each))}}`);
-  const message = others.kind === 'plant' ? idFault : `${idFault}; ${others.message}`;
+  return withIdFault(
+    `id ${quoted(id)} ${reading.fault}`,
+    members.map(each => (ID_TEXT.test(each) ? '"id":0' : each)),
+  );
+}
+
+/** Lists the fault of the id, then those of the other members. @param members with a valid id */
+function withIdFault(fault: string, members: string[]): NewPlantReading {
+  const reading = readNewPlantText(`{${members}}`);
+  const message = reading.kind === 'plant' ? fault : `${fault}; ${reading.message}`;
   return { kind: 'invalid', error: 'notNewPlant', message };
 }
 

@@ -8,6 +8,7 @@ import { csvRows } from './csv-rows.ts';
 import { encodingQuestion } from './encoding-question.ts';
 import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
 import { countLineEnds } from './line-ends.ts';
+import { type MadeIds, OWN_IDS } from './made-ids.ts';
 import { FORMAT_BYTES, otherFormatOf } from './other-formats.ts';
 import { EMPTY, type PlantRows, ROW_LENGTH_MAX } from './plant-row.ts';
 import { joined, NotUtf8, utf8Texts } from './utf8-texts.ts';
@@ -18,6 +19,8 @@ export const CHUNK_BYTES = 64 * 1024;
 
 export interface Reading {
   form: CsvForm;
+  /** Makes the ids; undefined if the files have them. */
+  ids?: MadeIds | undefined;
   /** Ends the reading at once, with an AbortError. */
   stop: AbortSignal;
   onNote: (line: string) => void;
@@ -79,10 +82,15 @@ export async function* fileRows(path: string, reading: Reading): PlantRows {
     const all = joined(start, texts);
     const isJson = first === '[' || first === '{';
     const rowsOfJson = first === '[' ? jsonArrayRows : jsonLinesRows;
-    const batches = isJson ? rowsOfJson(name, all, line) : csvRows(name, all, start, { ...reading, line });
+    const batches = isJson
+      ? rowsOfJson(name, all, line, reading.ids)
+      : csvRows(name, all, start, { ...reading, line });
     for await (const rows of batches) {
       lastRow = rows.at(-1)?.number ?? lastRow;
-      yield rows;
+      // CSV has a header, which has shown that its rows have no ids.
+      const withId = isJson ? rows.findIndex(({ madeId }) => madeId?.kind === 'own id') : -1;
+      if (withId !== 0) yield withId < 0 ? rows : rows.slice(0, withId);
+      if (withId >= 0) throw new Failure(`${name}: ${rows[withId]!.place()} has a member id; ${OWN_IDS}`);
     }
   } catch (error) {
     if (!(error instanceof NotUtf8)) throw error;

@@ -374,7 +374,7 @@ suite('rejected rows', () => {
           const messages = rejected.map(row => {
             const message = messageOf(row)!;
             return format === 'CSV' && /^the row has a /.test(message)
-              ? `${message.replace(/ \(.*/, '')}; write id, name and tag into their own columns`
+              ? `${message.replace(/ \(.*/, '')}; write each value into its own column`
               : message;
           });
           for (let round = 1, again = rejected; round <= 2 && rejected.length > 0; round++) {
