@@ -19,7 +19,12 @@ const STORED_JSON =
   '{"id":"9007199254740993","name":"Monstera deliciosa","tag":"houseplant","revision":1,"outcome":"created"}\n';
 /** What the examples of each document print. */
 const OUTPUTS = {
-  'docs/client.md': ['created plant 9007199254740995, revision 1\n', '1000 stored\n', 'create a new token\n'],
+  'docs/client.md': [
+    'created plant 9007199254740995, revision 1\n',
+    '1000 stored\n',
+    '7597049000137840730n 2360040201619519176n\n',
+    'create a new token\n',
+  ],
   'packages/client/README.md': [STORED_JSON],
   'docs/generated-clients.md': [EXACT, EXACT],
 };

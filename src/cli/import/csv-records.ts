@@ -23,7 +23,8 @@ export interface CsvRecord {
 
 /** Why a record is rejected before its fields are read. */
 export interface FormFault {
-  kind: 'quote' | 'encoding';
+  /** With `quote`, the fields are not known. */
+  kind: 'quote' | 'encoding' | 'count';
   message: string;
   /** The message in a rejects file, where the first field has the text of the record. */
   rejectsMessage: string;
@@ -31,7 +32,7 @@ export interface FormFault {
 
 function quoteFault(fault: string, advice: string): FormFault {
   const message = `the row has a ${fault}`;
-  const rejectsMessage = `${message}; write id, name and tag into their own columns`;
+  const rejectsMessage = `${message}; write each value into its own column`;
   return { kind: 'quote', message: `${message}${advice}`, rejectsMessage };
 }
 

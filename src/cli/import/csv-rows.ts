@@ -1,5 +1,6 @@
 import { Failure } from '../output/failure.ts';
-import { Columns, type CsvReading, delimiterOf } from './csv-columns.ts';
+import { Columns } from './csv-columns.ts';
+import { type CsvReading, delimiterOf } from './csv-header.ts';
 import { type CsvRecord, CsvRecords, type Fields, type RecordListener } from './csv-records.ts';
 import { EMPTY, type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
 import { partsByQuotes, type TextPart } from './unclosed-quotes.ts';
@@ -17,7 +18,7 @@ export async function* csvRows(
   reading: CsvReading,
 ): PlantRows {
   const { form, onNote, line = 1, headerHint } = reading;
-  const delimiter = delimiterOf(start, form);
+  const delimiter = delimiterOf(start, reading);
   /** Many tab-separated files contain quotes as text, so the lines decide. */
   const isUndecided = delimiter === '\t' && form.quotes === undefined;
   const elseOff = isUndecided ? ELSE_OFF : '';

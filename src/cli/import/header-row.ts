@@ -1,5 +1,5 @@
 import { Failure } from '../output/failure.ts';
-import { type CsvForm, knownColumnsOf } from './csv-columns.ts';
+import { type ColumnChoice, knownColumnsOf } from './csv-header.ts';
 
 /** Lines at the start of a file in which a header is looked for. */
 export const HEADER_LINES = 20;
@@ -33,20 +33,20 @@ export async function* textsFromLine(
 }
 
 /** The lines at the start of a file, each with the columns of a plant that it names. */
-function headerLines(start: string, form: CsvForm): { isText: boolean; columns: string[] }[] {
+function headerLines(start: string, choice: ColumnChoice): { isText: boolean; columns: string[] }[] {
   return start
     .split(/\r\n?|\n/)
     .slice(0, HEADER_LINES)
     .map(line =>
       NO_HEADER.test(line)
         ? { isText: false, columns: [] }
-        : { isText: true, columns: knownColumnsOf(line, form) },
+        : { isText: true, columns: knownColumnsOf(line, choice) },
     );
 }
 
 /** Whether the first line with text names a column of a plant. */
-export function beginsWithHeader(start: string, form: CsvForm): boolean {
-  const first = headerLines(start, form).find(({ isText }) => isText);
+export function beginsWithHeader(start: string, choice: ColumnChoice): boolean {
+  const first = headerLines(start, choice).find(({ isText }) => isText);
   return first !== undefined && first.columns.length > 0;
 }
 
@@ -57,8 +57,8 @@ export function beginsWithHeader(start: string, form: CsvForm): boolean {
  * @param firstLine number of the first of them
  * @returns what to do, if one of these lines names a column of a plant
  */
-export function headerHint(start: string, firstLine: number, form: CsvForm): string | undefined {
-  const lines = headerLines(start, form);
+export function headerHint(start: string, firstLine: number, choice: ColumnChoice): string | undefined {
+  const lines = headerLines(start, choice);
   const most = Math.max(...lines.map(({ columns }) => columns.length));
   if (most === 0) return undefined;
   const best = lines.findIndex(({ columns }) => columns.length === most);

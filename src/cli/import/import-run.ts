@@ -4,8 +4,10 @@ import type { NewPlant } from '../../core/contract/plant.ts';
 import type { ServiceAddress } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
-import type { CsvForm } from './csv-columns.ts';
+import type { CsvForm } from './csv-header.ts';
 import { DamagedGzip, fileName, plantFileSize, totalSize } from './file-bytes.ts';
+import { IdsFile } from './ids-file.ts';
+import { type IdRule, MadeIds } from './made-ids.ts';
 import { pipelinedTransport } from './pipelined-transport.ts';
 import { fileRows, type Reading } from './plant-file.ts';
 import { lineBreakText, type PlantRow, type PlantRows, SAFE_TO_REPEAT } from './plant-row.ts';
@@ -21,6 +23,10 @@ export interface ImportSettings {
   form: CsvForm;
   /** The encoding of the files; undefined: UTF-8, or as a byte order mark says. */
   encoding: string | undefined;
+  /** How the ids are made; undefined if the files have them. */
+  idRule: IdRule | undefined;
+  /** New file for the ids that are made. */
+  idsFile: string | undefined;
   service: ServiceAddress;
   /** File for rejected rows; undefined: a name derived from each input file. */
   rejects: string | undefined;
@@ -30,6 +36,8 @@ export interface ImportSettings {
 export interface ImportResult {
   readonly progress: Progress;
   readonly rejectsFiles: string[];
+  /** What a person needs to know of the file with the ids. */
+  idsSummary: string | undefined;
   /** The files that were not opened. */
   unsent: readonly string[];
   /** A Failure or the reason of the stop signal, if the import ended early. */
@@ -43,7 +51,10 @@ export interface ImportResult {
  * @throws {Failure} if a file cannot be used; then no plant was sent
  */
 export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportResult> {
-  const { files, form, encoding, rejects } = settings;
+  const { files, form, encoding, idRule, idsFile, rejects } = settings;
+  const makeIds = (): MadeIds | undefined => idRule && new MadeIds(idRule);
+  const ids = makeIds();
+  let writtenIds: IdsFile | undefined;
   const sizes: (number | undefined)[] = [];
   try {
     for (const file of files) {
@@ -52,9 +63,17 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
       await checkRejectsPath(rejects ?? defaultRejectsPath(file, 'csv'), rejects !== undefined);
       if (size === undefined) continue;
       using progress = new CountedProgress(`verifying ${file}`, 'bytes', size);
-      const reading: Reading = { form, encoding, stop, onNote: () => {}, onVerified: progress.add };
+      const reading: Reading = {
+        form,
+        encoding,
+        ids: makeIds(),
+        stop,
+        onNote: () => {},
+        onVerified: progress.add,
+      };
       for await (const rows of fileRows(file, reading)) if (rows.length > 0) break;
     }
+    if (idsFile !== undefined) writtenIds = new IdsFile(idsFile, ids!);
   } catch (error) {
     if (stop.aborted) throw stop.reason;
     throw error instanceof Failure
@@ -62,13 +81,22 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
       : error;
   }
   using progress = new Progress(totalSize(sizes));
-  const result: ImportResult = { progress, rejectsFiles: [], unsent: [], cause: undefined };
-  await sendFiles(settings, stop, result);
+  using _ = writtenIds;
+  const result: ImportResult = {
+    progress,
+    rejectsFiles: [],
+    idsSummary: undefined,
+    unsent: [],
+    cause: undefined,
+  };
+  await sendFiles(settings, { ids, writtenIds }, stop, result);
+  result.idsSummary = writtenIds?.summary(result.cause === undefined);
   return result;
 }
 
 async function sendFiles(
   settings: ImportSettings,
+  { ids, writtenIds }: { ids: MadeIds | undefined; writtenIds: IdsFile | undefined },
   callerStop: AbortSignal,
   result: ImportResult,
 ): Promise<void> {
@@ -96,7 +124,8 @@ async function sendFiles(
       }
     };
     const onBytes = (bytes: number): void => progress.read(bytes);
-    const rows = withLineBreakNote(fileRows(path, { form, encoding, stop, onNote, onBytes }), path, onNote);
+    const read = fileRows(path, { form, encoding, ids, stop, onNote, onBytes });
+    const rows = withLineBreakNote(writtenIds?.written(read) ?? read, path, onNote);
     const plants = plantsOf(rows, progress, reject);
     const options = {
       concurrency: inFlightMax,

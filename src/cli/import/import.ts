@@ -5,9 +5,10 @@ import { countUpTo } from '../options/setting.ts';
 import { Failure } from '../output/failure.ts';
 import { amount } from '../output/number-text.ts';
 import { visible } from '../output/visible-text.ts';
-import type { CsvForm } from './csv-columns.ts';
+import type { CsvForm } from './csv-header.ts';
 import { dryRun } from './dry-run.ts';
 import { STANDARD_INPUT } from './file-bytes.ts';
+import { addIdOptions, type IdOptions, idRuleOf, rejectsOptions } from './id-options.ts';
 import { type ImportResult, importFiles } from './import-run.ts';
 import { SAFE_TO_REPEAT } from './plant-row.ts';
 
@@ -22,27 +23,38 @@ UTF-8 or --encoding. It can be compressed with gzip. CSV has commas, semicolons
 or tabs, and needs the columns id and name; tag is optional. In the column tag,
 an empty field means that the plant has no tag, and "" means an empty tag.
 
+A list without ids: with --id-from, the same text always gets the same id, so
+you can import the list again. With --number-from, rows are numbered; keep the
+file of --ids-file, which is a list with these numbers. --columns id= ignores a
+column id.
+
 The command writes rejected rows to a rejects file, with four more columns:
 "line" and "row" (its numbers), "error" and "message". Correct these rows, then
 import the rejects file, without --columns, --delimiter, --quotes, --header-row
-and --encoding. A row with too few fields is rejected again until you fill one
-of the missing fields or delete its message. A row that was not UTF-8 has U+FFFD
-for each wrong byte, and is rejected again until you replace it.
+and --encoding; with --id-from, give it and --columns again. A row with too few
+fields is rejected again until you fill one of the missing fields or delete its
+message. A row that was not UTF-8 has U+FFFD for each wrong byte, and is
+rejected again until you replace it.
 
 You can run an import again. A plant that equals the latest revision of its id
 changes nothing. Other content becomes the next revision, also if it is older.
 No revision is ever lost.
 
-Example:
-  $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz`;
+Examples:
+  $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz
+  $ npx plant-store import --token-file token.txt --id-from ACCESSION --ids-file ids.csv plants.csv`;
 
 export function importCommand(): Command {
   const command = new Command('import')
     .description('send the plants of CSV and JSON files to a running service')
     .argument('<FILE...>', 'files, imported in this order; - is standard input');
-  return addServiceOptions(command)
+  addServiceOptions(command)
     .option('--dry-run', 'send nothing, and print what to correct; needs no service and no token')
-    .option('--columns <LIST>', 'names of CSV columns, such as id=ACCESSION; tag= for no tag', parseColumns)
+    .option(
+      '--columns <LIST>',
+      'names of CSV columns, such as id=ACCESSION; tag= for no tag, id= to ignore ids',
+      parseColumns,
+    )
     .option('--delimiter <CHAR>', 'delimiter of CSV (default: comma, semicolon or tab)', parseDelimiter)
     .addOption(
       new Option(
@@ -72,6 +84,7 @@ export function importCommand(): Command {
     )
     .addHelpText('after', HELP)
     .action(runImport);
+  return addIdOptions(command);
 }
 
 function parseColumns(text: string): CsvForm['columns'] {
@@ -96,7 +109,7 @@ function parseEncoding(text: string): string {
   }
 }
 
-interface ImportOptions extends CsvForm {
+interface ImportOptions extends CsvForm, IdOptions {
   dryRun?: true;
   encoding?: string;
   rejects?: string;
@@ -104,13 +117,23 @@ interface ImportOptions extends CsvForm {
 }
 
 async function runImport(files: string[], options: ImportOptions, command: Command): Promise<void> {
-  const { rejects, inFlight, encoding, dryRun: sendsNothing } = options;
+  const { rejects, idsFile, inFlight, encoding, dryRun: sendsNothing } = options;
   checkFileNames(files, rejects);
+  const idRule = idRuleOf(options);
   const service = sendsNothing ? undefined : readServiceAddress(command);
   const work = async (stop: AbortSignal): Promise<number> => {
-    if (service === undefined) return await dryRun(files, { form: options, encoding, stop });
-    const settings = { files, form: options, encoding, service, rejects, inFlightMax: inFlight };
-    return report(await importFiles(settings, stop));
+    if (service === undefined) return await dryRun(files, idRule, { form: options, encoding, stop });
+    const settings = {
+      files,
+      form: options,
+      encoding,
+      idRule,
+      idsFile,
+      service,
+      rejects,
+      inFlightMax: inFlight,
+    };
+    return report(await importFiles(settings, stop), rejectsOptions(idRule, options));
   };
   process.exitCode = await stoppable(work, 'nothing was sent');
 }
@@ -123,17 +146,29 @@ function checkFileNames(files: string[], rejects: string | undefined): void {
     throw new Failure('standard input can be read only once; give - only once', 2);
 }
 
-/** Prints the result. @returns the exit code. @throws the reason if the import ended early */
-function report({ progress, rejectsFiles, unsent, cause }: ImportResult): number {
+/**
+ * Prints the result.
+ *
+ * @param again options with which the rejects files are imported
+ * @returns the exit code
+ * @throws the reason if the import ended early
+ */
+function report(
+  { progress, rejectsFiles, idsSummary, unsent, cause }: ImportResult,
+  again: string[],
+): number {
   const { done, rejected } = progress;
   if (cause === undefined || done > 0) console.log(progress.summary());
+  if (idsSummary !== undefined) console.log(idsSummary);
   if (rejected > 0) {
-    const quoted = (file: string) => (/^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`);
+    const quoted = (word: string) =>
+      /^[\w./=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
     const files = visible(rejectsFiles.map(quoted).join(' '));
+    const words = visible([...again, ...rejectsFiles].map(quoted).join(' '));
     console.log(
       `${amount(rejected, 'rejected row')} ${rejected === 1 ? 'is' : 'are'} in ${files}, with the reasons; ` +
         (cause === undefined
-          ? `correct and import again: npx plant-store import ${files}`
+          ? `correct and import again: npx plant-store import ${words}`
           : 'not all rows were sent, so correct and import the original'),
     );
   }

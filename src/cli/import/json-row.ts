@@ -4,6 +4,7 @@ import { readJson, readToEnd, stringOf } from '../../core/contract/json-reader.t
 import { type NewPlant, type NewPlantReading, readNewPlantText } from '../../core/contract/plant.ts';
 import { readTypedId } from '../id-text.ts';
 import { SHOWN_LENGTH_MAX, visible } from '../output/visible-text.ts';
+import type { MadeId, MadeIds } from './made-ids.ts';
 import { LINE_BREAK, type LineBreak, OLD_REASON_NAMES, type PlantRow, REASON_NAMES } from './plant-row.ts';
 import { encodingFault, isStillNotUtf8 } from './row-encoding.ts';
 
@@ -22,31 +23,61 @@ const TEXT_MEMBERS = [REASON_NAMES, OLD_REASON_NAMES].map(names => ['text', ...n
 /**
  * @param text a value. In a rejects file, the member `text` of an object contains a value that
  *   could not get the reason as members: no object, or an object of this form
+ * @param ids makes the ids; undefined if the file has them
  * @param known the fault of the text, if a rejects file names one that the text still has
  */
-export function jsonRow(place: Place, text: string, known?: NewPlantReading): PlantRow {
+export function jsonRow(
+  place: Place,
+  text: string,
+  ids: MadeIds | undefined,
+  known?: NewPlantReading,
+): PlantRow {
   const reading = readNewPlantText(text);
   const isJson = reading.kind === 'plant' || reading.error !== 'notJson';
   const isObject = isJson && text.startsWith('{');
   const encoding = known ?? encodingReading(text, isObject);
-  const members = isObject && (encoding ?? reading).kind === 'invalid' ? ownMembers(text) : undefined;
+  const isRead = (encoding ?? reading).kind === 'plant' && ids === undefined;
+  const members = isObject && !isRead ? ownMembers(text) : undefined;
   const hasText = members?.[0]?.text.startsWith('"text":"');
   const object = hasText ? JSON.parse(text) : {};
   const isOfRejectsFile = TEXT_MEMBERS.includes(Object.keys(object).join());
-  if (isOfRejectsFile && typeof object.text === 'string') return jsonRow(place, object.text, encoding);
-  const ownReading = encoding ?? (members === undefined ? reading : readMembers(members));
+  if (isOfRejectsFile && typeof object.text === 'string') return jsonRow(place, object.text, ids, encoding);
+  const madeId = ids && madeIdOf(ids, encoding === undefined ? members : undefined);
+  const ownReading = encoding ?? (members === undefined ? reading : readMembers(members, madeId));
   return {
     number: place.number,
     place: () => place.name,
     lineBreak: ownReading.kind === 'plant' ? lineBreakOf(ownReading.plant) : undefined,
     reading: ownReading,
+    madeId,
     rejectsFormat: () => ({ kind: 'jsonl' }),
     rejectsLine: ({ error, message }) => {
-      const own = isObject && !hasText ? textsOf(ownMembers(text)).join() : `"text":${JSON.stringify(text)}`;
-      const reason = `"line":${place.line},"row":${place.number},"error":${error},"message":${JSON.stringify(message)}`;
-      return `{${own}${own && ','}${reason}}\n`.toWellFormed();
+      const hasMembers = isObject && !hasText;
+      const own = hasMembers ? textsOf(ownMembers(text)) : [`"text":${JSON.stringify(text)}`];
+      const number = ids?.rule.kind === 'numbers' && madeId?.kind === 'id' ? madeId.id : undefined;
+      const note = number !== undefined && !hasMembers ? `; its id is ${number}` : '';
+      const rejected = number !== undefined && hasMembers ? withNumber(own, number) : own;
+      const reason = `"line":${place.line},"row":${place.number},"error":${error},"message":${JSON.stringify(message + note)}`;
+      return `{${[...rejected, reason].join()}}\n`.toWellFormed();
     },
   };
+}
+
+/** The members of a numbered row. Its number is its id, and an id that is ignored has another name. */
+function withNumber(members: string[], id: bigint): string[] {
+  return [`"id":${id}`, ...members.map(each => each.replace(/^"id":/, '"ignored id":'))];
+}
+
+/** @param members of the row; undefined if they are not known */
+function madeIdOf(ids: MadeIds, members: Member[] | undefined): MadeId {
+  if (!ids.rule.ignoresIds && members?.some(({ name }) => name === 'id')) return { kind: 'own id' };
+  const textOf = (column: string): string | undefined => {
+    const value = members!.find(({ name }) => name === column)?.value;
+    if (value?.startsWith('"')) return stringOf(value);
+    // A number has the text that it has in the file, as it would have in CSV.
+    return value !== undefined && /^[-0-9]/.test(value) ? value : undefined;
+  };
+  return ids.make(members && ids.columns.map(textOf));
 }
 
 /**
@@ -55,15 +86,15 @@ export function jsonRow(place: Place, text: string, known?: NewPlantReading): Pl
  *
  * @param text an element of the list of features
  */
-export function featureRow(place: Place, text: string): PlantRow {
+export function featureRow(place: Place, text: string, ids: MadeIds | undefined): PlantRow {
   const members = membersOf(text);
-  if (members?.get('type') !== '"Feature"') return jsonRow(place, text);
+  if (members?.get('type') !== '"Feature"') return jsonRow(place, text, ids);
   const properties = members.get('properties');
   const own = properties?.startsWith('{') ? properties : '{}';
   const id = members.get('id');
-  if (id === undefined || membersOf(own)?.has('id')) return jsonRow(place, own);
+  if (id === undefined || membersOf(own)?.has('id')) return jsonRow(place, own, ids);
   const others = own.slice(1).trimStart();
-  return jsonRow(place, `{"id":${id}${others === '}' ? '' : ','}${others}`);
+  return jsonRow(place, `{"id":${id}${others === '}' ? '' : ','}${others}`, ids);
 }
 
 /** @returns the members of an object as JSON texts; undefined if the text is no JSON */
@@ -117,16 +148,19 @@ function faultOf({ name, value }: Member): string | undefined {
 const VALID_VALUES: Record<string, string> = { id: '0', name: '""', tag: '""' };
 
 /** Reads a plant. The message begins with the faults of single values. */
-function readMembers(members: Member[]): NewPlantReading {
-  const faults: string[] = [];
+function readMembers(members: Member[], madeId: MadeId | undefined): NewPlantReading {
+  const isMade = madeId?.kind === 'id' || madeId?.kind === 'fault';
+  const faults: string[] = madeId?.kind === 'fault' ? [madeId.fault] : [];
   // The plant is read with valid values, so that the message lists the other faults.
-  const texts = members.map(member => {
+  const texts = members.flatMap(member => {
+    if (isMade && member.name === 'id') return [];
     const fault = faultOf(member);
     if (fault === undefined) return member.text;
     if (member.name === 'id') faults.unshift(fault);
     else faults.push(fault);
     return `"${member.name}":${VALID_VALUES[member.name]}`;
   });
+  if (isMade) texts.unshift(`"id":${madeId.kind === 'id' ? madeId.id : VALID_VALUES.id}`);
   const others = readNewPlantText(`{${texts}}`);
   if (faults.length === 0) return others;
   const message = [...faults, ...(others.kind === 'invalid' ? [others.message] : [])].join('; ');

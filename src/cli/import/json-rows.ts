@@ -1,5 +1,5 @@
 import { Failure } from '../output/failure.ts';
-import { jsonRow, type Place } from './json-row.ts';
+import type { Place } from './json-row.ts';
 import { countLineEnds } from './line-ends.ts';
 import { type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
 
@@ -20,8 +20,14 @@ export const SEVERAL_LINES =
  * Reads the plants of a JSON Lines file. Empty lines are skipped but counted.
  *
  * @param line number of the first line of the text
+ * @param rowOf makes the row of a line
  */
-export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>, line = 1): PlantRows {
+export async function* jsonLinesRows(
+  name: string,
+  texts: AsyncIterable<string>,
+  line: number,
+  rowOf: (place: Place, text: string) => PlantRow,
+): PlantRows {
   let number = line - 1;
   let isFirst = true;
   /** The start of an incomplete line. */
@@ -37,7 +43,7 @@ export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>,
       // Otherwise the import would reject all lines of the file, with a confusing message.
       if (isFirst && value === '{') throw new Failure(`${name} ${SEVERAL_LINES}`);
       isFirst = false;
-      if (value !== '') rows.push(jsonRow({ number, line: number, name: `line ${number}` }, value));
+      if (value !== '') rows.push(rowOf({ number, line: number, name: `line ${number}` }, value));
     }
     yield rows;
     if (rest.length > ROW_LENGTH_MAX)
@@ -60,8 +66,8 @@ async function* withLineEnd(texts: AsyncIterable<string>): AsyncIterable<string>
 export async function* jsonArrayRows(
   name: string,
   texts: AsyncIterable<string>,
-  line = 1,
-  rowOf: (place: Place, text: string) => PlantRow = jsonRow,
+  line: number,
+  rowOf: (place: Place, text: string) => PlantRow,
 ): PlantRows {
   const scanner = new ArrayScanner();
   let number = 0;

@@ -1,19 +1,22 @@
 import { Failure } from '../output/failure.ts';
 import { quoted } from '../output/visible-text.ts';
-import type { CsvForm } from './csv-columns.ts';
+import type { ColumnChoice, CsvForm } from './csv-header.ts';
 import { csvRows } from './csv-rows.ts';
 import { CHUNK_BYTES, fileName, plantFileSize } from './file-bytes.ts';
 import { fileTexts, type TextReading } from './file-texts.ts';
 import { beginsWithHeader, HEADER_LINES, headerHint, textsFromLine } from './header-row.ts';
 import { FEATURES, isOneObject, objectList } from './json-object.ts';
-import { featureRow, jsonRow } from './json-row.ts';
+import { featureRow, jsonRow, type Place } from './json-row.ts';
 import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
 import { countLineEnds } from './line-ends.ts';
-import { EMPTY, type PlantRows, ROW_LENGTH_MAX } from './plant-row.ts';
+import { type MadeIds, OWN_IDS } from './made-ids.ts';
+import { EMPTY, type PlantRow, type PlantRows, ROW_LENGTH_MAX } from './plant-row.ts';
 import { TextOpening } from './text-opening.ts';
 
 export interface Reading extends TextReading {
   form: CsvForm;
+  /** Makes the ids; undefined if the files have them. */
+  ids?: MadeIds | undefined;
 }
 
 /** The start of a file that shows its format and, in CSV, its delimiter. */
@@ -40,21 +43,50 @@ export async function* fileRows(path: string, reading: Reading): PlantRows {
   // A title row may begin with a bracket, but a file with a header is no JSON.
   if (form.headerRow !== undefined)
     return yield* csvRows(name, opening.whole(), opening.text, { ...reading, line });
-  if (first === '[') return yield* jsonArrayRows(name, opening.whole(), line);
-  if (first !== '{') {
-    const hint = await readHint(opening, line, form);
-    return yield* csvRows(name, opening.whole(), opening.text, { ...reading, line, headerHint: hint });
+  if (first !== '[' && first !== '{') {
+    const headerHint = await readHint(opening, line, reading);
+    return yield* csvRows(name, opening.whole(), opening.text, { ...reading, line, headerHint });
   }
-  if (!(await isOneObject(opening))) return yield* jsonLinesRows(name, opening.whole(), line);
+  // CSV has a header, which has shown that its rows have no ids.
+  yield* rowsWithoutIds(name, jsonRows(path, opening, line, reading));
+}
+
+/** Reads the rows of a file that begins with a bracket. */
+async function* jsonRows(path: string, opening: TextOpening, line: number, reading: Reading): PlantRows {
+  const name = fileName(path);
+  const { ids, onNote } = reading;
+  const makeRow = (place: Place, text: string): PlantRow => jsonRow(place, text, ids);
+  if (opening.text.trimStart().startsWith('['))
+    return yield* jsonArrayRows(name, opening.whole(), line, makeRow);
+  if (!(await isOneObject(opening))) return yield* jsonLinesRows(name, opening.whole(), line, makeRow);
   // Only at its end is it known that the object has one list.
   if (reading.onVerified && (await plantFileSize(path)) !== undefined)
     for await (const _ of fileRows(path, {
       ...reading,
+      ids: undefined,
       onNote: () => {},
       onBytes: undefined,
       onVerified: undefined,
     }));
-  yield* objectRows(name, opening, line, reading.onNote);
+  const list = await objectList(name, opening.whole(), line);
+  if (list === undefined) return;
+  if (list.member !== FEATURES) {
+    onNote(`${name} is a JSON object: its list ${quoted(list.member)} is read`);
+    return yield* jsonArrayRows(name, list.texts, list.line, makeRow);
+  }
+  onNote(
+    `${name} is GeoJSON: the properties of each feature are read; without an id in them, that of the feature is`,
+  );
+  yield* jsonArrayRows(name, list.texts, list.line, (place, text) => featureRow(place, text, ids));
+}
+
+/** Yields the rows before the first one that has an id, although ids are made. */
+async function* rowsWithoutIds(name: string, batches: PlantRows): PlantRows {
+  for await (const rows of batches) {
+    const withId = rows.findIndex(({ madeId }) => madeId?.kind === 'own id');
+    if (withId !== 0) yield withId < 0 ? rows : rows.slice(0, withId);
+    if (withId >= 0) throw new Failure(`${name}: ${rows[withId]!.place()} has a member id; ${OWN_IDS}`);
+  }
 }
 
 /** Reads lines without text, and the start of the text. @returns the number of its first line */
@@ -71,25 +103,12 @@ async function readStart(opening: TextOpening, firstLine: number): Promise<numbe
 }
 
 /** What to do about title rows, if the file seems to begin with them. */
-async function readHint(opening: TextOpening, line: number, form: CsvForm): Promise<string | undefined> {
-  if (beginsWithHeader(opening.text, form)) return undefined;
-  await opening.extend(text => countLineEnds(text) >= HEADER_LINES);
-  return headerHint(opening.text, line, form);
-}
-
-async function* objectRows(
-  name: string,
+async function readHint(
   opening: TextOpening,
-  firstLine: number,
-  onNote: (line: string) => void,
-): PlantRows {
-  const list = await objectList(name, opening.whole(), firstLine);
-  if (list === undefined) return;
-  const isGeoJson = list.member === FEATURES;
-  onNote(
-    isGeoJson
-      ? `${name} is GeoJSON: the properties of each feature are read; without an id in them, that of the feature is`
-      : `${name} is a JSON object: its list ${quoted(list.member)} is read`,
-  );
-  yield* jsonArrayRows(name, list.texts, list.line, isGeoJson ? featureRow : jsonRow);
+  line: number,
+  choice: ColumnChoice,
+): Promise<string | undefined> {
+  if (beginsWithHeader(opening.text, choice)) return undefined;
+  await opening.extend(text => countLineEnds(text) >= HEADER_LINES);
+  return headerHint(opening.text, line, choice);
 }

@@ -1,6 +1,7 @@
 import type { ErrorBody } from '../../core/contract/errors.ts';
 import type { NewPlantReading } from '../../core/contract/plant.ts';
 import { quoted } from '../output/visible-text.ts';
+import type { MadeId } from './made-ids.ts';
 
 /** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */
 export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
@@ -29,6 +30,8 @@ export interface PlantRow {
   readonly lineBreak: LineBreak | undefined;
   /** The plant of the row, or the reason why it has none. */
   readonly reading: NewPlantReading;
+  /** The id that was made for the row; undefined if the file has ids. */
+  readonly madeId: MadeId | undefined;
   /** The format of the input, which its rejects file has, too. */
   rejectsFormat(): RejectsFormat;
   /** The row as a line of the rejects file: its exact text and the reason. */

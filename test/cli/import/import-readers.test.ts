@@ -4,6 +4,7 @@ import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { csvRows } from '../../../src/cli/import/csv-rows.ts';
 import { objectList } from '../../../src/cli/import/json-object.ts';
+import { jsonRow, type Place } from '../../../src/cli/import/json-row.ts';
 import { jsonArrayRows, jsonLinesRows } from '../../../src/cli/import/json-rows.ts';
 import type { PlantRow } from '../../../src/cli/import/plant-row.ts';
 import { Progress } from '../../../src/cli/import/progress.ts';
@@ -26,9 +27,11 @@ async function* stream<T>(chunks: Iterable<T>): AsyncGenerator<T, void, undefine
   yield* chunks;
 }
 
+const rowOf = (place: Place, text: string): PlantRow => jsonRow(place, text, undefined);
+
 async function* listRows(name: string, texts: Texts): AsyncGenerator<PlantRow[]> {
   const list = await objectList(name, texts, 1);
-  if (list !== undefined) yield* jsonArrayRows(name, list.texts, list.line);
+  if (list !== undefined) yield* jsonArrayRows(name, list.texts, list.line, rowOf);
 }
 
 async function readTexts(format: Format, texts: Texts, start: string): Promise<Read> {
@@ -36,7 +39,7 @@ async function readTexts(format: Format, texts: Texts, start: string): Promise<R
   const batches =
     format === 'CSV'
       ? csvRows('trees', texts, start, { form: {}, onNote: note => read.notes.push(note) })
-      : { lines: jsonLinesRows, array: jsonArrayRows, object: listRows }[format]('trees', texts);
+      : { lines: jsonLinesRows, array: jsonArrayRows, object: listRows }[format]('trees', texts, 1, rowOf);
   try {
     for await (const rows of batches) read.rows.push(...rows);
   } catch (error) {
@@ -381,7 +384,7 @@ suite('files of plants', () => {
 
 suite('rejected rows', () => {
   const INVALID = '\udce9';
-  const ADVICE = '; write id, name and tag into their own columns';
+  const ADVICE = '; write each value into its own column';
 
   test('stay rejected for the same reason until they are changed', async () => {
     const csvPart = fc.constantFrom(

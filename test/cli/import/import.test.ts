@@ -112,7 +112,7 @@ suite('import', { concurrency: 4 }, () => {
         '',
         '"a,b",1,,t,2,1,40002,name is required',
         ',4,short,,5,4,40002,"the row has 3 fields, but the first row names 4 columns"',
-        '",5,""b"" c,",,,,6,5,40002,"the row has a misplaced quote; write id, name and tag into their own columns"',
+        '",5,""b"" c,",,,,6,5,40002,the row has a misplaced quote; write each value into its own column',
         ',3,LONG,"",4,3,41301,the body exceeds the size limit (1 MiB by default); shorten name or tag',
         'note,id,name,tag,line,row,error,message',
       ].sort(),
@@ -151,7 +151,7 @@ suite('import', { concurrency: 4 }, () => {
     const rejects = await read(service, 'r.csv');
     assert.equal(
       rejects,
-      'id,name,line,row,error,message\n"1\t12"" pot",,2,1,40002,"the row has a misplaced quote; write id, name and tag into their own columns"\n',
+      'id,name,line,row,error,message\n"1\t12"" pot",,2,1,40002,the row has a misplaced quote; write each value into its own column\n',
     );
     const says =
       /^plant-store: .* is a rejects file, in which quotes always enclose fields; import it without --/;

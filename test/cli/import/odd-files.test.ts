@@ -104,7 +104,7 @@ const CASES: FileCase[] = [
     rejects: [
       'id,name,tag,line,row,error,message',
       ...['"2,""b', 'b"",""c', '3,d,'],
-      '4,e,",,,3,2,40002,"the row has a quote that is never closed: it begins in line 4, and takes 3 lines; write id, name and tag into their own columns"',
+      '4,e,",,,3,2,40002,"the row has a quote that is never closed: it begins in line 4, and takes 3 lines; write each value into its own column"',
     ],
   },
   {
