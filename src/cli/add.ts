@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { PlantStore, PlantStoreError } from '../client/plant-store.ts';
+import { PlantChanged, PlantStore, PlantStoreError } from '../client/plant-store.ts';
 import { mayHaveStored } from '../client/plant-store-error.ts';
+import { REVISION_MAX } from '../core/contract/limits.ts';
 import { newPlantJson, plantJson } from '../core/contract/plant.ts';
 import { pipelinedTransport } from './import/pipelined-transport.ts';
 import { parseId } from './options/id-argument.ts';
@@ -26,13 +27,18 @@ export function addCommand(): Command {
     )
     .argument('<name>', 'name of the plant', utf8Text)
     .option('--tag <tag>', 'tag of the plant', utf8Text)
+    .option(
+      '--if-revision <number>',
+      'store it only if this is its latest revision; 0: only if there is no plant with this id',
+      parseRevision,
+    )
     .option('--json', 'print the stored plant as JSON')
     .addHelpText(
       'after',
       `
 Examples:
   $ npx plant-store add 1000042 'Monstera deliciosa' --tag houseplant
-  $ npx plant-store add -7 'Ficus lyrata' --json`,
+  $ npx plant-store add -7 'Ficus lyrata' --if-revision 0 --json`,
     )
     .action(add);
 }
@@ -43,10 +49,16 @@ function utf8Text(text: string): string {
   throw new InvalidArgumentError('It is not UTF-8: use a terminal with UTF-8, or import a file.');
 }
 
+function parseRevision(text: string): number {
+  const revision = /^(?:0|[1-9][0-9]{0,9})$/.test(text) ? Number(text) : Number.NaN;
+  if (revision <= REVISION_MAX) return revision;
+  throw new InvalidArgumentError(`It must be an integer from 0 to ${REVISION_MAX}.`);
+}
+
 async function add(
   id: bigint,
   name: string,
-  options: { tag?: string; json?: true },
+  { tag, ifRevision, json: isJson }: { tag?: string; ifRevision?: number; json?: true },
   command: Command,
 ): Promise<void> {
   const address = readServiceAddress(command);
@@ -54,11 +66,11 @@ async function add(
   using transport = pipelinedTransport(address.url, 1);
   const store = new PlantStore({ ...address, transport: transport.send, retryForMs: RETRY_FOR_MS });
   try {
-    const stored = await store.createPlant({ id, name, tag: options.tag });
+    const stored = await store.createPlant({ id, name, tag }, { ifRevision });
     const { revision, outcome } = stored;
     const json = `${newPlantJson(stored).slice(0, -1)},"revision":${revision},"outcome":"${outcome}"}`;
     const sentence = `${outcome} plant ${stored.id}, revision ${revision}: ${plantJson(stored)}`;
-    console.log(visible(options.json ? json : sentence));
+    console.log(visible(isJson ? json : sentence));
   } catch (error) {
     if (error instanceof PlantStoreError) throw failureOf(error, address);
     throw error;
@@ -69,6 +81,11 @@ function failureOf(error: PlantStoreError, address: ServiceAddress): Failure {
   // The client rejected the arguments and sent nothing.
   if (error.error === 40002 && error.status === undefined) return new Failure(error.message, 2);
   const message = visible(withoutToken(error.message, address.token));
+  if (error instanceof PlantChanged) {
+    const { storedRevision } = error;
+    const purpose = storedRevision === 0 ? 'store it as a new plant' : 'replace what is stored';
+    return new Failure(`${message}; to ${purpose}, use --if-revision ${storedRevision}`);
+  }
   if (error.status === 401) return new Failure(unauthorizedText(address, message));
   if (error.status === 404)
     return new Failure(`${message}; --url is the base address of a plant store, without /plants`);

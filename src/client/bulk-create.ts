@@ -19,6 +19,7 @@ const ERRORS_OF_ONE_PLANT: readonly (ErrorNumber | undefined)[] = [
   ERRORS.notJson.number,
   ERRORS.notNewPlant.number,
   ERRORS.idTaken.number,
+  ERRORS.plantChanged.number,
   ERRORS.bodyTooLarge.number,
   ERRORS.internal.number,
   ERRORS.damaged.number,
@@ -58,6 +59,7 @@ type Inputs = { kind: 'open' } | { kind: 'ended' } | { kind: 'failed'; reason: u
 export class BulkCreate<Input extends PlantInput> {
   readonly #service: ClientState;
   readonly #concurrency: number;
+  readonly #ifRevisionOf: (input: Input) => number | undefined;
   readonly #call = new Call();
   /** In the order of the inputs. */
   readonly #entries: Entry<Input>[] = [];
@@ -68,9 +70,16 @@ export class BulkCreate<Input extends PlantInput> {
   #drainTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #changeListeners: (() => void)[] = [];
 
-  constructor(service: ClientState, concurrency: number, onRetry: Call['onRetry']) {
+  /** @param ifRevisionOf what it throws ends the call, as what the inputs throw */
+  constructor(
+    service: ClientState,
+    concurrency: number,
+    ifRevisionOf: (input: Input) => number | undefined,
+    onRetry: Call['onRetry'],
+  ) {
     this.#service = service;
     this.#concurrency = concurrency;
+    this.#ifRevisionOf = ifRevisionOf;
     this.#call.onRetry = onRetry;
   }
 
@@ -136,6 +145,7 @@ export class BulkCreate<Input extends PlantInput> {
   }
 
   #add(input: Input): void {
+    const ifRevision = this.#ifRevisionOf(input);
     const entry: Entry<Input> = { input, textLength: 0, settled: undefined, result: undefined };
     this.#entries.push(entry);
     this.#notifyChange();
@@ -149,16 +159,16 @@ export class BulkCreate<Input extends PlantInput> {
     }
     entry.textLength = plant.name.length + (plant.tag?.length ?? 0);
     this.#textLength += entry.textLength;
-    const settle = (): Promise<void> => this.#settle(entry, plant);
+    const settle = (): Promise<void> => this.#settle(entry, plant, ifRevision);
     const previous = this.#lastOfId.get(plant.id);
     entry.settled = previous === undefined ? settle() : previous.then(settle);
     this.#lastOfId.set(plant.id, entry.settled);
   }
 
-  async #settle(entry: Entry<Input>, plant: NewPlant): Promise<void> {
+  async #settle(entry: Entry<Input>, plant: NewPlant, ifRevision: number | undefined): Promise<void> {
     const { input } = entry;
     try {
-      entry.result = { plant: await sendPlant(this.#service, this.#call, plant), input };
+      entry.result = { plant: await sendPlant(this.#service, this.#call, plant, ifRevision), input };
     } catch (error) {
       if (error instanceof PlantStoreError && ERRORS_OF_ONE_PLANT.includes(error.error))
         entry.result = { error, input };

@@ -4,6 +4,7 @@ import {
   HEADER_BYTES_MAX,
   REQUEST_TIMEOUT_MS,
   RETRY_AFTER_SECONDS,
+  REVISION_MAX,
 } from '../core/contract/limits.ts';
 import { OUTCOMES, readNewPlantText } from '../core/contract/plant.ts';
 import { helpLink } from './help-link.ts';
@@ -64,6 +65,22 @@ function jsonContent(shape: SchemaName, examples: Record<string, { value: unknow
   return { 'application/json': { schema: { $ref: `#/components/schemas/${shape}` }, examples } };
 }
 
+const PLANT_ID = header('The id of the plant, with all its digits. The body has no id.', {
+  type: 'string',
+  pattern: '^(0|-?[1-9][0-9]*)$',
+  examples: ['1', '2'],
+});
+
+const CHANGED_HEADERS = {
+  'Plant-Id': PLANT_ID,
+  'Plant-Revision': header('The number of the latest revision; 0 if there is no plant with this id.', {
+    type: 'integer',
+    minimum: 0,
+    maximum: REVISION_MAX,
+    examples: [2],
+  }),
+};
+
 /** It never says "not stored": a gateway may have sent the same plant before, with success. */
 const STORED_OR_NOT = 'The plant may or may not be stored. Sending it again is safe.';
 
@@ -74,7 +91,8 @@ export const STATUS_DESCRIPTIONS: Record<string, { description: string; headers?
         'Unexpected error: nothing was stored. The message lists every problem of the body. A body is rejected ' +
         'if it is not a NewPlant, is not UTF-8, begins with a byte order mark, or has a member twice at its top ' +
         'level. It is also rejected if name or tag contains U+0000 or an unpaired surrogate. ' +
-        `Error ${ERRORS.idTaken.number} occurs only if the service runs with \`--repeated-id reject\`.`,
+        `Error ${ERRORS.idTaken.number} occurs only if the service runs with \`--repeated-id reject\`. ` +
+        `Error ${ERRORS.badHttp.number} also means that If-Plant-Revision is invalid.`,
     },
     401: {
       description: 'The bearer token is missing or not accepted. The service does not read the body.',
@@ -93,6 +111,11 @@ export const STATUS_DESCRIPTIONS: Record<string, { description: string; headers?
       },
     },
     408: { description: `The complete request did not arrive within ${REQUEST_TIMEOUT_MS / 1_000} s.` },
+    412: {
+      description:
+        'The latest revision of the plant is not the one in If-Plant-Revision, and has different content. Nothing was stored.',
+      headers: CHANGED_HEADERS,
+    },
     413: { description: `The body exceeds the size limit, ${BODY_BYTES_MAX} bytes by default.` },
     415: { description: 'The body is not application/json in UTF-8, or it has a Content-Encoding.' },
     429: {
@@ -109,7 +132,7 @@ export const STATUS_DESCRIPTIONS: Record<string, { description: string; headers?
   };
 
 /** Statuses of requests that count for a rate limit. A 429 has its own headers. */
-const COUNTED_STATUSES = ['400', '413', '415', '503'];
+const COUNTED_STATUSES = ['400', '412', '413', '415', '503'];
 
 const INVALID = readNewPlantText('{"id": 1.5, "tag": null}');
 /** The message of the service itself for an invalid NewPlant. */
@@ -143,7 +166,19 @@ export const CREATE_PLANT = {
   description:
     'Stores the plant, then responds with it. Sending the same plant again changes nothing, so a retry ' +
     'is safe unless newer content was stored in between. Sending different content under the same id stores ' +
-    'the next revision, and every earlier revision remains stored. A response from 400 to 499 means that nothing was stored.',
+    'the next revision, and every earlier revision remains stored. The header If-Plant-Revision prevents that. A response from 400 to 499 means that nothing was stored.',
+  parameters: [
+    {
+      name: 'If-Plant-Revision',
+      in: 'header',
+      required: false,
+      description:
+        'The number that the latest revision of the plant must have, or 0: there must be no plant with this id. Otherwise ' +
+        `the response is 412 (error ${ERRORS.plantChanged.number}), and nothing is stored. If the latest revision has the same ` +
+        'content, the response is 200 whatever the number is, so a retry is safe. Without this header, the plant is always stored.',
+      schema: { type: 'integer', minimum: 0, maximum: REVISION_MAX, examples: [0] },
+    },
+  ],
   requestBody: {
     description: 'The plant to create, as UTF-8 without a byte order mark.',
     required: true,
@@ -158,11 +193,7 @@ export const CREATE_PLANT = {
         'Plant response: the plant was created. It is on disk. The status is also 200 for a plant that is already ' +
         'stored, and for new content of a stored id. Plant-Outcome names which of the three it is.',
       headers: {
-        'Plant-Id': header('The id of the plant, with all its digits. The Plant in the body has no id.', {
-          type: 'string',
-          pattern: '^(0|-?[1-9][0-9]*)$',
-          examples: ['1', '2'],
-        }),
+        'Plant-Id': PLANT_ID,
         'Plant-Revision': header(
           'The number of this revision. The first revision of an id has the number 1.',
           { type: 'integer', minimum: 1, examples: [1] },

@@ -5,7 +5,7 @@ export type ErrorNumber = (typeof ERRORS)[keyof typeof ERRORS]['number'];
 
 /** Why a plant is not confirmed as stored. */
 export class PlantStoreError extends Error {
-  override readonly name = 'PlantStoreError';
+  override readonly name: string = 'PlantStoreError';
   /** Number of the error catalogue, if a plant store responded. 40002 for an invalid input. */
   readonly error: ErrorNumber | undefined;
   /** HTTP status of the response; undefined without a response. */
@@ -30,6 +30,28 @@ export class PlantStoreError extends Error {
   }
 }
 
+/**
+ * The plant was not stored, because its latest revision is not `ifRevision`, and has other content.
+ *
+ * A retry of the client never causes this: content that is already the latest is `unchanged`. If an
+ * attempt was not confirmed, and another sender has replaced its content meanwhile, the plant may be
+ * an earlier revision. Then the message mentions that attempt.
+ */
+export class PlantChanged extends PlantStoreError {
+  override readonly name = 'PlantChanged';
+  /** The `ifRevision` of the call. */
+  readonly expectedRevision: number;
+  /** The number of the latest revision; 0: there is no plant with this id. */
+  readonly storedRevision: number;
+
+  constructor(message: string, about: Pick<PlantChanged, 'expectedRevision' | 'storedRevision'>) {
+    const { number, status, retry } = ERRORS.plantChanged;
+    super(message, { error: number, status, canRetry: retry });
+    this.expectedRevision = about.expectedRevision;
+    this.storedRevision = about.storedRevision;
+  }
+}
+
 /** Network errors of a connection that was never opened, so that no request was sent. */
 const NOTHING_SENT: readonly (string | undefined)[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'];
 
@@ -42,7 +64,10 @@ export function mayHaveStored({ status, code, canRetry }: PlantStoreError): bool
 export function errorAfterUnknown(failed: PlantStoreError): PlantStoreError {
   if (mayHaveStored(failed)) return failed;
   const addition = 'an earlier attempt was not confirmed, so the plant may be stored';
-  return new PlantStoreError(`${failed.message}; ${addition}`, failed);
+  const message = `${failed.message}; ${addition}`;
+  return failed instanceof PlantChanged
+    ? new PlantChanged(message, failed)
+    : new PlantStoreError(message, failed);
 }
 
 /** Statuses of a gateway whose service is unavailable (RFC 9110 section 15), and of rate limits. */

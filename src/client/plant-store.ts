@@ -1,4 +1,5 @@
 import { BEARER_TOKEN } from '../core/contract/bearer-token.ts';
+import { REVISION_MAX } from '../core/contract/limits.ts';
 import type { Outcome, Plant } from '../core/contract/plant.ts';
 import { BulkCreate, CONCURRENCY_MAX, type PlantResult } from './bulk-create.ts';
 import { fetchTransport } from './fetch-transport.ts';
@@ -9,7 +10,7 @@ import type { StoredPlant } from './stored-plant.ts';
 import { isBaseUrl, plantsUrl, type Transport } from './transport.ts';
 
 export { plantIdOf } from './plant-id.ts';
-export { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
+export { type ErrorNumber, PlantChanged, PlantStoreError } from './plant-store-error.ts';
 export type { Outcome, Plant, PlantInput, PlantResult, StoredPlant };
 
 export interface PlantStoreOptions {
@@ -27,11 +28,24 @@ export interface PlantStoreOptions {
   transport?: Transport | undefined;
 }
 
-export interface CreatePlantsOptions {
+export interface CreatePlantOptions {
+  /** Abandons the request when it aborts. The plant may be stored. */
+  signal?: AbortSignal | undefined;
+  /**
+   * The number that the latest revision of the plant must have; 0: there must be no plant with this
+   * id. Default: the plant is stored whatever is there. Content that is already the latest revision
+   * is `unchanged` whatever this number is, so a retry is always safe.
+   */
+  ifRevision?: number | undefined;
+}
+
+export interface CreatePlantsOptions<Input extends PlantInput = PlantInput> {
   /** Most plants that were sent and whose result was not yet read. Default: 64. */
   concurrency?: number;
   /** Stops sending when it aborts. Plants in flight have 5 s to get their responses. */
   signal?: AbortSignal;
+  /** As for one plant. One number for all plants, or a function that gives the number of each. */
+  ifRevision?: number | undefined | ((input: Input) => number | undefined);
   /** Called for each failed attempt that will be repeated. What it throws stops the call. */
   onRetry?: (error: PlantStoreError) => void;
 }
@@ -73,6 +87,8 @@ export class PlantStore {
   /**
    * Sends one plant. Resolves when the plant is on the disk of the service.
    *
+   * @throws {PlantChanged} when the latest revision is not `ifRevision`, and has other content
+   * @throws {TypeError} when `ifRevision` is not an integer from 0 to 2,147,483,647
    * @throws {PlantStoreError} when the plant is rejected, or not confirmed in time. A plant that
    *   was not confirmed may be stored: send it again to find out. After such an attempt, the
    *   message of a rejection mentions it.
@@ -81,8 +97,12 @@ export class PlantStore {
    * const stored = await store.createPlant({ id: '9007199254740993', name: 'Monstera deliciosa' });
    * console.log(stored.id, stored.revision, stored.outcome); // 9007199254740993n 1 created
    */
-  async createPlant(input: PlantInput, { signal }: { signal?: AbortSignal } = {}): Promise<StoredPlant> {
+  async createPlant(
+    input: PlantInput,
+    { signal, ifRevision }: CreatePlantOptions = {},
+  ): Promise<StoredPlant> {
     const plant = newPlantOf(input);
+    checkIfRevision(ifRevision);
     signal?.throwIfAborted();
     const { calls } = this.#service;
     const call = new Call();
@@ -90,7 +110,7 @@ export class PlantStore {
     signal?.addEventListener('abort', onAbort);
     calls.add(call);
     try {
-      return await sendPlant(this.#service, call, plant);
+      return await sendPlant(this.#service, call, plant, ifRevision);
     } finally {
       calls.delete(call);
       signal?.removeEventListener('abort', onAbort);
@@ -105,7 +125,8 @@ export class PlantStore {
    *
    * When the call ends early, it first yields the results of the plants that were sent.
    *
-   * @throws {TypeError} when concurrency is not an integer from 1 to 10,000
+   * @throws {TypeError} when `concurrency` is not an integer from 1 to 10,000, or an `ifRevision` is
+   *   not one from 0 to 2,147,483,647
    * @throws {PlantStoreError} when the error concerns all plants: the token is rejected, the
    *   service is unavailable, or the server is not a plant store
    * @throws the reason of the signal when it aborts, what the inputs throw, and what `onRetry`
@@ -118,10 +139,13 @@ export class PlantStore {
    */
   createPlants<Input extends PlantInput>(
     inputs: Iterable<Input> | AsyncIterable<Input>,
-    { concurrency = 64, signal, onRetry }: CreatePlantsOptions = {},
+    { concurrency = 64, signal, ifRevision, onRetry }: CreatePlantsOptions<Input> = {},
   ): AsyncGenerator<PlantResult<Input>, void, undefined> {
     checkNumber('concurrency', concurrency, 1, CONCURRENCY_MAX);
-    return new BulkCreate<Input>(this.#service, concurrency, onRetry).results(inputs, signal);
+    const ifRevisionOf = (input: Input): number | undefined =>
+      checkIfRevision(typeof ifRevision === 'function' ? ifRevision(input) : ifRevision);
+    if (typeof ifRevision === 'number') checkIfRevision(ifRevision);
+    return new BulkCreate(this.#service, concurrency, ifRevisionOf, onRetry).results(inputs, signal);
   }
 
   /** Ends the client. Calls that have not ended, and later ones, fail. */
@@ -144,6 +168,11 @@ function checkUrl(base: string | URL | undefined): URL {
 function checkNumber(name: string, value: number, min: number, max: number): void {
   if (Number.isInteger(value) && value >= min && value <= max) return;
   throw new TypeError(`${name} must be an integer from ${min} to ${max}; it is ${value}`);
+}
+
+function checkIfRevision(ifRevision: number | undefined): number | undefined {
+  if (ifRevision !== undefined) checkNumber('ifRevision', ifRevision, 0, REVISION_MAX);
+  return ifRevision;
 }
 
 function checkToken(token: string | undefined): string {

@@ -75,8 +75,15 @@ const ATTEMPTS_MAX = new Map<number | undefined, number>([
 /**
  * Sends one plant, and repeats the request after transient errors, for `retryForMs`. This time
  * starts again whenever another plant of the call is stored or rejected.
+ *
+ * @param ifRevision what the latest revision must be, if its content differs; undefined: any
  */
-export async function sendPlant(service: ClientState, call: Call, plant: NewPlant): Promise<StoredPlant> {
+export async function sendPlant(
+  service: ClientState,
+  call: Call,
+  plant: NewPlant,
+  ifRevision: number | undefined,
+): Promise<StoredPlant> {
   const startMs = performance.now();
   let isUnknown = false;
   let countedAttempts = 0;
@@ -87,7 +94,7 @@ export async function sendPlant(service: ClientState, call: Call, plant: NewPlan
   for (let attempts = 1; ; attempts++) {
     throwIfStopped();
     try {
-      return await post(service, call, plant);
+      return await post(service, call, plant, ifRevision);
     } catch (error) {
       if (!(error instanceof PlantStoreError)) throw error;
       const attemptsMax = ATTEMPTS_MAX.get(error.error);
@@ -105,8 +112,17 @@ export async function sendPlant(service: ClientState, call: Call, plant: NewPlan
 }
 
 /** Sends one attempt. An abort rejects it at once, even if the `fetch` ignores its signal. */
-async function post(service: ClientState, { inFlight }: Call, plant: NewPlant): Promise<StoredPlant> {
-  const { transport, url, headers, responseTimeoutMs } = service;
+async function post(
+  service: ClientState,
+  { inFlight }: Call,
+  plant: NewPlant,
+  ifRevision: number | undefined,
+): Promise<StoredPlant> {
+  const { transport, url, responseTimeoutMs } = service;
+  const headers =
+    ifRevision === undefined
+      ? service.headers
+      : { ...service.headers, 'If-Plant-Revision': String(ifRevision) };
   const body = newPlantJson(plant);
   const responseBytesMax = RESPONSE_BYTES_MAX + RESPONSE_BYTES_PER_CHARACTER * body.length;
   const aborter = new AbortController();
@@ -126,7 +142,7 @@ async function post(service: ClientState, { inFlight }: Call, plant: NewPlant): 
     abort(new PlantStoreError(message, { code: 'ETIMEDOUT', canRetry: true }));
   }, responseTimeoutMs);
   try {
-    return readStoredPlant(plant, await response);
+    return readStoredPlant(plant, ifRevision, await response);
   } finally {
     inFlight.delete(abort);
     clearTimeout(timer);

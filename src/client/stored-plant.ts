@@ -1,5 +1,6 @@
+import { ERRORS } from '../core/contract/errors.ts';
 import { type NewPlant, OUTCOMES, type Outcome, type Plant, plantJson } from '../core/contract/plant.ts';
-import { errorOfResponse, jsonObject, PlantStoreError } from './plant-store-error.ts';
+import { errorOfResponse, jsonObject, PlantChanged, PlantStoreError } from './plant-store-error.ts';
 import type { ReceivedResponse } from './transport.ts';
 
 /** A plant that is stored on the disk of the service. */
@@ -12,13 +13,22 @@ export interface StoredPlant extends Plant {
   toJSON(): Omit<StoredPlant, 'id' | 'toJSON'> & { id: string };
 }
 
-/** @throws {PlantStoreError} when the response does not prove that this plant is stored */
-export function readStoredPlant(sent: NewPlant, { status, headers, body }: ReceivedResponse): StoredPlant {
-  if (status !== 200) throw errorOfResponse(status, headers['retry-after'], body);
+/**
+ * @param ifRevision the condition that was sent; undefined: none
+ * @throws {PlantChanged} when the response proves that the latest revision is another one
+ * @throws {PlantStoreError} when the response does not prove that this plant is stored
+ */
+export function readStoredPlant(
+  sent: NewPlant,
+  ifRevision: number | undefined,
+  response: ReceivedResponse,
+): StoredPlant {
+  const { status, headers, body } = response;
+  if (status !== 200) throw rejectionOf(sent, ifRevision, response);
   const outcome = OUTCOMES.find(each => each === headers['plant-outcome']);
-  const revision = Number(/^[1-9][0-9]{0,15}$/.exec(headers['plant-revision'] ?? '')?.[0]);
+  const revision = revisionIn(headers);
   const id = headers['plant-id'];
-  if (outcome === undefined || Number.isNaN(revision) || id === undefined)
+  if (outcome === undefined || !(revision >= 1) || id === undefined)
     throw noProof(
       'without the headers that prove what was stored (Plant-Id, Plant-Revision, Plant-Outcome); ' +
         'is this a plant store, or does a gateway in front of it remove them?',
@@ -36,10 +46,33 @@ export function readStoredPlant(sent: NewPlant, { status, headers, body }: Recei
     throw noProof(
       'with a different name or tag; is this a plant store, or does a gateway in front of it change them?',
     );
+  if (ifRevision !== undefined && outcome !== 'unchanged' && revision !== ifRevision + 1)
+    throw noProof(
+      `for revision ${revision}, which does not follow revision ${ifRevision}: the service, or a gateway in front of it, ` +
+        'ignores If-Plant-Revision, and the plant was stored; update the service, or make the gateway forward this header',
+    );
   const plant = { ...sent, revision, outcome };
   const value: StoredPlant['toJSON'] = () => ({ ...plant, id: String(plant.id) });
   // Not enumerable, so that comparisons and copies see only data.
   return Object.defineProperty(plant, 'toJSON', { value }) as StoredPlant;
+}
+
+/** @returns NaN if the field is missing or no number */
+function revisionIn(headers: ReceivedResponse['headers']): number {
+  return Number(/^(?:0|[1-9][0-9]{0,15})$/.exec(headers['plant-revision'] ?? '')?.[0]);
+}
+
+function rejectionOf(
+  { id }: NewPlant,
+  ifRevision: number | undefined,
+  { status, headers, body }: ReceivedResponse,
+): PlantStoreError {
+  const error = errorOfResponse(status, headers['retry-after'], body);
+  const storedRevision = revisionIn(headers);
+  const isChanged =
+    error.error === ERRORS.plantChanged.number && headers['plant-id'] === String(id) && storedRevision >= 0;
+  if (!isChanged || ifRevision === undefined) return error;
+  return new PlantChanged(error.message, { expectedRevision: ifRevision, storedRevision });
 }
 
 function noProof(detail: string): PlantStoreError {

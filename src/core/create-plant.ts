@@ -1,22 +1,18 @@
 import { BodyParser } from './body-parser.ts';
 import { type Clock, SYSTEM_CLOCK } from './clock.ts';
-import type { NewPlantWrite, NotConfirmed, PlantQueue, WriteResult } from './commit/plant-commits.ts';
+import type { NewPlantWrite, PlantQueue } from './commit/plant-commits.ts';
 import type { ErrorName } from './contract/errors.ts';
 import { SHORT_BODY_BYTES_MAX } from './contract/limits.ts';
-import {
-  type NewPlant,
-  type NewPlantReading,
-  plantJson,
-  readNewPlant,
-  readNewPlantText,
-} from './contract/plant.ts';
+import { type NewPlantReading, readNewPlant, readNewPlantText } from './contract/plant.ts';
 import type { Admission, Create, CredentialVerifier, OperationWrapper } from './extension-points.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import type { BodyFraming, ByteText, OpenRequest, ReceivedRequest, RequestHeaders } from './request.ts';
-import { errorResponse, type HttpResponse, jsonResponse } from './response.ts';
+import { errorResponse, type HttpResponse } from './response.ts';
+import { revisionConditionOf } from './revision-condition.ts';
 import type { CountedRequest, RateLimit } from './tokens/rate-limit.ts';
 import { bearerToken, hashToken, isWellFormed } from './tokens/token.ts';
 import type { TokenCache } from './tokens/token-cache.ts';
+import { writeResponse } from './write-response.ts';
 
 /** A text without such characters has the same bytes in latin1 and UTF-8. */
 const NOT_ASCII = /[\x80-\xff]/;
@@ -32,15 +28,25 @@ export interface CreateHeaders {
   /** The hash of a token of this service, or of an access token of another issuer. */
   tokenHash: string;
   framing: BodyFraming;
+  /** As `ifRevision` of a write. */
+  ifRevision: number | undefined;
 }
 
 /** @returns undefined for any other request, also one that will be rejected */
-export function createHeadersOf({ method, path, framing, fields, expectsContinue }: RequestHeaders) {
+export function createHeadersOf({
+  method,
+  path,
+  framing,
+  fields,
+  expectsContinue,
+}: RequestHeaders): CreateHeaders | undefined {
   if (method !== 'POST' || path !== '/plants' || expectsContinue) return undefined;
   if (framing.kind === 'length' && framing.bytes > SHORT_BODY_BYTES_MAX) return undefined;
   const token = bearerToken(fieldValues(fields, 'authorization'));
   if (token === undefined || contentError(fields) !== undefined) return undefined;
-  return { tokenHash: hashToken(token), framing };
+  const condition = revisionConditionOf(fields);
+  if (condition.kind === 'invalid') return undefined;
+  return { tokenHash: hashToken(token), framing, ifRevision: condition.ifRevision };
 }
 
 /** A step of the operation rejects the request with this response. */
@@ -107,7 +113,8 @@ export class CreatePlant {
   /**
    * Runs the steps of a request. The first error is the response:
    *
-   * 1. Check the header section: credential, rate, content encoding, media type, announced size.
+   * 1. Check the header section: credential, rate, content encoding, media type, announced
+   *    size, condition.
    * 2. Receive the body. No byte of it is read before its token is validated.
    * 3. Parse the body.
    * 4. Look up the token again. It may have been revoked while the body arrived or was parsed.
@@ -157,7 +164,10 @@ export class CreatePlant {
     const isTooLarge = framing.kind === 'length' && framing.bytes > this.bodyBytesMax;
     const error = contentError(headers) ?? (isTooLarge ? 'bodyTooLarge' : undefined);
     if (error !== undefined) return rejected(error, undefined, fields);
-    return { kind: 'admitted', tokenId: found.id, tokenHash, request, fields };
+    const condition = revisionConditionOf(headers);
+    if (condition.kind === 'invalid') return rejected('badHttp', condition.message, fields);
+    const { ifRevision } = condition;
+    return { kind: 'admitted', tokenId: found.id, tokenHash, request, ifRevision, fields };
   }
 
   /** Finds the stored token for a bearer token: that token itself, or the one a verifier names. */
@@ -224,19 +234,18 @@ export class CreatePlant {
     if (counted.kind === 'exceeded') return tooManyRequests(counted);
     const reading = NOT_ASCII.test(body) ? readNewPlant(Buffer.from(body, 'latin1')) : readNewPlantText(body);
     if (reading.kind === 'invalid') return errorResponse(reading.error, reading.message, counted.fields);
-    const { plant } = reading;
-    return writeResponse(plant, await this.#queue.write({ ...sender, plant }, isOnlySender), counted.fields);
+    const write = { ...sender, plant: reading.plant };
+    return writeResponse(write, await this.#queue.write(write, isOnlySender), counted.fields);
   }
 
   /** Step 5, which wrappers may change. It queues the plant before its first await. */
   async #createAdmitted(
-    { tokenId, fields, request }: Admission,
+    { tokenId, fields, request, ifRevision }: Admission,
     reading: NewPlantReading,
   ): Promise<HttpResponse> {
     if (reading.kind === 'invalid') return errorResponse(reading.error, reading.message, fields);
-    const { plant } = reading;
-    const write = { plant, recordedBy: tokenId, trace: request.trace };
-    return writeResponse(plant, await this.#queue.write(write), fields);
+    const write = { plant: reading.plant, recordedBy: tokenId, ifRevision, trace: request.trace };
+    return writeResponse(write, await this.#queue.write(write), fields);
   }
 
   /** Counts the request against the rate limit of its token. */
@@ -257,15 +266,4 @@ function contentError(fields: HeaderFields): ErrorName | undefined {
   if (fieldValues(fields, 'content-encoding').length > 0) return 'contentEncoding';
   const mediaTypes = fieldValues(fields, 'content-type');
   return mediaTypes.length === 1 && isJsonMediaType(mediaTypes[0]!) ? undefined : 'notJsonMediaType';
-}
-
-function writeResponse(
-  plant: NewPlant,
-  result: WriteResult | NotConfirmed,
-  fields: HeaderFields,
-): HttpResponse {
-  if (result.kind !== 'confirmed') return errorResponse(result.error, undefined, fields);
-  const { outcome, revision } = result;
-  const proof = ['Plant-Id', `${plant.id}`, 'Plant-Revision', `${revision}`, 'Plant-Outcome', outcome];
-  return jsonResponse(200, plantJson(plant), [...proof, ...fields], outcome);
 }

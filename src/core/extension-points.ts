@@ -87,6 +87,8 @@ export interface Admission {
   /** The hash of the stored token. */
   tokenHash: string;
   request: ReceivedRequest;
+  /** As `ifRevision` of a write. */
+  ifRevision: number | undefined;
   /** Header fields of the response, whatever its status. */
   fields: HeaderFields;
 }

@@ -44,7 +44,7 @@ export function preflightResponse(
     'Access-Control-Allow-Methods',
     'POST',
     'Access-Control-Allow-Headers',
-    FIELD_NAMES.test(wanted) ? wanted : 'authorization, content-type',
+    FIELD_NAMES.test(wanted) ? wanted : 'authorization, content-type, if-plant-revision',
     'Access-Control-Max-Age',
     String(PREFLIGHT_MAX_AGE_SECONDS),
   ];

@@ -93,7 +93,7 @@ export class PlainCreates {
     request.body = body;
     request.tokenId = tokenId;
     const isOnlySender = this.#onlySender.isSending(connection, hasNoPendingResponse);
-    const sender = { recordedBy: tokenId, trace: request.trace };
+    const sender = { recordedBy: tokenId, ifRevision: known.create?.ifRevision, trace: request.trace };
     return { request, response: this.#createPlant.createPlain(body, sender, isOnlySender) };
   }
 

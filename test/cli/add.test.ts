@@ -34,6 +34,27 @@ test('add sends a plant and prints what was stored, as a sentence or as JSON', a
   }
 });
 
+test('add --if-revision stores a plant only as the next revision of this one', async () => {
+  await using service = await startTestService();
+  const { url, token } = service;
+  const stored = (text: string) => ({ exitCode: 0, stdout: `${text}\n`, stderr: '' });
+  for (const [name, revision, printed] of [
+    ['Fern', '0', 'created plant 7, revision 1: {"name":"Fern"}'],
+    ['Fern', '0', 'unchanged plant 7, revision 1: {"name":"Fern"}'],
+    ['Moss', '1', 'revised plant 7, revision 2: {"name":"Moss"}'],
+    ['Fern', '1', /plant 7 has revision 2, not 1; nothing was stored; to .* --if-revision 2$/m],
+    ['Fern', '0', /plant 7 has revision 2, not 0; nothing was stored; to .* --if-revision 2$/m],
+  ] as const) {
+    const finished = await add(url, token, '7', name, '--if-revision', revision);
+    if (typeof printed === 'string') assert.deepEqual(finished, stored(printed));
+    else assertFailed(finished, printed);
+  }
+  const missing = await add(url, token, '8', 'Fern', '--if-revision', '2147483647');
+  assertFailed(missing, /there is no plant 8, .*; nothing was stored; to .* --if-revision 0$/m);
+  for (const invalid of ['-1', '01', '1.0', '', '2147483648'])
+    assertFailed(await add(url, token, '9', 'Fern', `--if-revision=${invalid}`), /from 0 to 2147483647/, 2);
+});
+
 test('add names the wrong field, and sends nothing', async () => {
   const withNul = await add('http://127.0.0.1:1', 'token', '1', 'Fern', '--tag', 'a\ud800');
   assertFailed(withNul, /^plant-store: tag/, 2);

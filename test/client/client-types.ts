@@ -3,6 +3,7 @@
  * fails when a line marked with @ts-expect-error compiles. This file is never run.
  */
 import {
+  PlantChanged,
   type PlantInput,
   PlantStore,
   PlantStoreError,
@@ -27,6 +28,7 @@ export async function mustCompile(signal: AbortSignal, stream: AsyncIterable<Pla
     // Either plant or error is present, and the types know which.
     void ((error === undefined ? plant : error) satisfies StoredPlant | PlantStoreError);
   }
+  void store.createPlants([tree], { ifRevision: ({ height }) => height });
   void store.createPlants(new Set<PlantInput>(), { onRetry: ({ canRetry }): boolean => canRetry });
   // The result contains the input with its own type.
   for await (const { input } of store.createPlants([tree])) input.height++;
@@ -41,6 +43,9 @@ export async function mustNotCompile(store: PlantStore, error: PlantStoreError):
   await store.createPlant({ id: 1n, name: 'a', tags: 'x' });
   // @ts-expect-error a misspelt option would be ignored
   new PlantStore({ url: 'https://plants.example', retryFor: 5 });
+  // @ts-expect-error a revision is a number
+  await store.createPlant({ id: 1n, name: 'a' }, { ifRevision: '0' });
+  if (error instanceof PlantChanged) void (error.storedRevision satisfies number);
   if (error.error === 40001) return;
   // @ts-expect-error the catalogue has no such number
   if (error.error === 40499) return;

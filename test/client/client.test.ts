@@ -5,6 +5,7 @@ import { suite, type TestContext, test } from 'node:test';
 import { pipelinedTransport } from '../../src/cli/import/pipelined-transport.ts';
 import {
   type CreatePlantsOptions,
+  PlantChanged,
   type PlantInput,
   type PlantResult,
   PlantStore,
@@ -398,6 +399,95 @@ test('the client sends many plants and yields results before the next input arri
   for (const id of [0n, 1n]) assert.equal((await results.next()).value?.plant?.id, id);
 });
 
+test('the client stores a plant only under ifRevision, and throws PlantChanged with both revisions', async () => {
+  await using service = await startTestService();
+  const store = new PlantStore(service);
+  const elm = { id: 1n, name: 'elm' };
+  const oak = { id: 1n, name: 'oak' };
+  assert.equal((await store.createPlant(elm, { ifRevision: 0 })).outcome, 'created');
+  assert.equal((await store.createPlant(elm, { ifRevision: 7 })).outcome, 'unchanged');
+  const changed = await thrownBy(() => store.createPlant(oak, { ifRevision: 0 }));
+  assert.ok(changed instanceof PlantChanged && changed instanceof PlantStoreError);
+  assert.deepEqual(
+    [changed.name, changed.error, changed.status, changed.canRetry],
+    ['PlantChanged', 41201, 412, false],
+  );
+  assert.deepEqual([changed.expectedRevision, changed.storedRevision], [0, 1]);
+  const missing = await thrownBy(() => store.createPlant({ id: 2, name: 'oak' }, { ifRevision: 3 }));
+  assert.ok(missing instanceof PlantChanged);
+  assert.deepEqual([missing.expectedRevision, missing.storedRevision], [3, 0]);
+  for (const ifRevision of [-1, 0.5, 2 ** 31, Number.NaN]) {
+    const invalid = { name: 'TypeError', message: /^ifRevision must be an integer from 0 to 2147483647/ };
+    await assert.rejects(store.createPlant(oak, { ifRevision }), invalid);
+    assert.throws(() => store.createPlants([oak], { ifRevision }), invalid);
+    const [, thrown] = await readAll(store.createPlants([oak], { ifRevision: () => ifRevision }));
+    assert.throws(() => {
+      throw thrown;
+    }, invalid);
+  }
+
+  const plants = [oak, elm, { id: 3, name: 'fir' }].map((plant, index) => ({ ...plant, known: index }));
+  const shown = async (options: CreatePlantsOptions<(typeof plants)[number]>) => {
+    const [results, thrown] = await readAll(store.createPlants(plants, options));
+    assert.equal(thrown, undefined);
+    return results.map(({ plant, error }) => plant?.outcome ?? (error as PlantChanged).storedRevision).join();
+  };
+  assert.equal(await shown({ ifRevision: 0 }), '1,unchanged,created');
+  assert.equal(await shown({ ifRevision: ({ known }) => known + 1 }), 'revised,revised,unchanged');
+});
+
+test('the client retries a conditional plant whose response is lost, and finds it unchanged or replaced', async () => {
+  await using service = await startTestService();
+  const losing = (onLost: () => Promise<unknown>): typeof fetch => {
+    let isFirst = true;
+    return async (...request) => {
+      const response = await fetch(...request);
+      if (!isFirst) return response;
+      isFirst = false;
+      await onLost();
+      throw new TypeError('the response was lost');
+    };
+  };
+  const oak = { id: 1n, name: 'oak' };
+  const other = new PlantStore(service);
+  const store = new PlantStore({ ...service, fetch: losing(async () => {}) });
+  assert.equal((await store.createPlant(oak, { ifRevision: 0 })).outcome, 'unchanged');
+  const revise = () => other.createPlant({ id: 2n, name: 'elm' }, { ifRevision: 1 });
+  const replaced = new PlantStore({ ...service, fetch: losing(revise) });
+  const error = await thrownBy(() => replaced.createPlant({ id: 2n, name: 'oak' }, { ifRevision: 0 }));
+  assert.ok(error instanceof PlantChanged);
+  assert.deepEqual([error.expectedRevision, error.storedRevision], [0, 2]);
+  assert.match(error.message, /has revision 2, not 0; .* an earlier attempt was not confirmed/);
+});
+
+test('the client notices a service that ignores ifRevision, and takes a 412 without proof as no PlantChanged', async () => {
+  const revised = { ...STORED_HEADERS, 'Plant-Revision': '3', 'Plant-Outcome': 'revised' };
+  const changed = { 'Plant-Id': '9007199254740993', 'Plant-Revision': '3' };
+  const body = errorBody(41201, 'no');
+  for (const [ifRevision, response, says] of [
+    [
+      0,
+      [200, revised, MONSTERA_JSON],
+      /200 for revision 3, .* ignores If-Plant-Revision, and the plant was stored/,
+    ],
+    [1, [200, revised, MONSTERA_JSON], /does not follow revision 1/],
+    [2, [200, revised, MONSTERA_JSON], undefined],
+    [0, [200, { ...revised, 'Plant-Outcome': 'unchanged' }, MONSTERA_JSON], undefined],
+    [0, [412, { ...changed, 'Plant-Id': '1' }, body], /^no$/],
+    [0, [412, { 'Plant-Id': '9007199254740993' }, body], /^no$/],
+    [undefined, [412, changed, body], /^no$/],
+  ] satisfies [number | undefined, Reply, RegExp | undefined][]) {
+    await using server = await startServer([response]);
+    const sending = clientOf(server.url).createPlant(MONSTERA, { ifRevision });
+    if (says === undefined) await sending;
+    else {
+      const error = await thrownBy(() => sending);
+      assert.ok(error instanceof PlantStoreError && !(error instanceof PlantChanged));
+      assert.match(error.message, says);
+    }
+  }
+});
+
 test('the client sends many plants until the inputs fail, and yields the results of those before', async () => {
   await using server = await startServer([[503], 'stored']);
   const failure = new Error('the file ended early');
@@ -414,7 +504,7 @@ test('the client sends many plants and yields errors of one plant, and throws er
     await using server = await startServer([errorReply(number), 'stored']);
     const store = clientOf(server.url, { retryForMs: 0 });
     const [[first, second], thrown] = await readAll(store.createPlants([MONSTERA, MONSTERA]));
-    if ([40001, 40002, 40003, 41301, 50001, 50304].includes(number)) {
+    if ([40001, 40002, 40003, 41201, 41301, 50001, 50304].includes(number)) {
       assert.deepEqual([first?.error?.error, second?.plant?.outcome], [number, 'created']);
     } else {
       assert.ok(thrown instanceof PlantStoreError);

@@ -40,7 +40,7 @@ test('every schema is strict JSON Schema 2020-12, and every example matches its 
   }
 });
 
-test('the description has version 1.0.0 under the MIT license, one operation without parameters, bearer authentication', () => {
+test('the description has version 1.0.0 under the MIT license, one operation with one optional header, bearer authentication', () => {
   const { info, security, servers, paths, components } = description;
   assert.partialDeepStrictEqual(info, { version: '1.0.0', license: { name: 'MIT', identifier: 'MIT' } });
   assert.deepEqual(Object.keys(components.securitySchemes), ['bearer']);
@@ -52,7 +52,13 @@ test('the description has version 1.0.0 under the MIT license, one operation wit
   assert.deepEqual(Object.keys(paths), ['/plants']);
   assert.deepEqual(Object.keys(paths['/plants']), ['post']);
   assert.partialDeepStrictEqual(operation, { operationId: 'createPlant', requestBody: { required: true } });
-  assert.equal(operation.parameters, undefined);
+  assert.equal(operation.parameters.length, 1);
+  assert.partialDeepStrictEqual(operation.parameters[0], {
+    name: 'If-Plant-Revision',
+    in: 'header',
+    required: false,
+    schema: { type: 'integer', minimum: 0 },
+  });
   assertRefersTo(operation.requestBody.content, 'NewPlant');
 });
 
@@ -106,6 +112,7 @@ test('the statuses, the headers of each, and which leave open whether the plant 
     ['404', ['Link?'], false],
     ['405', ['Allow', 'Link?'], false],
     ['408', ['Link?'], false],
+    ['412', ['Plant-Id', 'Plant-Revision', 'RateLimit-Policy?', 'RateLimit?', 'Link?'], false],
     ['413', ['RateLimit-Policy?', 'RateLimit?', 'Link?'], false],
     ['415', ['RateLimit-Policy?', 'RateLimit?', 'Link?'], false],
     ['429', ['Retry-After', 'RateLimit-Policy', 'RateLimit', 'Link?'], false],

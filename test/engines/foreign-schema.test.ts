@@ -96,15 +96,18 @@ for (const under of engines)
         await using store = await openNewStore(under);
         const { database } = store;
         if (end !== undefined) {
-          const commit = (id: bigint, name: string) => store.commit([plantWrite({ id, name }, 1)]);
+          const commit = (id: bigint, name: string, ifRevision?: number) =>
+            store.commit([plantWrite({ id, name }, 1, ifRevision)]);
           await commit(1n, 'oak');
           await run(database, sql);
-          for (const [id, name] of [
+          for (const [id, name, ifRevision] of [
             [1n, 'oak'],
             [1n, 'elm'],
             [2n, 'ash'],
+            // It would be rejected as a plant that is not there, after a lookup alone.
+            [2n, 'ash', 1],
           ] as const)
-            await assert.rejects(commit(id, name), { name: /^Store(?:Unavailable|Rejected)$/ });
+            await assert.rejects(commit(id, name, ifRevision), { name: /^Store(?:Unavailable|Rejected)$/ });
           const warnings = await store.warnings().then(JSON.stringify, (error: Error) => error.message);
           assert.match(warnings, RegExp(named));
           await run(database, end);

@@ -67,6 +67,8 @@ const REQUESTS: [expected: string, parts: RequestParts][] = [
   ['notJsonMediaType', { headers: { 'Content-Type': 'text/plain' } }],
   ['contentEncoding', { headers: { 'Content-Encoding': 'gzip' } }],
   ['headersTooLarge', { headers: { 'X-Long': 'x'.repeat(20_000) } }],
+  ['plantChanged', { headers: { 'If-Plant-Revision': '9' }, body: `{"id":1,"name":"${NAME}"}` }],
+  ['badHttp', { headers: { 'If-Plant-Revision': 'x' } }],
   ['badHttp', { headers: { Host: null } }],
   ['badHttp', { version: '1.1\r\nno field' }],
   ['other', { method: 'GET', target: '/openapi.json', headers: { 'Content-Length': null }, body: '' }],
@@ -100,7 +102,8 @@ test('/metrics counts every response, on both paths, and contains nothing that c
   assert.equal(read.values.get('plant_store_create_duration_seconds_count'), stored);
   assert.equal(read.values.get('plant_store_create_duration_seconds_bucket{le="+Inf"}'), stored);
   assert.ok(read.values.get('plant_store_create_duration_seconds_sum')! > 0);
-  assert.equal(read.values.get('plant_store_batch_plants_sum'), stored);
+  const changed = sent.filter(result => result === 'plantChanged').length;
+  assert.equal(read.values.get('plant_store_batch_plants_sum'), stored + changed);
   const batches = read.values.get('plant_store_batch_plants_count')!;
   assert.ok(batches < stored, 'requests of one chunk shared a batch');
   assert.equal(read.values.get('plant_store_commit_duration_seconds_count'), batches);

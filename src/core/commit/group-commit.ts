@@ -111,7 +111,7 @@ export class GroupCommit implements PlantQueue {
   }
 
   write(
-    { plant, recordedBy, trace }: NewPlantWrite,
+    { plant, recordedBy, ifRevision, trace }: NewPlantWrite,
     isOnlySender = false,
   ): Promise<WriteResult | NotConfirmed> {
     const textLength = textLengthOf(plant);
@@ -128,6 +128,7 @@ export class GroupCommit implements PlantQueue {
         // Nothing compares it before the insert: whoever reads the row finds the damage.
         contentChecksum: contentChecksum(plant),
         recordedBy,
+        ifRevision,
         trace,
         queuedAt,
         ahead,

@@ -9,6 +9,11 @@ export type RepeatedIdRule = 'revise' | 'reject';
 export interface NewPlantWrite {
   plant: NewPlant;
   recordedBy: number;
+  /**
+   * The number that the latest revision must have, if its content differs; 0: there is no plant.
+   * Undefined: it may have any number.
+   */
+  ifRevision?: number | undefined;
   /** The trace of its request. It is not stored. */
   trace?: TraceContext | undefined;
 }
@@ -25,11 +30,12 @@ export interface Confirmed {
   revision: number;
 }
 
-/** Nothing was stored. `damaged`: the latest revision is damaged, so it cannot be compared. */
-export interface RejectedWrite {
-  kind: 'rejected';
-  error: 'idTaken' | 'damaged';
-}
+/** Nothing was stored. */
+export type RejectedWrite =
+  /** `damaged`: the latest revision is damaged, so it cannot be compared. */
+  | { kind: 'rejected'; error: 'idTaken' | 'damaged' }
+  /** The latest revision is not `ifRevision`, but `revision`; 0: there is no plant. */
+  | { kind: 'rejected'; error: 'plantChanged'; revision: number };
 
 /**
  * The plant has no result of the engine. After `busy` and `shuttingDown` it is not stored. After

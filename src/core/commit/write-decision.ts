@@ -4,6 +4,9 @@ import { isIntact, revisionChecksum } from './checksum.ts';
 import type { Confirmed, PlantWrite, RepeatedIdRule, WriteResult } from './plant-commits.ts';
 import type { IntactRevision, PlantRevision } from './plant-revision.ts';
 
+/** The latest revision of a plant. `none`: there is no plant. */
+export type LatestRevision = { kind: 'none' } | { kind: 'stored'; stored: PlantRevision };
+
 export type WriteDecision =
   | { kind: 'insert'; revision: IntactRevision }
   /** The write needs no revision of its own. */
@@ -15,24 +18,36 @@ const ID_TAKEN: WriteDecision = { kind: 'result', result: { kind: 'rejected', er
 const CREATED: Confirmed = { kind: 'confirmed', outcome: 'created', revision: 1 };
 
 /**
- * @param latest undefined if no revision is known: PostgreSQL tries the first one, and its insert
- *   shows whether there is one. SQLite always knows the latest revision when it decides.
+ * Whether a write may become the first revision of its plant. Then an engine inserts that without a
+ * lookup, because most plants are new. If there is a plant, the insert shows it.
+ */
+export function mayBeFirst({ ifRevision = 0 }: PlantWrite): boolean {
+  return ifRevision === 0;
+}
+
+/**
+ * Content that is already stored is unchanged under any condition, so a retry is always safe. The
+ * condition comes before the rule for repeated ids: who names a wrong revision learns the right one.
  */
 export function decide(
   write: PlantWrite,
-  latest: PlantRevision | undefined,
+  latest: LatestRevision,
   repeatedIdRule: RepeatedIdRule,
   recordedAt: number,
 ): WriteDecision {
-  if (latest !== undefined) {
-    if (!isIntact(latest)) return DAMAGED;
-    if (isSameContent(latest.plant, write.plant)) {
-      const { revision } = latest;
+  const stored = latest.kind === 'stored' ? latest.stored : undefined;
+  if (stored !== undefined) {
+    if (!isIntact(stored)) return DAMAGED;
+    if (isSameContent(stored.plant, write.plant)) {
+      const { revision } = stored;
       return { kind: 'result', result: { kind: 'confirmed', outcome: 'unchanged', revision } };
     }
-    if (repeatedIdRule === 'reject') return ID_TAKEN;
   }
-  return { kind: 'insert', revision: nextRevision(write, latest, recordedAt) };
+  const revision = stored?.revision ?? 0;
+  if (write.ifRevision !== undefined && write.ifRevision !== revision)
+    return { kind: 'result', result: { kind: 'rejected', error: 'plantChanged', revision } };
+  if (stored !== undefined && repeatedIdRule === 'reject') return ID_TAKEN;
+  return { kind: 'insert', revision: nextRevision(write, stored, recordedAt) };
 }
 
 /** The revision of a write that follows the latest one. The first revision has the number 1. */

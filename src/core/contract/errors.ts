@@ -44,6 +44,11 @@ export const ERRORS = {
   noSuchPath: entry(404, 40401, 'this path does not exist; to create a plant, send POST /plants'),
   methodNotAllowed: entry(405, 40501, 'this path does not accept this method; use one from the Allow header'),
   tooSlow: entry(408, 40801, 'the complete request did not arrive in time; send it again'),
+  plantChanged: entry(
+    412,
+    41201,
+    'this plant has another latest revision than If-Plant-Revision says, so nothing was stored; look at the plant, and send the number in Plant-Revision to replace it',
+  ),
   bodyTooLarge: entry(413, 41301, 'the body exceeds the size limit (1 MiB by default); shorten name or tag'),
   notJsonMediaType: entry(
     415,

@@ -5,6 +5,9 @@ export const ID_MIN = -(2n ** 63n);
 /** Largest id: the maximum of a signed 64-bit integer. */
 export const ID_MAX = 2n ** 63n - 1n;
 
+/** Largest number of a revision: that of the column type `integer` of PostgreSQL. */
+export const REVISION_MAX = 2 ** 31 - 1;
+
 /** Largest request body. The response to a larger one is 413. It is a setting. */
 export const BODY_BYTES_MAX = 1024 * 1024;
 /** A body up to this length needs no room among the long bodies, and is parsed at once. */

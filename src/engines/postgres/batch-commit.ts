@@ -3,44 +3,36 @@ import { isIntact } from '../../core/commit/checksum.ts';
 import type { PlantWrite, RepeatedIdRule, WriteResult } from '../../core/commit/plant-commits.ts';
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { decide, storedResult } from '../../core/commit/write-decision.ts';
+import { decide, type LatestRevision, mayBeFirst } from '../../core/commit/write-decision.ts';
 import { revisionOf } from '../tables/revision-rows.ts';
+import {
+  type BatchWrite,
+  hasUnconfirmed,
+  isOfNoPlant,
+  isPartlySettled,
+  OPEN,
+  resultOf,
+  type SameId,
+  type Sent,
+  settleStored,
+  settleUnconfirmed,
+  UNKNOWN,
+  unknownId,
+} from './batch-writes.ts';
 import { confirmLatest } from './confirm-commits.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { ConnectionLost, kindOf } from './postgres-errors.ts';
 import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
 
-/** The status of one write. The table of {@link BatchCommit} has all its changes. */
-type WriteStatus =
-  | { kind: 'open' }
-  | Sent
-  /** The result depends on a looked-up revision. A failover may lose that until a commit. */
-  | { kind: 'unconfirmed'; result: WriteResult }
-  | { kind: 'settled'; result: WriteResult };
+const NONE: LatestRevision = { kind: 'none' };
 
-/** The server may have stored this revision, or may still store it. */
-interface Sent {
-  kind: 'sent';
-  write: BatchWrite;
-  revision: PlantRevision;
-  /** The revision before it; undefined if it is the first. */
-  base: PlantRevision | undefined;
+/** What the open writes of a batch need next. */
+interface Round {
+  /** At most one of each id. */
+  toSend: Sent[];
+  /** The ids whose latest revision must be known before the next decision. */
+  toLookUp: bigint[];
 }
-
-interface BatchWrite extends Pick<PlantWrite, 'plant' | 'contentChecksum' | 'recordedBy'> {
-  readonly sameId: SameId;
-  status: WriteStatus;
-}
-
-/** The writes of one id. */
-interface SameId {
-  /** In the order of the batch, and of statuses: settled, unconfirmed, at most one sent, open. */
-  readonly writes: BatchWrite[];
-  /** The latest revision in the store, if this call of `run` has inserted it or looked it up. */
-  latest: PlantRevision | undefined;
-}
-
-const OPEN: WriteStatus = { kind: 'open' };
 
 /**
  * Writes one batch of plants into PostgreSQL, while other instances may write the same ids.
@@ -52,8 +44,10 @@ const OPEN: WriteStatus = { kind: 'open' };
  *
  * | write is    | event                                             | next status                 |
  * | ----------- | ------------------------------------------------- | --------------------------- |
+ * | open        | it needs a latest revision that is unknown        | open, after a lookup        |
  * | open        | its latest revision is damaged                    | unconfirmed: `damaged`      |
  * | open        | its latest revision has the same content          | unconfirmed: unchanged      |
+ * | open        | its condition names another latest revision       | unconfirmed: `plantChanged` |
  * | open        | its latest revision differs, the rule is `reject` | unconfirmed: `idTaken`      |
  * | open        | otherwise: `INSERT ... ON CONFLICT DO NOTHING`    | sent with the next revision |
  * | sent        | the server returns the row                        | settled: created or revised |
@@ -92,9 +86,9 @@ export class BatchCommit {
   #mayBeStoredLate = false;
 
   constructor(writes: readonly PlantWrite[], repeatedIdRule: RepeatedIdRule, clock: Clock = SYSTEM_CLOCK) {
-    this.#writes = writes.map(({ plant, contentChecksum, recordedBy }) => {
+    this.#writes = writes.map(({ plant, contentChecksum, recordedBy, ifRevision }) => {
       const sameId = this.#ids.getOrInsertComputed(plant.id, unknownId);
-      const write: BatchWrite = { plant, contentChecksum, recordedBy, sameId, status: OPEN };
+      const write: BatchWrite = { plant, contentChecksum, recordedBy, ifRevision, sameId, status: OPEN };
       sameId.writes.push(write);
       return write;
     });
@@ -106,21 +100,21 @@ export class BatchCommit {
   async run(connection: Connection): Promise<WriteResult[]> {
     if (this.#hasRun) await this.#lookUpAgain(connection);
     this.#hasRun = true;
-    for (let round = this.#nextRound(); round.length > 0; round = this.#nextRound()) {
-      const conflicting = await this.#insert(connection, round);
-      if (conflicting.length === 0) continue;
-      if (this.#mayBeStoredLate) await this.#lookUpSent(connection, conflicting);
-      else await this.#lookUpLatest(connection, conflicting);
+    for (;;) {
+      const { toSend, toLookUp } = this.#nextRound();
+      if (toSend.length > 0) await this.#send(connection, toSend);
+      if (toLookUp.length > 0) await this.#lookUpLatest(connection, toLookUp);
+      if (toSend.length === 0 && toLookUp.length === 0) break;
     }
     const unconfirmed = this.#writes.filter(({ status }) => status.kind === 'unconfirmed');
-    if (unconfirmed.length > 0) await confirmLatest(connection, unconfirmed);
+    if (unconfirmed.length > 0) await confirmLatest(connection, unconfirmed, unconfirmed.filter(isOfNoPlant));
     settleUnconfirmed(unconfirmed);
     return this.#writes.map(resultOf);
   }
 
   /** Replaces what an earlier call of `run` has learned from another server or connection. */
   async #lookUpAgain(connection: Connection): Promise<void> {
-    for (const sameId of this.#ids.values()) sameId.latest = undefined;
+    for (const sameId of this.#ids.values()) sameId.latest = UNKNOWN;
     const sentBefore = this.#writes.map(({ status }) => status).filter(status => status.kind === 'sent');
     // A second lookup of the id of a sent revision could find it, or a later one, stored meanwhile.
     const sentIds = new Set(sentBefore.map(({ revision }) => revision.plant.id));
@@ -128,7 +122,7 @@ export class BatchCommit {
     // If this lookup fails, the sent revisions are still `sent` for the next call.
     if (others.length > 0) {
       const ids = others.map(([id]) => id);
-      for (const revision of await latestRevisions(connection, ids)) this.#found(revision);
+      await this.#lookUpLatest(connection, ids);
     }
     if (sentBefore.length > 0) {
       this.#mayBeStoredLate = true;
@@ -138,29 +132,51 @@ export class BatchCommit {
     for (const write of this.#writes) if (write.status.kind === 'unconfirmed') write.status = OPEN;
   }
 
-  /** Gives results to writes that need no revision. @returns the next revision of each other id */
-  #nextRound(): Sent[] {
-    const round: Sent[] = [];
-    for (const sameId of this.#ids.values()) {
-      const sent = this.#nextRevision(sameId);
-      if (sent !== undefined) round.push(sent);
+  /** Gives results to writes that need no revision. */
+  #nextRound(): Round {
+    const round: Round = { toSend: [], toLookUp: [] };
+    for (const [id, sameId] of this.#ids) {
+      const next = this.#nextOf(sameId);
+      if (next?.kind === 'sent') round.toSend.push(next);
+      else if (next?.kind === 'unknown') round.toLookUp.push(id);
     }
     // All instances insert in the same order, so they never deadlock.
-    return round.sort((a, b) => (a.write.plant.id < b.write.plant.id ? -1 : 1));
+    round.toSend.sort((a, b) => (a.write.plant.id < b.write.plant.id ? -1 : 1));
+    return round;
   }
 
-  #nextRevision({ writes, latest }: SameId): Sent | undefined {
+  /** @returns `unknown` if the next write needs the latest revision; undefined if no write is open */
+  #nextOf({ writes, latest }: SameId): Sent | { kind: 'unknown' } | undefined {
     for (const write of writes) {
       if (write.status.kind !== 'open') continue;
-      const decision = decide(write, latest, this.#repeatedIdRule, this.#recordedAt);
+      if (latest.kind === 'unknown' && !mayBeFirst(write)) return latest;
+      // The insert of a first revision shows whether there is a plant.
+      const known = latest.kind === 'unknown' ? NONE : latest;
+      const decision = decide(write, known, this.#repeatedIdRule, this.#recordedAt);
       if (decision.kind === 'insert') {
-        const sent: Sent = { kind: 'sent', write, revision: decision.revision, base: latest };
+        const base = known.kind === 'stored' ? known.stored : undefined;
+        const sent: Sent = { kind: 'sent', write, revision: decision.revision, base };
         write.status = sent;
         return sent;
       }
       write.status = { kind: 'unconfirmed', result: decision.result };
     }
     return undefined;
+  }
+
+  /** Inserts these revisions. Of those that conflict with others, it looks up the latest ones. */
+  async #send(connection: Connection, toSend: Sent[]): Promise<void> {
+    const conflicting = await this.#insert(connection, toSend);
+    if (conflicting.length === 0) return;
+    if (this.#mayBeStoredLate) return await this.#lookUpSent(connection, conflicting);
+    for (const { write } of conflicting) write.status = OPEN;
+    const ids = conflicting.map(({ write }) => write.plant.id);
+    if ((await this.#lookUpLatest(connection, ids)) < ids.length) {
+      // A row that is neither inserted nor found would be retried without end.
+      throw new StoreRejected('PostgreSQL accepts a plant but does not store it', {
+        advice: '`npx plant-store verify` names what was changed',
+      });
+    }
   }
 
   /** @returns the revisions that the server has not inserted; their writes are still `sent` */
@@ -194,29 +210,25 @@ export class BatchCommit {
     return conflicting;
   }
 
-  /** Opens these writes again, and looks up the latest revision of each id for them. */
-  async #lookUpLatest(connection: Connection, conflicting: Sent[]): Promise<void> {
-    for (const { write } of conflicting) write.status = OPEN;
-    const ids = conflicting.map(({ write }) => write.plant.id);
+  /** Looks up the latest revision of each of these ids. @returns how many there are */
+  async #lookUpLatest(connection: Connection, ids: readonly bigint[]): Promise<number> {
     const found = await latestRevisions(connection, ids);
-    if (found.length < conflicting.length) {
-      // A row that is neither inserted nor found would be retried without end.
-      throw new StoreRejected('PostgreSQL accepts a plant but does not store it', {
-        advice: '`npx plant-store verify` names what was changed',
-      });
-    }
     for (const revision of found) this.#found(revision);
-    // A row with a damaged id is found by the id in the index, but contains another id.
-    const damaged = found.find(revision => !isIntact(revision));
-    if (damaged === undefined) return;
     const foundIds = new Set(found.map(({ plant }) => plant.id));
-    for (const id of ids) if (!foundIds.has(id)) this.#ids.get(id)!.latest = damaged;
+    const missing = ids.filter(id => !foundIds.has(id));
+    // A row with a damaged id is found by the id in the index, but contains another id. Nothing says
+    // which of the missing ids it has, so all of them count as damaged.
+    const isIdDamaged = found.length > ids.length - missing.length;
+    const damaged = isIdDamaged ? found.find(revision => !isIntact(revision)) : undefined;
+    for (const id of missing)
+      this.#ids.get(id)!.latest = damaged === undefined ? NONE : { kind: 'stored', stored: damaged };
+    return found.length;
   }
 
-  #found(latest: PlantRevision): void {
+  #found(stored: PlantRevision): void {
     // If the id of a row is damaged, the batch may not have this id.
-    const sameId = this.#ids.get(latest.plant.id);
-    if (sameId !== undefined) sameId.latest = latest;
+    const sameId = this.#ids.get(stored.plant.id);
+    if (sameId !== undefined) sameId.latest = { kind: 'stored', stored };
   }
 
   /** Looks up which of these revisions are stored, and the latest revision of each id. */
@@ -225,12 +237,18 @@ export class BatchCommit {
     // The rows include the latest revision of each id. If a failover has lost the revision before
     // ours, our number would leave a gap.
     const rows = await revisionsAround(connection, revisions);
-    await confirmLatest(connection, revisions);
+    const ofNoPlant = sent.filter(({ write, base }) => base === undefined && hasUnconfirmed(write.sameId));
+    await confirmLatest(
+      connection,
+      revisions,
+      ofNoPlant.map(({ write }) => write),
+    );
+    const foundIds = new Set(rows.map(([id]) => BigInt(id!)));
     const storedRows = new Set(rows.map(row => JSON.stringify(row)));
     const isStored = (revision: PlantRevision): boolean => storedRows.has(JSON.stringify(rowOf(revision)));
     for (const each of sent) {
       const { write, revision, base } = each;
-      write.sameId.latest = undefined;
+      write.sameId.latest = UNKNOWN;
       if (isStored(revision)) {
         settleStored(each);
         continue;
@@ -238,41 +256,10 @@ export class BatchCommit {
       write.status = OPEN;
       // The commit above confirms the base, and the results that depend on it. These writes must
       // not be opened again: they could take the number of this revision, which may be stored late.
-      if (base !== undefined && isStored(base)) settleUnconfirmed(write.sameId.writes);
+      const isBaseThere = base === undefined ? !foundIds.has(write.plant.id) : isStored(base);
+      if (isBaseThere) settleUnconfirmed(write.sameId.writes);
     }
     // The latest revision of an id is the last one of its rows.
     for (const row of rows) this.#found(revisionOf(row));
   }
-}
-
-function unknownId(): SameId {
-  return { writes: [], latest: undefined };
-}
-
-function isPartlySettled({ writes }: SameId): boolean {
-  return writes[0]!.status.kind === 'settled' && writes.at(-1)!.status.kind !== 'settled';
-}
-
-/**
- * Settles a write whose revision is stored, and the earlier writes of its id. If an earlier write
- * were opened again, the earlier plant would get the later number.
- */
-function settleStored({ write, revision: stored }: Sent): void {
-  const { sameId } = write;
-  settleUnconfirmed(sameId.writes);
-  write.status = { kind: 'settled', result: storedResult(stored) };
-  sameId.latest = stored;
-}
-
-/** Settles the writes that have a result. Called after a commit of their server. */
-function settleUnconfirmed(writes: readonly BatchWrite[]): void {
-  for (const write of writes) {
-    const { status } = write;
-    if (status.kind === 'unconfirmed') write.status = { kind: 'settled', result: status.result };
-  }
-}
-
-function resultOf({ status }: BatchWrite): WriteResult {
-  if (status.kind !== 'settled') throw new Error(`a write of the batch is ${status.kind}`);
-  return status.result;
 }

@@ -1,7 +1,13 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { PlantWrite, RepeatedIdRule, WriteResult } from '../../core/commit/plant-commits.ts';
 import type { IntactRevision } from '../../core/commit/plant-revision.ts';
-import { decide, nextRevision, storedResult } from '../../core/commit/write-decision.ts';
+import {
+  decide,
+  type LatestRevision,
+  mayBeFirst,
+  nextRevision,
+  storedResult,
+} from '../../core/commit/write-decision.ts';
 import { rejectSchema } from '../store-rejections.ts';
 import { REVISION_COLUMNS, type Row, revisionOf } from '../tables/revision-rows.ts';
 import { AS_ROWS, inTransaction } from './queries.ts';
@@ -64,14 +70,19 @@ export class RevisionTable {
   }
 
   #write(write: PlantWrite, recordedAt: number): WriteResult {
-    // Most ids are new, so the first revision is inserted without a lookup.
-    const first = nextRevision(write, undefined, recordedAt);
-    if (insertWith(this.#insertFirst, first) === 1) return storedResult(first);
-    const latest = revisionOf(this.#selectLatest.get(write.plant.id) as unknown as Row);
-    const decision = decide(write, latest, this.#repeatedIdRule, recordedAt);
+    if (mayBeFirst(write)) {
+      const first = nextRevision(write, undefined, recordedAt);
+      if (insertWith(this.#insertFirst, first) === 1) return storedResult(first);
+    }
+    const decision = decide(write, this.#latestOf(write.plant.id), this.#repeatedIdRule, recordedAt);
     if (decision.kind === 'result') return decision.result;
     insertWith(this.#insertNext, decision.revision);
     return storedResult(decision.revision);
+  }
+
+  #latestOf(id: bigint): LatestRevision {
+    const row = this.#selectLatest.get(id) as unknown as Row | undefined;
+    return row === undefined ? { kind: 'none' } : { kind: 'stored', stored: revisionOf(row) };
   }
 }
 

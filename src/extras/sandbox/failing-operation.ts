@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ERRORS, type ErrorName } from '../../core/contract/errors.ts';
 import { type NewPlant, plantJson } from '../../core/contract/plant.ts';
 import type { Admission, Delivery, OperationWrapper, WrappedResponse } from '../../core/extension-points.ts';
-import { fieldValues, type HeaderFields } from '../../core/header-fields.ts';
+import { fieldValues } from '../../core/header-fields.ts';
 import { errorResponse, type HttpResponse } from '../../core/response.ts';
 import type { OpenExtra } from '../../service.ts';
 import { preferencesOf } from './preferences.ts';
@@ -59,7 +59,7 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
       const response =
         code === undefined && lose !== 'request'
           ? await create(admission, reading)
-          : catalogueResponse(code ?? 'internal', admission.fields);
+          : catalogueResponse(code ?? 'internal', admission, reading.plant);
       if (text !== '') await delay(delayMs, undefined, { ref: false });
       if (lose !== undefined)
         return marked(response, text, { kind: lose === 'half' ? 'incomplete' : 'none' });
@@ -83,12 +83,18 @@ function marked(response: HttpResponse, faults = '', delivery?: Delivery): Wrapp
 /** Errors after which the service closes the connection. */
 const CLOSING: readonly ErrorName[] = ['badHttp', 'tooSlow', 'headersTooLarge', 'shuttingDown'];
 /** Statuses of errors for which the service has counted the request against the rate limit. */
-const COUNTED: readonly number[] = [400, 413, 415, 429, 503];
+const COUNTED: readonly number[] = [400, 412, 413, 415, 429, 503];
 
-function catalogueResponse(name: ErrorName, rateLimitFields: HeaderFields): HttpResponse {
+function catalogueResponse(
+  name: ErrorName,
+  { fields: rateLimitFields, ifRevision = 0 }: Admission,
+  { id }: NewPlant,
+): HttpResponse {
   if (CLOSING.includes(name)) return errorResponse(name);
   const fields = COUNTED.includes(ERRORS[name].status) ? [...rateLimitFields] : [];
   if (name === 'methodNotAllowed') fields.push('Allow', 'POST');
+  // Any revision but the one that the request names.
+  if (name === 'plantChanged') fields.push('Plant-Id', `${id}`, 'Plant-Revision', `${ifRevision + 1}`);
   if (name === 'tooManyRequests') fields.push('Retry-After', '1');
   return errorResponse(name, undefined, fields);
 }

@@ -114,6 +114,7 @@ ${field('tag', 'string, optional', `${tag.description}. It may be empty, but not
 </dl>
 <p>Other members are ignored. The service rejects a body that contains a member twice. It also rejects text with U+0000
 or an unpaired surrogate, since not every database can store it.</p>
+<dl>${CREATE_PLANT.parameters.map(({ name, description }) => field(name, 'header, optional', description))}</dl>
 </section>`;
 }
 

@@ -5,7 +5,9 @@ import type { ErrorName } from '../../core/contract/errors.ts';
  * code. Another part of the page explains that the plant may be stored after 500 and 503.
  */
 export const ERROR_HELP: Record<ErrorName, string> = {
-  badHttp: 'Use an HTTP library. If you already do, check the proxy between the client and the service.',
+  badHttp:
+    'Use an HTTP library. If you already do, check the proxy between the client and the service. ' +
+    'If the message names `If-Plant-Revision`, correct that header.',
   notJson:
     'Common causes are incomplete bodies, form data, single quotes, trailing commas and a byte order mark.',
   notNewPlant:
@@ -21,6 +23,9 @@ export const ERROR_HELP: Record<ErrorName, string> = {
     'The path is `/plants`, not `/Plants` or `/plants/`. If you use a gateway, check the base address.',
   methodNotAllowed: 'To create a plant, use POST. Plants cannot be read, changed or deleted over HTTP.',
   tooSlow: 'Send headers and body without a pause. If the error occurs often, check the network and proxies.',
+  plantChanged:
+    'The response has the number of the latest revision in `Plant-Revision`. Find out who changed the plant, and decide which content is right. ' +
+    'Content that is already stored is never rejected for this reason, so a retry is safe.',
   bodyTooLarge: 'The operator can raise the limit with `--body-limit`.',
   notJsonMediaType: 'Many tools send the `Content-Type` of HTML forms by default. Set this header yourself.',
   contentEncoding: 'Disable the compression of request bodies in your client or gateway.',

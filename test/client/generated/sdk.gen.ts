@@ -3,6 +3,7 @@ import { client } from './client.gen.ts';
 
 export function createPlant(options: {
   body: { id: bigint; name: string };
+  headers?: { 'If-Plant-Revision'?: number };
   baseUrl?: string;
   auth?: string;
 }) {
@@ -10,6 +11,6 @@ export function createPlant(options: {
     security: [{ scheme: 'bearer', type: 'http' }],
     url: '/plants',
     ...options,
-    headers: { 'Content-Type': 'application/json' },
+    headers: { 'Content-Type': 'application/json', ...options.headers },
   });
 }

@@ -23,29 +23,37 @@ async function startInstances(repeatedIdRule: RepeatedIdRule = 'revise') {
   const ours = stack.use(await openStore(proxy.url(database), repeatedIdRule));
   const other = stack.use(await openStore(database, repeatedIdRule));
   /** Commits plant 1. @returns the result as text */
-  const commit = async (name: string, by: StorageEngine = ours): Promise<string> => {
+  const commit = async (
+    name: string,
+    by: StorageEngine = ours,
+    ifRevision?: number | undefined,
+  ): Promise<string> => {
     // With the same token in the same millisecond the rows of both instances would be equal.
     const recordedBy = by === ours ? 1 : 2;
-    const [result = ''] = await shownResults(by.commit([plantWrite({ id: 1n, name }, recordedBy)]));
+    const [result = ''] = await shownResults(
+      by.commit([plantWrite({ id: 1n, name }, recordedBy, ifRevision)]),
+    );
     return result;
   };
   /** Commits plant 1 through `ours`. The proxy holds the statement. */
-  const commitHeld = async (name: string) => {
+  const commitHeld = async (name: string, ifRevision?: number) => {
     const holding = proxy.holdNext(PLANT_INSERT);
-    const committing = commit(name);
+    const committing = commit(name, ours, ifRevision);
     return { committing, held: await holding };
   };
   const opened = { ours, other, proxy, database, commit, commitHeld };
   return { ...opened, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
-function writes(...plants: [id: number, name: string][]): PlantWrite[] {
-  return plants.map(([id, name]) => plantWrite({ id: BigInt(id), name }, 1));
+function writes(...plants: [id: number, name: string, ifRevision?: number | undefined][]): PlantWrite[] {
+  return plants.map(([id, name, ifRevision]) => plantWrite({ id: BigInt(id), name }, 1, ifRevision));
 }
 
 async function shownResults(committing: Promise<WriteResult[]>): Promise<string[]> {
   return (await committing).map(result =>
-    result.kind === 'confirmed' ? `${result.outcome} ${result.revision}` : result.error,
+    'revision' in result
+      ? `${result.kind === 'confirmed' ? result.outcome : result.error} ${result.revision}`
+      : result.error,
   );
 }
 
@@ -97,16 +105,21 @@ suite('the response to a commit is lost', { concurrency: 4 }, () => {
     });
   }
 
-  for (const [rule, when, others, expected, stored] of [
+  for (const [rule, when, others, expected, stored, ifRevision] of [
     ['revise', 'after', ['elm: revised 2', 'ash: revised 3'], 'created 1', ['1 1 oak', '1 2 elm', '1 3 ash']],
     ['reject', 'after', ['elm: idTaken'], 'created 1', ['1 1 oak']],
     ['revise', 'before', ['elm: created 1'], 'revised 2', ['1 1 elm', '1 2 oak']],
     ['revise', 'before', ['oak: created 1'], 'unchanged 1', ['1 1 oak']],
     ['reject', 'before', ['elm: created 1'], 'idTaken', ['1 1 elm']],
+    ['revise', 'after', ['elm: revised 2'], 'created 1', ['1 1 oak', '1 2 elm'], 0],
+    ['revise', 'before', ['elm: created 1'], 'plantChanged 1', ['1 1 elm'], 0],
+    ['reject', 'before', ['elm: created 1'], 'plantChanged 1', ['1 1 elm'], 0],
+    ['revise', 'before', ['oak: created 1'], 'unchanged 1', ['1 1 oak'], 0],
   ] as const) {
-    test(`${rule}: another instance sends ${others} ${when} oak arrives: ${expected}`, async () => {
+    const condition = ifRevision === undefined ? '' : `, if it is new`;
+    test(`${rule}: another instance sends ${others} ${when} oak arrives${condition}: ${expected}`, async () => {
       await using instances = await startInstances(rule);
-      const { committing, held } = await instances.commitHeld('oak');
+      const { committing, held } = await instances.commitHeld('oak', ifRevision);
       if (when === 'after') await held.deliver();
       for (const other of others) {
         const [name = ''] = other.split(':');
@@ -195,6 +208,41 @@ suite('a batch', { concurrency: 4 }, () => {
     confirmation.cut();
     assert.deepEqual(await shownResults(committing), ['created 1', 'idTaken']);
     assert.deepEqual(await storedNames(database), ['1 1 oak']);
+  });
+
+  for (const [title, first, ifRevisions, expected] of [
+    ['changed', [1, 'elm'], [0, undefined], ['created 1', 'revised 2']],
+    ['missing', [2, 'elm'], [3, 0], ['plantChanged 0', 'created 1']],
+  ] as const) {
+    test(`looks up again what was ${title} for a condition, if the lookup is not confirmed`, async () => {
+      await using instances = await startInstances();
+      const { ours, other, proxy, database } = instances;
+      await other.commit(writes([...first]));
+      const holding = proxy.holdNext(/synchronous_standby_names/);
+      const committing = ours.commit(writes([1, 'oak', ifRevisions[0]]));
+      const confirmation = await holding;
+      await under.sql(database, 'DELETE FROM plant_revision');
+      confirmation.cut();
+      assert.deepEqual(await shownResults(committing), [expected[0]]);
+      assert.deepEqual(await shownResults(ours.commit(writes([1, 'ash', ifRevisions[1]]))), [expected[1]]);
+    });
+  }
+
+  test('looks up the plants with a condition, and inserts the others, in their order', async () => {
+    await using instances = await startInstances();
+    const { ours, other, database } = instances;
+    await other.commit(writes([1, 'elm'], [2, 'elm']));
+    const committing = ours.commit(
+      [
+        writes([1, 'oak', 1], [1, 'ash', 1], [1, 'ash', 2], [2, 'elm', 7], [2, 'oak', 0]),
+        writes([3, 'oak', 1], [3, 'elm'], [3, 'ash', 1], [4, 'oak', 0], [4, 'elm', 0]),
+      ].flat(),
+    );
+    const ofStored = 'revised 2, plantChanged 2, revised 3, unchanged 1, plantChanged 1';
+    const ofNew = 'plantChanged 0, created 1, revised 2, created 1, plantChanged 1';
+    assert.equal((await shownResults(committing)).join(', '), `${ofStored}, ${ofNew}`);
+    const stored = '1 1 elm, 1 2 oak, 1 3 ash, 2 1 elm, 3 1 elm, 3 2 ash, 4 1 oak';
+    assert.equal((await storedNames(database)).join(', '), stored);
   });
 
   test('distinguishes two plants of the batch with the same content', async () => {

@@ -7,6 +7,7 @@ import { STATE_AGE_MAX_MS } from '../../../src/operate/health/store-state.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
 import { call, json, signIn } from '../../harness/console-session.ts';
 import { assertFailed, type Finished, sendBody } from '../../harness/program.ts';
+import { ask } from '../../harness/raw-connection.ts';
 import { addToken, type RunningService, startTestService } from '../../harness/running-service.ts';
 import { scrape } from '../../harness/scrape.ts';
 import { readyz } from '../../harness/store-outage.ts';
@@ -206,8 +207,15 @@ test('a damaged id in a table of PostgreSQL gets 503 at once, although the index
   writeFileSync(path, file);
   await server.startAgain();
   await using service = await startTestService({ database });
-  const response = await sendBody(service.url, token, '{"id":7,"name":"seven two","tag":"x"}');
-  assert.equal(((await response.json()) as { error: number }).error, 50304);
+  // With a condition, the plant is looked up before anything is inserted.
+  for (const condition of [null, '0', '3']) {
+    const body = '{"id":7,"name":"seven two","tag":"x"}';
+    const response = await ask(service.address.port, token, {
+      body,
+      headers: { 'If-Plant-Revision': condition },
+    });
+    assert.equal(JSON.parse(response.body).error, 50304);
+  }
 });
 
 test('a damaged file of an SQLite store is noticed by each command, whatever byte of a row has changed', async () => {

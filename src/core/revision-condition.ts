@@ -1,0 +1,27 @@
+import { REVISION_MAX } from './contract/limits.ts';
+import { fieldValues, type HeaderFields } from './header-fields.ts';
+
+/**
+ * What a request says of the latest revision of its plant. The field has the semantics of If-Match
+ * (RFC 9110 section 13.1.1), but for a plant that the body names, not for the target of the request.
+ */
+export type RevisionCondition =
+  /** `ifRevision`: undefined without the field. 0: there is no plant with this id. */
+  { kind: 'valid'; ifRevision: number | undefined } | { kind: 'invalid'; message: string };
+
+const REVISION_NUMBER = /^(?:0|[1-9][0-9]{0,9})$/;
+
+const UNCONDITIONAL: RevisionCondition = { kind: 'valid', ifRevision: undefined };
+const INVALID: RevisionCondition = {
+  kind: 'invalid',
+  message: `send If-Plant-Revision at most once, with one number of a revision from 1 to ${REVISION_MAX}, or 0 for a new plant; decimal digits only, without leading zeros`,
+};
+
+/** Reads the field If-Plant-Revision. Blanks around its value are not part of it. */
+export function revisionConditionOf(fields: HeaderFields): RevisionCondition {
+  const values = fieldValues(fields, 'if-plant-revision');
+  if (values.length === 0) return UNCONDITIONAL;
+  const ifRevision = Number(values[0]);
+  const isValid = values.length === 1 && REVISION_NUMBER.test(values[0]!) && ifRevision <= REVISION_MAX;
+  return isValid ? { kind: 'valid', ifRevision } : INVALID;
+}
