@@ -68,7 +68,7 @@ export function testImports(name: string, cases: FileCase[]): void {
         if (written === undefined) return;
         // A rejects file can be imported, and its rows stay rejected until they are corrected.
         const again = await importInto(service, [written.name]);
-        assert.match(again.stdout, /rows?: 0 created, 0 unchanged, 0 revised, [1-9][0-9]* rejected /);
+        assert.match(again.stdout, /rows?: 0 created, 0 unchanged, 0 replaced, [1-9][0-9]* rejected /);
         const reasons = (text: string): string =>
           text.replace(/[0-9]+(?=,(?:[0-9]+,)?4000[0-9],)|"(?:line|row)":[0-9]+/g, 'N');
         assert.equal(reasons((await rejectsIn(service, /\.rejects-2\./))!.text), reasons(written.text));

@@ -1,4 +1,4 @@
-import { PlantStore, PlantStoreError } from '../../client/plant-store.ts';
+import { PlantChanged, PlantStore, PlantStoreError } from '../../client/plant-store.ts';
 import { ERRORS, type ErrorBody } from '../../core/contract/errors.ts';
 import type { NewPlant } from '../../core/contract/plant.ts';
 import type { ServiceAddress } from '../options/service-options.ts';
@@ -13,7 +13,10 @@ import { fileRows, type Reading } from './plant-file.ts';
 import { lineBreakText, type PlantRow, type PlantRows, SAFE_TO_REPEAT } from './plant-row.ts';
 import { Progress } from './progress.ts';
 import { checkRejectsPath, defaultRejectsPath, RejectsFile } from './rejects-file.ts';
+import { type Replacement, ResponseWatch, type TimeBefore } from './response-watch.ts';
 import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './retry-rules.ts';
+import { SlowStart } from './slow-start.ts';
+import { IDS_MAX } from './store-comparison.ts';
 
 const ROWS_SENT = `rows before it, if any, were sent, and ${SAFE_TO_REPEAT}`;
 const ROWS_IN_DOUBT = 'rows that were sent can be wrong, so compare them with the new copy';
@@ -28,6 +31,8 @@ export interface ImportSettings {
   /** New file for the ids that are made. */
   idsFile: string | undefined;
   service: ServiceAddress;
+  /** Whether rows replace other content that is stored under their ids. */
+  replaces: boolean;
   /** File for rejected rows; undefined: a name derived from each input file. */
   rejects: string | undefined;
   inFlightMax: number;
@@ -38,6 +43,9 @@ export interface ImportResult {
   readonly rejectsFiles: string[];
   /** What a person needs to know of the file with the ids. */
   idsSummary: string | undefined;
+  /** Rejected rows whose ids are stored with other content. */
+  changed: number;
+  timeBefore: TimeBefore;
   /** The files that were not opened. */
   unsent: readonly string[];
   /** A Failure or the reason of the stop signal, if the import ended early. */
@@ -86,6 +94,8 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
     progress,
     rejectsFiles: [],
     idsSummary: undefined,
+    changed: 0,
+    timeBefore: { kind: 'unknown' },
     unsent: [],
     cause: undefined,
   };
@@ -100,7 +110,7 @@ async function sendFiles(
   callerStop: AbortSignal,
   result: ImportResult,
 ): Promise<void> {
-  const { files, form, encoding, service, inFlightMax } = settings;
+  const { files, form, encoding, service, replaces, inFlightMax } = settings;
   const { progress } = result;
   /** Aborted when a rejected row cannot be written. */
   const writeStop = new AbortController();
@@ -108,12 +118,15 @@ async function sendFiles(
   const onNote = (line: string): void => progress.say(line);
   const rules = new RetryRules(service, onNote);
   using transport = pipelinedTransport(service.url, inFlightMax);
+  const watch = new ResponseWatch(transport.send);
   const store = new PlantStore({
     ...service,
-    transport: transport.send,
+    transport: watch.send,
     responseTimeoutMs: IMPORT_RESPONSE_TIMEOUT_MS,
     retryForMs: OUTAGE_MAX_MS,
   });
+  const earlierIds = new EarlierIds();
+  const start = replaces ? undefined : new SlowStart(inFlightMax);
   const sendFile = async (path: string, rejects: RejectsFile): Promise<void> => {
     const reject = (row: PlantRow, fault: ErrorBody): void => {
       try {
@@ -126,17 +139,28 @@ async function sendFiles(
     const onBytes = (bytes: number): void => progress.read(bytes);
     const read = fileRows(path, { form, encoding, ids, stop, onNote, onBytes });
     const rows = withLineBreakNote(writtenIds?.written(read) ?? read, path, onNote);
-    const plants = plantsOf(rows, progress, reject);
+    const plants = plantsOf(rows, progress, reject, start);
     const options = {
       concurrency: inFlightMax,
       signal: stop,
+      ifRevision: replaces ? undefined : 0,
       onRetry: (error: PlantStoreError) => rules.retried(error),
     };
     for await (const { plant, error, input } of store.createPlants(plants, options)) {
       rules.settled();
-      if (error === undefined) progress.count(plant.outcome);
-      else reject(input.row, { error: error.error!, message: rules.shown(error.message) });
+      start?.settled();
+      if (error === undefined) {
+        progress.count(plant.outcome);
+        if (!replaces) earlierIds.add(plant.id);
+      } else if (error instanceof PlantChanged) {
+        result.changed++;
+        reject(input.row, { error: error.error!, message: earlierIds.messageOf(input.id, error) });
+      } else reject(input.row, { error: error.error!, message: rules.shown(error.message) });
     }
+  };
+  const failureOf = (error: PlantStoreError): Failure => {
+    const first = replaces ? undefined : watch.firstReplacement;
+    return first === undefined ? rules.failure(error) : ignoredHeader(first);
   };
   try {
     for (const [index, file] of files.entries()) {
@@ -150,10 +174,37 @@ async function sendFiles(
       }
     }
   } catch (error) {
-    const reason = error instanceof PlantStoreError ? rules.failure(error) : error;
+    const reason = error instanceof PlantStoreError ? failureOf(error) : error;
     result.cause = stop.aborted ? stop.reason : reason;
   } finally {
     store.close();
+    // The reader of the rows may wait for a result that never comes.
+    start?.end();
+    result.timeBefore = watch.timeBefore;
+    // The client has thrown for these, so they were not counted.
+    while (progress.rowCounts.revised < watch.replaced) progress.count('revised');
+  }
+}
+
+function ignoredHeader({ id, revision }: Replacement): Failure {
+  return new Failure(
+    `plant ${id} was replaced by revision ${revision}, although import sends If-Plant-Revision: 0, so the import ended; ` +
+      'the service, or a gateway in front of it, ignores this header: update the service, or make the gateway ' +
+      'forward the header; --replace imports without it',
+  );
+}
+
+/** The ids that earlier rows of the import have, to explain why a later row is rejected. */
+class EarlierIds {
+  readonly #ids = new Set<bigint>();
+
+  add(id: bigint): void {
+    if (this.#ids.size < IDS_MAX) this.#ids.add(id);
+  }
+
+  messageOf(id: bigint, { storedRevision }: PlantChanged): string {
+    const message = `plant ${id} is stored with other content, revision ${storedRevision}`;
+    return this.#ids.has(id) ? `${message}, which an earlier row of this import has` : message;
   }
 }
 
@@ -183,13 +234,17 @@ async function* plantsOf(
   batches: PlantRows,
   progress: Progress,
   reject: (row: PlantRow, fault: ErrorBody) => void,
+  start: SlowStart | undefined,
 ): AsyncGenerator<NewPlant & { row: PlantRow }, void, undefined> {
   try {
     for await (const rows of batches) {
       for (const [index, row] of rows.entries()) {
         const { reading } = row;
-        if (reading.kind === 'plant') yield { ...reading.plant, row };
-        else reject(row, { error: ERRORS[reading.error].number, message: reading.message });
+        if (reading.kind === 'plant') {
+          const wait = start?.next();
+          if (wait !== undefined) await wait;
+          yield { ...reading.plant, row };
+        } else reject(row, { error: ERRORS[reading.error].number, message: reading.message });
         progress.sent(rows.length - index);
       }
       // A file can have many lines without rows.

@@ -1,16 +1,17 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { Interruption, stoppable } from '../interruption.ts';
+import { stoppable } from '../interruption.ts';
+import { type DatabaseOptions, databaseOption, passwordFileOption } from '../options/database-option.ts';
 import { addServiceOptions, readServiceAddress } from '../options/service-options.ts';
 import { countUpTo } from '../options/setting.ts';
 import { Failure } from '../output/failure.ts';
-import { amount } from '../output/number-text.ts';
-import { visible } from '../output/visible-text.ts';
+import { checkNewFile } from '../output/new-file.ts';
 import type { CsvForm } from './csv-header.ts';
 import { dryRun } from './dry-run.ts';
 import { STANDARD_INPUT } from './file-bytes.ts';
 import { addIdOptions, type IdOptions, idRuleOf, rejectsOptions } from './id-options.ts';
-import { type ImportResult, importFiles } from './import-run.ts';
-import { SAFE_TO_REPEAT } from './plant-row.ts';
+import { report } from './import-report.ts';
+import { importFiles } from './import-run.ts';
+import { openComparedStore } from './store-comparison.ts';
 
 /** With fewer, import and service wait for each other: 64 reach three quarters of the rate. */
 const IN_FLIGHT_DEFAULT = 256;
@@ -36,9 +37,13 @@ fields is rejected again until you fill one of the missing fields or delete its
 message. A row that was not UTF-8 has U+FFFD for each wrong byte, and is
 rejected again until you replace it.
 
-You can run an import again. A plant that equals the latest revision of its id
-changes nothing. Other content becomes the next revision, also if it is older.
-No revision is ever lost.
+An import replaces nothing: a row whose id is stored with other content goes to
+the rejects file. With --replace, it becomes the next revision, also if it is
+older. No revision is ever lost, and the last lines say how to undo this. You can
+run an import again: a plant that equals the latest revision changes nothing.
+
+A dry run says what the import would do. It compares with the store, if this
+machine can read it.
 
 Examples:
   $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz
@@ -49,7 +54,12 @@ export function importCommand(): Command {
     .description('send the plants of CSV and JSON files to a running service')
     .argument('<FILE...>', 'files, imported in this order; - is standard input');
   addServiceOptions(command)
-    .option('--dry-run', 'send nothing, and print what to correct; needs no service and no token')
+    .option('--dry-run', 'send nothing, and print what the import would do; needs no service and no token')
+    .option('--replace', 'replace other content that is stored under the ids of the rows')
+    .option(
+      '--show-replaced <FILE>',
+      'with --dry-run: new CSV file for all rows with other content than is stored',
+    )
     .option(
       '--columns <LIST>',
       'names of CSV columns, such as id=ACCESSION; tag= for no tag, id= to ignore ids',
@@ -84,6 +94,9 @@ export function importCommand(): Command {
     )
     .addHelpText('after', HELP)
     .action(runImport);
+  command
+    .addOption(databaseOption('with --dry-run: the store to compare with'))
+    .addOption(passwordFileOption());
   return addIdOptions(command);
 }
 
@@ -109,33 +122,47 @@ function parseEncoding(text: string): string {
   }
 }
 
-interface ImportOptions extends CsvForm, IdOptions {
+interface ImportOptions extends CsvForm, IdOptions, DatabaseOptions {
   dryRun?: true;
+  replace?: true;
+  showReplaced?: string;
   encoding?: string;
   rejects?: string;
   inFlight: number;
 }
 
 async function runImport(files: string[], options: ImportOptions, command: Command): Promise<void> {
-  const { rejects, idsFile, inFlight, encoding, dryRun: sendsNothing } = options;
+  const { rejects, idsFile, inFlight, encoding, replace: replaces = false } = options;
   checkFileNames(files, rejects);
   const idRule = idRuleOf(options);
-  const service = sendsNothing ? undefined : readServiceAddress(command);
-  const work = async (stop: AbortSignal): Promise<number> => {
-    if (service === undefined) return await dryRun(files, idRule, { form: options, encoding, stop });
-    const settings = {
-      files,
-      form: options,
-      encoding,
-      idRule,
-      idsFile,
-      service,
-      rejects,
-      inFlightMax: inFlight,
-    };
-    return report(await importFiles(settings, stop), rejectsOptions(idRule, options));
-  };
-  process.exitCode = await stoppable(work, 'nothing was sent');
+  if (options.dryRun) return await runDryRun(files, options, command);
+  const isDatabaseGiven = command.getOptionValueSource('database') === 'cli';
+  if (isDatabaseGiven || options.showReplaced !== undefined)
+    throw new Failure('--database and --show-replaced are for --dry-run; import sends plants to --url', 2);
+  const service = readServiceAddress(command);
+  const settings = { files, form: options, encoding, idRule, idsFile, service, replaces, rejects };
+  process.exitCode = await stoppable(
+    async stop =>
+      report(
+        await importFiles({ ...settings, inFlightMax: inFlight }, stop),
+        rejectsOptions(idRule, options),
+      ),
+    'nothing was sent',
+  );
+}
+
+async function runDryRun(files: string[], options: ImportOptions, command: Command): Promise<void> {
+  const { encoding, showReplaced, replace: replaces = false } = options;
+  if (showReplaced !== undefined) checkNewFile(showReplaced);
+  const isRequired = command.getOptionValueSource('database') === 'cli' || showReplaced !== undefined;
+  const store = await openComparedStore(options, isRequired);
+  await using _ = store.kind === 'store' ? store.reader : undefined;
+  const idRule = idRuleOf(options);
+  process.exitCode = await stoppable(
+    stop =>
+      dryRun({ files, reading: { form: options, encoding, stop }, idRule, store, replaces, showReplaced }),
+    'nothing was sent',
+  );
 }
 
 function checkFileNames(files: string[], rejects: string | undefined): void {
@@ -144,39 +171,4 @@ function checkFileNames(files: string[], rejects: string | undefined): void {
   if (rejects === '-') throw new Failure('--rejects needs the name of a file; it cannot be -', 2);
   if (files.indexOf(STANDARD_INPUT) !== files.lastIndexOf(STANDARD_INPUT))
     throw new Failure('standard input can be read only once; give - only once', 2);
-}
-
-/**
- * Prints the result.
- *
- * @param again options with which the rejects files are imported
- * @returns the exit code
- * @throws the reason if the import ended early
- */
-function report(
-  { progress, rejectsFiles, idsSummary, unsent, cause }: ImportResult,
-  again: string[],
-): number {
-  const { done, rejected } = progress;
-  if (cause === undefined || done > 0) console.log(progress.summary());
-  if (idsSummary !== undefined) console.log(idsSummary);
-  if (rejected > 0) {
-    const quoted = (word: string) =>
-      /^[\w./=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-    const files = visible(rejectsFiles.map(quoted).join(' '));
-    const words = visible([...again, ...rejectsFiles].map(quoted).join(' '));
-    console.log(
-      `${amount(rejected, 'rejected row')} ${rejected === 1 ? 'is' : 'are'} in ${files}, with the reasons; ` +
-        (cause === undefined
-          ? `correct and import again: npx plant-store import ${words}`
-          : 'not all rows were sent, so correct and import the original'),
-    );
-  }
-  if (cause !== undefined && unsent.length > 0) console.error(`not sent: ${visible(unsent.join(' '))}`);
-  if (cause instanceof Interruption) {
-    console.error(`plant-store: stopped; confirmed plants are stored, and ${SAFE_TO_REPEAT}`);
-    return cause.exitCode;
-  }
-  if (cause !== undefined) throw cause;
-  return rejected === 0 ? 0 : 1;
 }

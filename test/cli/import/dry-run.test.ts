@@ -177,7 +177,8 @@ suite('a dry run', () => {
           ...(file === '-' && { stdin: content }),
         });
         const lines = stdout.trimEnd().split('\n');
-        const summary = lines.pop()!;
+        const [comparison, summary] = lines.splice(-2);
+        assert.match(comparison!, /^not compared with a store: there is no plant store at .*--database$/);
         const expected = [
           ...rejected.map((pattern): [string, RegExp] => ['rejected row', pattern]),
           ...lineBreaks.map((pattern): [string, RegExp] => ['line break', pattern]),
@@ -189,7 +190,7 @@ suite('a dry run', () => {
           lines.splice(index, 1);
         }
         assert.deepEqual(lines, []);
-        assert.match(summary, new RegExp(`^${rows} rows?, .*; nothing was sent$`));
+        assert.match(summary!, new RegExp(`^${rows} rows?, .*; nothing was sent$`));
         assert.equal(exitCode, rejected.length > 0 || faulty !== undefined ? 1 : 0);
         // A slow run shows its progress.
         const noted = stderr.split('\n').filter(line => line !== '' && !line.startsWith('reading: '));
@@ -206,7 +207,8 @@ suite('a dry run', () => {
     );
     // What stays of each line after the last code that clears it.
     const lines = shown.split(/\r?\n/).map(line => line.split('\u001b[2K').at(-1)!);
-    const [summary, ...others] = lines.filter(line => line !== '');
+    const [comparison, summary, ...others] = lines.filter(line => line !== '');
+    assert.match(comparison!, /^not compared with a store: /);
     assert.match(summary!, /^1 row, 1 distinct id, .*; nothing was sent$/);
     assert.deepEqual(others, []);
   });
@@ -223,7 +225,7 @@ test('an import stores all rows of a file that never quotes, exactly, and report
   assert.match(quoted.stdout, /^2 rows: 2 created/);
   assert.match(quoted.stderr, /\nstandard input line 2 \(row 1\) has a line break: "locality" is "north\\n2/);
   const all = await send(UNQUOTED.replace('\tRosa', '\t"Rosa'));
-  assert.match(all.stdout, /^4 rows: 2 created, 2 unchanged, 0 revised, 0 rejected/);
+  assert.match(all.stdout, /^4 rows: 2 created, 2 unchanged, 0 replaced, 0 rejected/);
   const { stdout } = await commands.run({ args: ['export', '--database', service.database] });
   assert.equal(stdout, 'id,name,tag\n1,Acer,\n2,"""Rosa",\n3,Poa,\n4,Fagus,\n');
 });

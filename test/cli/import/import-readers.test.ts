@@ -94,11 +94,11 @@ test('the time left counts the rows that are not yet sent, also if all are read'
   using progress = new Progress(1000);
   progress.read(500);
   for (let rowsLeft = 200; rowsLeft > 100; rowsLeft--) progress.sent(rowsLeft);
-  assert.match(progress.state(), /^25% sent, 0 plants, .* no response yet, /);
+  assert.match(progress.state(), /^25% sent, no response yet: 0 created, /);
   for (let rowsLeft = 100; rowsLeft > 0; rowsLeft--) progress.sent(rowsLeft);
   progress.count('created');
   progress.read(500);
-  assert.match(progress.state(), /^50% sent, .* left, /);
+  assert.match(progress.state(), /^50% sent, .* left: 1 created, /);
   progress.sent(10);
   assert.match(progress.state(), /^55% sent, /);
 });

@@ -54,7 +54,7 @@ suite('import', { concurrency: 4 }, () => {
     const shown = await shownOnTerminal(
       fifo => ['import', fifo, '--url', service.url, '--token', service.token],
       'id,name\n1,oak\n',
-      /[01] plants, [0-9]+\/s, 0 rejected/,
+      /[01] created, 0 unchanged, 0 replaced, 0 rejected/,
     );
     assert.match(shown, /1 row: 1 created/);
     assert.doesNotMatch(shown, /\[[#.]+\]/);
@@ -82,13 +82,13 @@ suite('import', { concurrency: 4 }, () => {
       if (isGzipStream) assert.match(notes[0]!, /^standard input is a gzip stream: its checksum can /);
       // Any difference from the first file would be a revision.
       const counts = name === 'plants.csv' ? '3 created, 0 unchanged' : '0 created, 3 unchanged';
-      const summary = `^3 rows: ${counts}, 0 revised, 0 rejected in [0-9.]+ s \\([0-9,]+/s\\)\n$`;
+      const summary = `^3 rows: ${counts}, 0 replaced, 0 rejected in [0-9.]+ s \\([0-9,]+/s\\)\n$`;
       assert.match(stdout, new RegExp(summary), name);
       assert.equal(exitCode, 0);
     }
     await write(service, { 'none.json': '[]', 'none.csv': 'id,name\n' });
     const again = await importInto(service, ['plants.csv', 'plants.jsonl', 'none.json', 'none.csv']);
-    assert.match(again.stdout, /^6 rows: 0 created, 6 unchanged, 0 revised, 0 rejected/);
+    assert.match(again.stdout, /^6 rows: 0 created, 6 unchanged, 0 replaced, 0 rejected/);
     assert.equal(await exported(service), STORED);
   });
 
@@ -98,7 +98,7 @@ suite('import', { concurrency: 4 }, () => {
     const rows = `"a,b",1,,t\n,2,good,\n,3,${long},""\n,4,short\n,5,"b" c,\n`;
     await write(service, { 'trees.csv': `note,id,name,tag\n${rows}` });
     const first = await importInto(service, ['trees.csv']);
-    assert.match(first.stdout, /^5 rows: 1 created, 0 unchanged, 0 revised, 4 rejected/);
+    assert.match(first.stdout, /^5 rows: 1 created, 0 unchanged, 0 replaced, 4 rejected/);
     assert.match(
       first.stdout,
       /\n4 rejected rows are in trees\.rejects\.csv, with the reasons; correct and import again:/,
@@ -122,7 +122,7 @@ suite('import', { concurrency: 4 }, () => {
       'trees.rejects.csv': rejects.join('\n').replace('"a,b",1,,t', '"a,b",1,fixed,t').replace(long, 'short'),
     });
     const second = await importInto(service, ['trees.rejects.csv']);
-    assert.match(second.stdout, /^4 rows: 2 created, 0 unchanged, 0 revised, 2 rejected/);
+    assert.match(second.stdout, /^4 rows: 2 created, 0 unchanged, 0 replaced, 2 rejected/);
     assert.match(second.stdout, /\n2 rejected rows are in trees\.rejects-2\.csv,/);
     assert.match(await read(service, 'trees.rejects.csv'), /fixed/);
     // The unchanged rows keep their reasons. Their tag stays absent if their message is deleted.
@@ -143,7 +143,7 @@ suite('import', { concurrency: 4 }, () => {
     await using service = await startTestService();
     await write(service, { 'herbs.tsv': 'id\tname\n1\t12" pot\n2\ta\n' });
     const { stdout, stderr } = await importInto(service, ['herbs.tsv', '--rejects', 'r.csv']);
-    assert.match(stdout, /^2 rows: 1 created, 0 unchanged, 0 revised, 1 rejected/);
+    assert.match(stdout, /^2 rows: 1 created, 0 unchanged, 0 replaced, 1 rejected/);
     assert.equal(
       stderr,
       'herbs.tsv: line 2 has a misplaced quote; if quotes are text in this file, use --quotes off\n',
@@ -306,9 +306,12 @@ suite('import', { concurrency: 4 }, () => {
       commands.run({ args: ['import', '--dry-run', ...names], cwd: folder });
     const good = await run('good.csv');
     assert.deepEqual([good.exitCode, good.stderr], [0, '']);
+    const notCompared =
+      'not compared with a store: there is no plant store at ./data/plant-store.db; to compare, name one that this machine can read with --database';
     assert.equal(
       good.stdout,
-      '12 rows, 12 distinct ids, 0 repeated ids, 0 rounded ids, 0 blank names, 0 line breaks, 0 rejected rows, 0 faulty files; nothing was sent\n',
+      `${notCompared}\n` +
+        '12 rows, 12 distinct ids, 0 repeated ids, 0 rounded ids, 0 blank names, 0 line breaks, 0 rejected rows, 0 faulty files; nothing was sent\n',
     );
     const all = await run(...Object.keys(files));
     assert.equal(all.exitCode, 1);
@@ -325,12 +328,13 @@ suite('import', { concurrency: 4 }, () => {
       String.raw`line break: broken.csv line 2 (row 1): "name" is "a\n21,b"`,
       'rejected row: broken.csv line 4 (row 2): the row has a quote that is never closed: it begins in line 4, and takes 1 line',
       'faulty file: damaged.csv.gz is damaged or incomplete: gzip data cannot be decompressed (Z_DATA_ERROR); get a new copy',
+      notCompared,
       '21 rows, 15 distinct ids, 1 repeated id, 1 rounded id, 1 blank name, 1 line break, 6 rejected rows, 1 faulty file; nothing was sent',
       '',
     ]);
     await writeFile(join(folder, 'many.csv'), `id,name\n${'1,a\n'.repeat(1000)}`);
     const many = await run('many.csv');
-    assert.deepEqual([many.exitCode, many.stdout.split('\n').length], [0, 5 + 1 + 1]);
+    assert.deepEqual([many.exitCode, many.stdout.split('\n').length], [0, 5 + 1 + 1 + 1]);
     assert.match(many.stdout, / 999 repeated ids, /);
   });
 

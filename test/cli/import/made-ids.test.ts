@@ -55,7 +55,7 @@ suite('ids of texts', { concurrency: 4 }, () => {
     const [acer, rosa] = [idOf('Ä', '12'), idOf('a;b', '013')];
     assert.equal(await read(service, 'ids.csv'), `id,plot,TREE\n${acer},Ä,12\n${rosa},a;b,013\n`);
     const again = await importInto(service, ...options, 'list.tsv', 'lines.jsonl', 'array.json');
-    assert.match(again.stdout, /^5 rows: 0 created, 5 unchanged, 0 revised, 0 rejected/);
+    assert.match(again.stdout, /^5 rows: 0 created, 5 unchanged, 0 replaced, 0 rejected/);
     assert.deepEqual((await exported(service)).toSorted(), [`${acer},Acer,`, `${rosa},Rosa,`].toSorted());
   });
 
@@ -76,10 +76,10 @@ suite('ids of texts', { concurrency: 4 }, () => {
       cwd: service.folder,
     });
     const { stdout, exitCode } = await importInto(service, '--id-from', 'Key no', ...files);
-    assert.match(stdout, /^9,014 rows: 9,001 created, 0 unchanged, 1 revised, 12 rejected/);
+    assert.match(stdout, /^9,014 rows: 9,001 created, 0 unchanged, 0 replaced, 13 rejected/);
     assert.match(
       stdout,
-      / again: npx plant-store import --id-from 'Key no' two\.rejects\.csv three\.rejects\.jsonl\n$/,
+      /\ncorrect 12 rows, and import again: npx plant-store import --id-from 'Key no' one\.rejects\.csv two\.rejects\.csv three\.rejects\.jsonl\n1 row has other content than is stored; if the rows are right, replace it: npx plant-store import --replace --id-from 'Key no' one\.rejects\.csv /,
     );
     assert.equal(exitCode, 1);
     const faults = {
@@ -118,12 +118,12 @@ suite('ids of texts', { concurrency: 4 }, () => {
       .replace('none,,', 'none,b,');
     await write(service, { 'two.rejects.csv': corrected });
     const second = await importInto(service, '--id-from', 'Key no', '--rejects', 'r.csv', 'two.rejects.csv');
-    assert.match(second.stdout, /^7 rows: 2 created, 0 unchanged, 0 revised, 5 rejected/);
+    assert.match(second.stdout, /^7 rows: 2 created, 0 unchanged, 0 replaced, 5 rejected/);
     const stored = await exported(service);
     for (const [text, name] of [
       ['b', 'none'],
       ['c', 'other'],
-      [SAME_ID[0], 'first again'],
+      [SAME_ID[0], 'first'],
     ] as const)
       assert.ok(stored.includes(`${idOf(text)},${name},`), name);
   });
@@ -164,7 +164,7 @@ suite('numbered rows', { concurrency: 4 }, () => {
     assert.ok(!existsSync(join(service.folder, 'ids.csv')));
 
     const first = await importInto(service, ...args);
-    assert.match(first.stdout, /^9 rows: 4 created, 0 unchanged, 0 revised, 5 rejected/);
+    assert.match(first.stdout, /^9 rows: 4 created, 0 unchanged, 0 replaced, 5 rejected/);
     assert.match(
       first.stdout,
       new RegExp(`\n9 ids are in ids\\.csv; the next free number is ${number(10)}\n`),
@@ -190,10 +190,10 @@ suite('numbered rows', { concurrency: 4 }, () => {
 
     // The ids file is itself a list of plants.
     const { stdout: list } = await importInto(service, 'ids.csv');
-    assert.match(list, /^9 rows: 0 created, 4 unchanged, 0 revised, 5 rejected/);
+    assert.match(list, /^9 rows: 0 created, 4 unchanged, 0 replaced, 5 rejected/);
     // Unchanged rows are rejected for the same reasons.
     const unchanged = await importInto(service, 'list.rejects.csv', 'lines.rejects.jsonl');
-    assert.match(unchanged.stdout, /^5 rows: 0 created, 0 unchanged, 0 revised, 5 rejected/);
+    assert.match(unchanged.stdout, /^5 rows: 0 created, 0 unchanged, 0 replaced, 5 rejected/);
     assert.equal(
       (await read(service, 'list.rejects-2.csv')).replace(/,[2-4],[1-3],40002/g, ''),
       csv.replace(/,[3-5],[2-4],40002/g, ''),
