@@ -1,4 +1,4 @@
-import { PlantChanged, PlantStore, PlantStoreError } from '../../client/plant-store.ts';
+import { PlantChanged, PlantStore, PlantStoreError, type StoredPlant } from '../../client/plant-store.ts';
 import { ERRORS, type ErrorBody } from '../../core/contract/errors.ts';
 import type { NewPlant } from '../../core/contract/plant.ts';
 import type { ServiceAddress } from '../options/service-options.ts';
@@ -126,6 +126,7 @@ async function sendFiles(
     retryForMs: OUTAGE_MAX_MS,
   });
   const earlierIds = new EarlierIds();
+  let lastPlant: StoredPlant | undefined;
   const start = replaces ? undefined : new SlowStart(inFlightMax);
   const sendFile = async (path: string, rejects: RejectsFile): Promise<void> => {
     const reject = (row: PlantRow, fault: ErrorBody): void => {
@@ -151,6 +152,7 @@ async function sendFiles(
       start?.settled();
       if (error === undefined) {
         progress.count(plant.outcome);
+        lastPlant = plant;
         if (!replaces) earlierIds.add(plant.id);
       } else if (error instanceof PlantChanged) {
         result.changed++;
@@ -173,6 +175,7 @@ async function sendFiles(
         if (written !== undefined) result.rejectsFiles.push(written);
       }
     }
+    if (watch.replaced > 0 && lastPlant !== undefined) await watch.waitForNextSecond(store, lastPlant);
   } catch (error) {
     const reason = error instanceof PlantStoreError ? failureOf(error) : error;
     result.cause = stop.aborted ? stop.reason : reason;
