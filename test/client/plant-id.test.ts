@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { plantIdOf } from '../../src/client/plant-store.ts';
 
-test('the ids of texts in docs/reference.md are those of plantIdOf and of the documented rule', async () => {
-  const document = readFileSync(new URL('../../docs/reference.md', import.meta.url), 'utf8');
+test('the ids of texts in docs/client.md are those of plantIdOf and of the documented rule', async () => {
+  const document = readFileSync(new URL('../../docs/client.md', import.meta.url), 'utf8');
   const vectors = [...document.matchAll(/^\| `(\[".*"\])` \| ([0-9]+) \|$/gm)];
   assert.ok(vectors.length >= 6);
   for (const [, json = '', id = ''] of vectors) {
