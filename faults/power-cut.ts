@@ -67,7 +67,9 @@ async function cutPower({ store, place, random }: Round<Place>, { mutant }: Orde
   // A machine without power sends no responses. But after the shutdown of a file system the kernel
   // can confirm a flush whose blocks are not part of the file.
   for (const request of store.log) {
-    if (request.respondedAt > cutAt && request.response?.status === 200) request.response = undefined;
+    const { respondedAt, response } = request;
+    // A 412 names a revision that may not be on the disk.
+    if (respondedAt > cutAt && [200, 412].includes(response?.status ?? 0)) request.response = undefined;
   }
   place.disk.powerOn();
   await store.startUnderLoad();

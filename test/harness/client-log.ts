@@ -4,6 +4,8 @@ import type { NewPlant } from '../../src/core/contract/plant.ts';
 export interface LoggedRequest {
   /** The content that the store has if it stored this request, also where it must not. */
   plant: NewPlant;
+  /** Its field If-Plant-Revision; undefined: none. */
+  ifRevision?: number | undefined;
   /** When the first byte was sent and when the response was complete, on the monotonic clock. */
   sentAt: number;
   respondedAt: number;

@@ -10,7 +10,7 @@ import { withChecksum } from './stored-revisions.ts';
 /**
  * What happened, the stored names in order, the requests and the faults. A request is the time of
  * its sending and of its response in ms, the name of the plant, and the outcome with the revision, a
- * status, or `lost` without a response.
+ * status, or `lost` without a response. `if 1` is its condition, and `412 2` the revision that it met.
  */
 const HISTORIES: [what: string, stored: string, requests: string, faults?: string][] = [
   ['a retry', 'a', '0 1 a created 1, 2 3 a unchanged 1'],
@@ -48,13 +48,55 @@ const HISTORIES: [what: string, stored: string, requests: string, faults?: strin
   ['an id that is taken later', 'a', '0 1 b 400, 2 3 a created 1', 'wrongly rejected'],
   ['an id that is taken by its own content', 'a', '0 1 a created 1, 2 3 a 400', 'wrongly rejected'],
   ['an id that was taken', 'ab', '0 1 a created 1, 2 3 b revised 2, 4 5 b 400', 'wrongly rejected'],
+
+  ['one winner for a new id', 'a', '0 9 a created 1 if 0, 1 8 b 412 1 if 0, 2 7 a unchanged 1 if 0'],
+  ['two winners for a new id', 'ab', '0 9 a created 1 if 0, 1 8 b revised 2 if 0', 'wrong condition'],
+  ['a plant that others have replaced', 'abc', '0 1 a created 1, 0 9 b revised 2, 0 9 c revised 3 if 2'],
+  [
+    'the wrong revision is replaced',
+    'abc',
+    '0 1 a created 1, 0 9 b revised 2, 0 9 c revised 3 if 1',
+    'wrong condition',
+  ],
+  ['the content that is there', 'a', '0 1 a created 1, 2 3 a 412 1 if 0', 'wrongly rejected'],
+  ['the revision that is there', 'a', '0 1 a created 1, 2 3 b 412 1 if 1', 'wrongly rejected'],
+  ['no plant', '', '0 1 a 412 0 if 2'],
+  ['no plant, as expected', '', '0 1 a 412 0 if 0', 'wrongly rejected'],
+  ['a 412 without a condition', 'a', '0 1 a created 1, 2 3 b 412 1', 'wrongly rejected'],
+  ['no plant, after a plant', 'a', '0 1 a created 1, 2 3 b 412 0 if 2', 'out of order'],
+  ['no plant, while a plant arrives', 'a', '0 5 a created 1, 2 3 b 412 0 if 2'],
+  ['an older revision', 'ab', '0 1 a created 1, 2 3 b revised 2, 4 5 c 412 1 if 0', 'out of order'],
+  ['a revision that comes later', 'ab', '0 1 a created 1, 2 3 c 412 2 if 0, 4 5 b revised 2', 'out of order'],
+  ['a revision that is lost', 'a', '0 1 a created 1, 2 3 b lost, 4 5 c 412 2 if 0', 'lost'],
+  ['a revision of an unknown request', 'ab', '0 1 a created 1, 2 3 b lost, 4 5 c 412 2 if 0'],
+  [
+    'a revision of a later unknown request',
+    'ab',
+    '0 1 a created 1, 2 3 c 412 2 if 0, 4 5 b lost',
+    'stored too early',
+  ],
+  ['a rejected plant that is stored', 'ab', '0 1 a created 1, 2 3 b 412 1 if 0', 'ghost'],
+  ['an unknown request under its condition', 'ab', '0 1 a created 1, 2 3 b lost if 1'],
+  ['an unknown request against its condition', 'ab', '0 1 a created 1, 2 3 b lost if 0', 'stranger'],
+  [
+    'of two unknown requests, each under its own condition',
+    'bab',
+    '0 1 b lost, 0 1 b lost if 0, 2 3 a revised 2',
+  ],
 ];
 
 function requestOf(text: string): LoggedRequest {
-  const [sentAt, respondedAt, name = '', outcome, revision] = text.split(' ');
-  const sent = { plant: { id: 7n, name }, sentAt: Number(sentAt), respondedAt: Number(respondedAt) };
+  const [before, condition] = text.split(' if ');
+  const [sentAt, respondedAt, name = '', outcome, revision] = before!.split(' ');
+  const ifRevision = condition === undefined ? undefined : Number(condition);
+  const sent = {
+    plant: { id: 7n, name },
+    ifRevision,
+    sentAt: Number(sentAt),
+    respondedAt: Number(respondedAt),
+  };
   if (outcome === 'lost') return { ...sent, response: undefined };
-  const status = revision === undefined ? Number(outcome) : 200;
+  const status = outcome === '412' || revision === undefined ? Number(outcome) : 200;
   const body = status === ERRORS.idTaken.status ? JSON.stringify(errorBody('idTaken')) : '';
   const headers = { id: '7', revision: Number(revision ?? 0), outcome, retryAfter: undefined };
   return { ...sent, response: { status, body, ...headers } };

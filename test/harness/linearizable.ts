@@ -5,6 +5,8 @@ import type { LoggedRequest, LoggedResponse } from './client-log.ts';
 /** A plant that was sent, and what its client knows of it. */
 export interface JudgedRequest {
   plant: NewPlant;
+  /** The revision that must be the latest, unless it has the same content; 0: there is no plant. */
+  ifRevision?: number | undefined;
   /** All times are of one monotonic clock, in ms. */
   sentAt: number;
   respondedAt: number;
@@ -19,6 +21,8 @@ export type RequestResult =
   | { kind: 'confirmed'; revision: number; outcome: string | undefined }
   /** It met another content. As after any other rejection, it is never stored. */
   | { kind: 'idTaken'; reason: string }
+  /** It met this revision, and another content; 0: it met no plant. */
+  | { kind: 'plantChanged'; revision: number; reason: string }
   | { kind: 'rejected'; reason: string }
   /** It may be stored or not. */
   | { kind: 'unknown'; reason: string };
@@ -37,11 +41,16 @@ interface Sent extends JudgedRequest {
   content: string;
 }
 
-interface Confirmed extends Sent {
+/** A request whose result names the latest revision. */
+interface Named extends Sent {
+  /** 0: there was no plant. */
   revision: number;
-  outcome: string | undefined;
   /** Whether it created its revision. */
   writes: boolean;
+}
+
+interface Confirmed extends Named {
+  outcome: string | undefined;
 }
 
 /** A revision that is stored, or that a response named. */
@@ -53,13 +62,15 @@ interface Revision {
   /** The confirmed request that created it. Without one, an unknown request must have. */
   writer: Confirmed | undefined;
   /** The earliest response that named this revision or a later one: it was stored by then. */
-  seenBy: Confirmed | undefined;
+  seenBy: Named | undefined;
 }
 
 /** All that is known of one id. */
 interface History {
   id: bigint;
   confirmed: readonly Confirmed[];
+  /** Those for which another revision was the latest. */
+  changed: readonly Named[];
   /** Requests that may have been stored or not, in the order in which they were sent. */
   unknown: readonly Sent[];
   /** Requests that are never stored. */
@@ -74,8 +85,9 @@ const CONTENT_CHARACTERS_MAX = 120;
 
 /** As {@link requestFaults}, of the requests that clients have logged. After a 5xx a plant is unknown. */
 export function historyFaults(log: readonly LoggedRequest[], stored?: readonly JudgedRevision[]): string[] {
-  const judged = ({ plant, sentAt, respondedAt, response }: LoggedRequest): JudgedRequest => ({
+  const judged = ({ plant, ifRevision, sentAt, respondedAt, response }: LoggedRequest): JudgedRequest => ({
     plant,
+    ifRevision,
     sentAt,
     respondedAt,
     result: resultOf(response),
@@ -89,6 +101,7 @@ function resultOf(response: LoggedResponse | undefined): RequestResult {
   if (status === 200) return { kind: 'confirmed', revision, outcome };
   const reason = `status ${status}`;
   if (status >= 500) return { kind: 'unknown', reason };
+  if (status === ERRORS.plantChanged.status) return { kind: 'plantChanged', revision, reason };
   const isIdTaken = body.startsWith(`{"error":${ERRORS.idTaken.number},`);
   return { kind: isIdTaken ? 'idTaken' : 'rejected', reason };
 }
@@ -104,6 +117,8 @@ function resultOf(response: LoggedResponse | undefined): RequestResult {
  * - a revision that no confirmed request created is from an unknown one of the same content and token.
  *   Each created at most one revision, after it was sent, perhaps much later;
  * - a rejected request created none; and one whose id was taken met another content;
+ * - a request with a condition created only the revision after the one that it names, also if it is
+ *   unknown. If it met another one, that was the latest at some moment, as for `unchanged`;
  * - each confirmed revision is stored, the numbers have no gap, and no revision repeats the one before it;
  * - if it is known when a revision was stored, its request was sent before, and all responses came later.
  *
@@ -146,6 +161,7 @@ const CHECKS = [
   wrongTimes,
   wrongOrigins,
   wrongRejections,
+  wrongConditions,
 ];
 
 /** The simulation judges each request many times. */
@@ -161,6 +177,7 @@ function historyOf(
   stored: readonly JudgedRevision[] | undefined,
 ): History {
   const confirmed: Confirmed[] = [];
+  const changed: Named[] = [];
   const unknown: Sent[] = [];
   const rejected: Sent[] = [];
   const byNumber = new Map<number, Revision>();
@@ -173,8 +190,10 @@ function historyOf(
     const { result } = request;
     const sent = { ...request, content: contentOf(request) };
     if (result.kind === 'unknown') unknown.push(sent);
-    else if (result.kind !== 'confirmed') rejected.push(sent);
-    else {
+    else if (result.kind !== 'confirmed') {
+      rejected.push(sent);
+      if (result.kind === 'plantChanged') changed.push({ ...sent, revision: result.revision, writes: false });
+    } else {
       const { revision, outcome } = result;
       confirmed.push(Object.assign(sent, { revision, outcome, writes: outcome !== 'unchanged' }));
       add(revision, sent.content);
@@ -182,9 +201,9 @@ function historyOf(
   }
   for (const each of confirmed) if (each.writes) byNumber.get(each.revision)!.writer ??= each;
 
-  const descending = confirmed.toSorted((one, other) => other.revision - one.revision);
+  const descending = [...confirmed, ...changed].toSorted((one, other) => other.revision - one.revision);
   const inOrder = [...byNumber].sort(([one], [other]) => one - other);
-  let seenBy: Confirmed | undefined;
+  let seenBy: Named | undefined;
   let next = 0;
   for (const [number, revision] of inOrder.toReversed()) {
     for (; (descending[next]?.revision ?? -1) >= number; next++) {
@@ -194,7 +213,7 @@ function historyOf(
     revision.seenBy = seenBy;
   }
   unknown.sort(bySending);
-  return { id, confirmed, unknown, rejected, revisions: new Map(inOrder), stored };
+  return { id, confirmed, changed, unknown, rejected, revisions: new Map(inOrder), stored };
 }
 
 /** Numbers that do not fit the outcome, and numbers with two contents or two creators. */
@@ -243,11 +262,12 @@ function hasTokenOf({ recordedBy }: Sent, { stored }: Revision): boolean {
 }
 
 /** Requests with a revision that was out of date before they were sent. */
-function* wrongOrder({ id, confirmed }: History): Generator<string> {
-  const responded = confirmed.toSorted((one, other) => one.respondedAt - other.respondedAt);
-  let latest: Confirmed | undefined;
+function* wrongOrder({ id, confirmed, changed }: History): Generator<string> {
+  const named: readonly Named[] = [...confirmed, ...changed];
+  const responded = named.toSorted((one, other) => one.respondedAt - other.respondedAt);
+  let latest: Named | undefined;
   let next = 0;
-  for (const each of confirmed.toSorted(bySending)) {
+  for (const each of named.toSorted(bySending)) {
     for (; responded[next]!.respondedAt < each.sentAt; next++) {
       if (latest === undefined || responded[next]!.revision > latest.revision) latest = responded[next]!;
     }
@@ -257,9 +277,9 @@ function* wrongOrder({ id, confirmed }: History): Generator<string> {
 }
 
 /** Requests that took effect before an earlier one of the same sender. */
-function* wrongOrderOfSenders({ id, confirmed }: History): Generator<string> {
-  const latestOf = new Map<number, Confirmed>();
-  for (const each of confirmed.toSorted(bySending)) {
+function* wrongOrderOfSenders({ id, confirmed, changed }: History): Generator<string> {
+  const latestOf = new Map<number, Named>();
+  for (const each of [...confirmed, ...changed].toSorted(bySending)) {
     if (each.sender === undefined) continue;
     const latest = latestOf.get(each.sender);
     if (latest !== undefined && isOutdated(each, latest))
@@ -269,7 +289,7 @@ function* wrongOrderOfSenders({ id, confirmed }: History): Generator<string> {
 }
 
 /** Whether a request cannot have taken effect after one that named the latest revision. */
-function isOutdated(request: Confirmed, { revision }: Confirmed): boolean {
+function isOutdated(request: Named, { revision }: Named): boolean {
   return request.revision < revision || (request.writes && request.revision === revision);
 }
 
@@ -304,8 +324,13 @@ function* wrongOrigins({ id, unknown, rejected, revisions }: History): Generator
   for (const orphan of orphans) {
     const { number, content, seenBy } = orphan;
     const ofContent = senders.get(content) ?? [];
-    const sender = ofContent.find(each => hasTokenOf(each, orphan));
     const seenAt = Math.min(seenBy?.respondedAt ?? Infinity, storedAtOf(orphan) ?? Infinity);
+    const fitting = ofContent.filter(
+      each => hasTokenOf(each, orphan) && [undefined, number - 1].includes(each.ifRevision),
+    );
+    // One with a condition cannot have created any other revision, so it is assigned first.
+    const conditional = fitting.find(each => each.ifRevision !== undefined && each.sentAt <= seenAt);
+    const sender = conditional ?? fitting[0];
     const what = `revision ${number} of ${shortened(content)}`;
     if (sender === undefined) {
       const ghost = rejected.find(each => each.content === content && hasTokenOf(each, orphan));
@@ -335,6 +360,31 @@ function* wrongRejections(history: History): Generator<string> {
   }
 }
 
+/**
+ * Requests that created a revision against their condition, or met one that fits it. Whether a
+ * revision that a request met was the latest, the other checks have found out.
+ */
+function* wrongConditions({ id, confirmed, changed, revisions, stored }: History): Generator<string> {
+  for (const each of confirmed) {
+    const { writes, revision, ifRevision } = each;
+    if (writes && ifRevision !== undefined && revision !== ifRevision + 1)
+      yield `wrong condition: id ${id}: ${shown(each)}, if the latest is revision ${ifRevision}`;
+  }
+  for (const each of changed) {
+    const met = revisions.get(each.revision);
+    if (stored !== undefined && each.revision > 0 && met?.stored === undefined)
+      yield `lost: id ${id}: revision ${each.revision} is missing, which ${shown(each)} met`;
+    else if (
+      each.revision === each.ifRevision ||
+      each.ifRevision === undefined ||
+      met?.content === each.content
+    )
+      yield `wrongly rejected: id ${id}: ${shown(each)} for revision ${each.ifRevision}, and met revision ${each.revision}`;
+    else if (each.respondedAt < (met === undefined ? -Infinity : (storedAtOf(met) ?? -Infinity)))
+      yield `confirmed too early: id ${id}: ${shown(each)} met revision ${each.revision}, which was stored later`;
+  }
+}
+
 interface Span {
   content: string;
   since: number;
@@ -342,9 +392,9 @@ interface Span {
 }
 
 /** The longest time in which each revision can have been the latest. */
-function spansOf({ confirmed, unknown, revisions, stored }: History): Span[] {
+function spansOf({ confirmed, changed, unknown, revisions, stored }: History): Span[] {
   const lastNamed = new Map<number, number>();
-  for (const { revision, sentAt } of confirmed)
+  for (const { revision, sentAt } of [...confirmed, ...changed])
     lastNamed.set(revision, Math.max(sentAt, lastNamed.get(revision) ?? -Infinity));
   let earliest = -Infinity;
   const inOrder = [...revisions.values()];
@@ -365,7 +415,7 @@ function bySending(one: Sent, other: Sent): number {
   return one.sentAt - other.sentAt;
 }
 
-function seenText(seenBy: Confirmed | undefined): string {
+function seenText(seenBy: Named | undefined): string {
   return seenBy === undefined ? '' : `; the response to ${shown(seenBy)} shows it`;
 }
 

@@ -4,6 +4,7 @@ import type { LoggedRequest, LoggedResponse } from './client-log.ts';
 
 /** Differences from a valid request. */
 interface Unusual {
+  ifRevision?: number | undefined;
   token?: string;
   body?: string;
 }
@@ -29,20 +30,29 @@ export class LoggingClient {
     });
   }
 
-  async send(plant: NewPlant, { token = this.#token, body }: Unusual = {}): Promise<LoggedRequest> {
+  async send(
+    plant: NewPlant,
+    { token = this.#token, body, ifRevision }: Unusual = {},
+  ): Promise<LoggedRequest> {
     const sentAt = performance.now();
-    const response = await this.#response(token, body ?? newPlantJson(plant));
-    const request = { plant, sentAt, respondedAt: performance.now(), response };
+    const response = await this.#response(token, body ?? newPlantJson(plant), ifRevision);
+    const request = { plant, ifRevision, sentAt, respondedAt: performance.now(), response };
     this.#log.push(request);
     return request;
   }
 
-  async #response(token: string, body: string): Promise<LoggedResponse | undefined> {
+  async #response(
+    token: string,
+    body: string,
+    ifRevision: number | undefined,
+  ): Promise<LoggedResponse | undefined> {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const condition = ifRevision === undefined ? {} : { 'if-plant-revision': String(ifRevision) };
     try {
       const response = await this.#connection.request({
         method: 'POST',
         path: '/plants',
-        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        headers: { ...headers, ...condition },
         body,
       });
       const field = (name: string): string | undefined => response.headers[name]?.toString();

@@ -34,7 +34,7 @@ export async function createTokens(database: string): Promise<string[]> {
 /**
  * Clients that send plants one after another until `stop`. Half of the plants are new. The others
  * are plants that other clients send too, retries of the last plant, and requests that must be
- * rejected.
+ * rejected. Half of all have a condition: a new plant, or the revision that a client has seen last.
  */
 export class RandomLoad implements AsyncDisposable {
   readonly #log: LoggedRequest[];
@@ -45,6 +45,8 @@ export class RandomLoad implements AsyncDisposable {
   /** For each instance, when plants of its clients were confirmed, on the monotonic clock. */
   readonly #storedAt: number[][];
   #newestId = BigInt(SHARED_IDS);
+  /** The last revision of each shared id that a response has named. */
+  readonly #seen = new Map<bigint, number>();
   #stopping = false;
 
   /**
@@ -123,7 +125,10 @@ export class RandomLoad implements AsyncDisposable {
       }
       const unusual =
         kind > 0 ? {} : random(10) === 0 ? { token: makeToken() } : { body: `{"id":${plant.id},"name":"` };
-      const { response, respondedAt } = await client.send(plant, unusual);
+      const ifRevision = [undefined, undefined, 0, this.#seen.get(plant.id) ?? 0][random(4)];
+      const { response, respondedAt } = await client.send(plant, { ...unusual, ifRevision });
+      if (response !== undefined && [200, 412].includes(response.status) && plant.id < SHARED_IDS)
+        this.#seen.set(plant.id, response.revision);
       if (response?.status === 200) this.#storedAt[instance]!.push(respondedAt);
       if (client.ended) {
         await client.close();

@@ -161,7 +161,7 @@ class Simulation {
       const isAlone = isOnlySender && ahead === 0;
       if (isAlone) count(this.#happened, 'a plant of the only sender');
       this.#arriving = isAlone ? 'alone' : 'several';
-      const write = { plant: { id, name: text }, recordedBy: index };
+      const write = { plant: { id, name: text }, recordedBy: index, ifRevision: conditionOf(index) };
       void this.#groupCommit.write(write, isOnlySender).then(result => {
         assert.equal(plant.result, undefined);
         plant.result = result;
@@ -213,8 +213,8 @@ class Simulation {
     const batch = { plants, ended: Promise.withResolvers<WriteResult[]>() };
     this.#inFlight.push(batch);
     assert.deepEqual(
-      writes.map(({ recordedBy, plant }) => [recordedBy, plant.id]),
-      plants.map(({ index, id }) => [index, id]),
+      writes.map(({ recordedBy, plant, ifRevision }) => [recordedBy, plant.id, ifRevision]),
+      plants.map(({ index, id }) => [index, id, conditionOf(index)]),
       'in the order of arrival',
     );
     const textLength = textLengthOf(plants);
@@ -315,8 +315,14 @@ function loadOf(seed: number, scheduler: Scheduler): Load {
   return { pauseMsMax, commitMsMax, arrivals: 30, burstPlants, textLengths: [0, 10] };
 }
 
+/** Half of the plants have a condition, each another one. */
+function conditionOf(index: number): number | undefined {
+  return index % 2 === 0 ? undefined : index;
+}
+
 /** Each plant gets another result, except the plants that the engine rejects. */
 function resultOf({ index }: Plant): WriteResult {
+  if (index % 7 === 5) return { kind: 'rejected', error: 'plantChanged', revision: index };
   if (index % 7 === 6) return { kind: 'rejected', error: 'idTaken' };
   return { kind: 'confirmed', outcome: 'created', revision: index + 1 };
 }

@@ -65,6 +65,7 @@ export class ModelPostgres {
   faults: Record<'error' | 'requestLost' | 'responseLost' | 'silence' | 'slow' | 'settingLost', number>;
   /** The first thing that the write path must not do with a connection. */
   violation: Error | undefined;
+  #shardMovedAtMs = Number.NEGATIVE_INFINITY;
   openConnections = 0;
 
   constructor(scheduler: Scheduler, happened: Happened) {
@@ -113,6 +114,15 @@ export class ModelPostgres {
     return logs.every(log => log.some(rows => rows.some(isRow)));
   }
 
+  /**
+   * Whether a server of this id has confirmed a commit since this time, if there is a standby to
+   * confirm it. A server that another one has replaced confirms none, so its lookups are not enough.
+   */
+  hasConfirmedSince(id: bigint, sinceMs: number): boolean {
+    if (!this.isSynchronous || this.#shardMovedAtMs >= sinceMs) return true;
+    return this.pairOf(id).servers.some(({ confirmedAtMs }) => confirmedAtMs >= sinceMs);
+  }
+
   /** Of a healthy database, the rows of an id in the order of their numbers. */
   revisionsOf(id: bigint): StoredRow[] {
     const rows = this.pairOf(id).primary.table.get(id)?.values() ?? [];
@@ -136,6 +146,7 @@ export class ModelPostgres {
     target.primary.show(added);
     for (const id of ids) table.delete(id);
     shard.pair = target;
+    this.#shardMovedAtMs = this.scheduler.now();
     count(this.happened, 'a shard moves');
   }
 
@@ -187,6 +198,7 @@ export class ModelPostgres {
 
   async #executeNow(session: Session, { name, text, values }: Statement): Promise<Reply> {
     if (name === 'confirm') return await this.#confirm(session, values![0] as bigint[]);
+    if (name === 'confirm_missing') return await this.#confirmMissing(session, values![0] as bigint);
     if (text.startsWith('INSERT INTO plant_revision')) return await this.#insert(session, values!);
     if (text.startsWith('SELECT pg_logical_emit_message')) return await this.#emit(session, [session.server]);
     return { rows: this.#read(session, { name: name ?? '', text, values: values ?? [] }), hasWarning: false };
@@ -268,6 +280,12 @@ export class ModelPostgres {
       return server.table.has(id) ? [server] : [];
     });
     return this.isSynchronous ? await this.#emit(session, servers) : { rows: [], hasWarning: false };
+  }
+
+  /** As {@link confirmLatest} on Citus for a plant without a row. */
+  async #confirmMissing(session: Session, id: bigint): Promise<Reply> {
+    const server = this.#reach(this.#serverOf(id, session.server), session);
+    return this.isSynchronous ? await this.#emit(session, [server]) : { rows: [], hasWarning: false };
   }
 
   async #emit(session: Session, servers: ModelServer[]): Promise<Reply> {

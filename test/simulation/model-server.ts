@@ -96,6 +96,8 @@ export class ModelServer {
   /** How often it became a primary, or the primary was started again. */
   starts = 0;
   isUp = true;
+  /** When the last commit was confirmed, also by the standby. */
+  confirmedAtMs = Number.NEGATIVE_INFINITY;
   isPrimary = false;
   isReadOnly = false;
   isFull = false;
@@ -153,6 +155,7 @@ export class ModelServer {
     for (const key of keys) this.#pending.add(key);
     const isConfirmed = !this.isSynchronous || (await this.#standbyHas(this.log.length, session));
     for (const key of keys) this.#pending.delete(key);
+    if (isConfirmed) this.confirmedAtMs = this.scheduler.now();
     session.checkEnd();
     // Another server of Citus had passed the statement on.
     if (this.#stops !== stops) throw new ServerError('08006');

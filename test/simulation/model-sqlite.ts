@@ -276,11 +276,15 @@ function commit(model: ModelSqlite, batch: Batch): CommittedBatch {
   const { scheduler, disk } = model;
   const number = ++model.commits;
   const committed: CommittedBatch = { results: [], flushMs: scheduler.pick(0.1, 5) };
-  for (const { plant, recordedBy } of unpackWrites(batch)) {
+  for (const { plant, recordedBy, ifRevision } of unpackWrites(batch)) {
     const revisions = disk.getOrInsertComputed(plant.id, () => []);
     const latest = revisions.at(-1);
     const revision = { name: plant.name, recordedBy, storedAt: scheduler.timestamp(), commit: number };
     const isSame = latest?.name === plant.name;
+    if (!isSame && ifRevision !== undefined && ifRevision !== revisions.length) {
+      committed.results.push({ kind: 'rejected', error: 'plantChanged', revision: revisions.length });
+      continue;
+    }
     const isTaken = latest !== undefined && !isSame && plant.id % 7n === 0n;
     if (isTaken) {
       committed.results.push({ kind: 'rejected', error: 'idTaken' });

@@ -189,7 +189,9 @@ class Simulation {
   /** One client: it sends some plants, without waiting between, and waits for all results. */
   async #send(instance: Instance): Promise<void> {
     const plants = Array.from({ length: this.#scheduler.pick(1, 1, 2, 4, 8) }, () => this.#newPlant());
-    await Promise.all(plants.map(plant => this.#write(instance, plant, plants.length === 1)));
+    await Promise.all(
+      plants.map(plant => this.#write(instance, plant, plants.length === 1, this.#newCondition())),
+    );
   }
 
   #newPlant(): NewPlant {
@@ -201,12 +203,22 @@ class Simulation {
     return this.#scheduler.happens(20) ? { ...plant, tag: 'tag' } : plant;
   }
 
+  #newCondition(): number | undefined {
+    return this.#scheduler.pick(undefined, undefined, undefined, 0, 0, 1, 2, 3);
+  }
+
   /** @returns whether the plant is confirmed */
-  async #write(instance: Instance, plant: NewPlant, isOnlySender: boolean): Promise<boolean> {
+  async #write(
+    instance: Instance,
+    plant: NewPlant,
+    isOnlySender: boolean,
+    ifRevision?: number,
+  ): Promise<boolean> {
     const sinceMs = this.#scheduler.now();
-    const sent = this.#sent.send(plant, instance.number, instance.number);
+    const sent = this.#sent.send(plant, instance.number, instance.number, ifRevision);
     instance.callsInFlight++;
-    const result = await instance.queue.write({ plant, recordedBy: instance.number }, isOnlySender);
+    const write = { plant, recordedBy: instance.number, ifRevision };
+    const result = await instance.queue.write(write, isOnlySender);
     instance.callsInFlight--;
     this.#sent.settle(sent, result);
     count(this.#happened, result.kind === 'confirmed' ? result.outcome : result.error);
@@ -215,6 +227,14 @@ class Simulation {
     if (result.kind !== 'confirmed') {
       if (result.error === 'damaged') assert.equal(plant.id, this.#damagedId);
       if (result.error === 'idTaken') assert.equal(this.#rule, 'reject');
+      if (result.error !== 'plantChanged') return false;
+      if (result.revision === 0)
+        assert.ok(this.#model.hasConfirmedSince(plant.id, sinceMs), 'a missing plant is not confirmed');
+      else
+        assert.ok(
+          this.#model.isDurable(plant.id, result.revision),
+          'a result relies on a plant that is not durable',
+        );
       return false;
     }
     assert.notEqual(plant.id, this.#damagedId);

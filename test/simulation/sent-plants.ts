@@ -28,9 +28,10 @@ export class SentPlants {
   }
 
   /** @param sender its plants have an order, also if it does not wait for results */
-  send(plant: NewPlant, sender: number, recordedBy: number): JudgedRequest {
+  send(plant: NewPlant, sender: number, recordedBy: number, ifRevision?: number): JudgedRequest {
     const request: JudgedRequest = {
       plant,
+      ifRevision,
       sentAt: this.#scheduler.timestamp(),
       respondedAt: Number.POSITIVE_INFINITY,
       result: { kind: 'unknown', reason: 'no result' },
@@ -70,5 +71,6 @@ function resultOf(result: WriteResult | NotConfirmed): RequestResult {
   if (result.kind === 'confirmed') return result;
   const { error: reason } = result;
   if (reason === 'storeUnavailable') return { kind: 'unknown', reason };
+  if (reason === 'plantChanged') return { kind: reason, revision: result.revision, reason };
   return { kind: reason === 'idTaken' ? reason : 'rejected', reason };
 }

@@ -184,33 +184,38 @@ class Simulation {
       const plant = { id: BigInt(scheduler.random(IDS)), name: `name ${scheduler.random(5)}` };
       const recordedBy = ++this.#plants;
       const beganAtMs = scheduler.now();
+      const ifRevision = scheduler.pick(undefined, undefined, undefined, 0, 0, 1, 2, 5);
       const isOnlySender = plants === 1 && scheduler.happens(50);
       void scheduler.start(async () => {
-        const sent = this.#sent.send(plant, SENDER, recordedBy);
-        const result = await this.#settled(() => this.#queue.write({ plant, recordedBy }, isOnlySender));
+        const sent = this.#sent.send(plant, SENDER, recordedBy, ifRevision);
+        const write = { plant, recordedBy, ifRevision };
+        const result = await this.#settled(() => this.#queue.write(write, isOnlySender));
         this.#sent.settle(sent, result);
+        if ('revision' in result) this.#checkLatest(sent, result);
         if (result.kind === 'confirmed') this.#noteConfirmed(sent, result);
         else this.#checkError(result.error, beganAtMs);
       });
     }
   }
 
-  #noteConfirmed({ plant, sentAt }: JudgedRequest, { outcome, revision }: Confirmed): void {
+  #noteConfirmed({ plant }: JudgedRequest, { outcome, revision }: Confirmed): void {
     count(this.#happened, outcome);
     this.#confirmed++;
     const revisions = this.#model.disk.get(plant.id) ?? [];
-    if (outcome !== 'unchanged') {
+    if (outcome !== 'unchanged')
       this.#confirmedCommit = Math.max(this.#confirmedCommit, revisions[revision - 1]?.commit ?? 0);
-      return;
-    }
-    // There is only one file, so a commit is seen at once, also if no response shows it.
+  }
+
+  /** There is only one file, so a commit is seen at once, also if no response shows it. */
+  #checkLatest({ plant, sentAt }: JudgedRequest, { revision }: { revision: number }): void {
+    const revisions = this.#model.disk.get(plant.id) ?? [];
     const replacedAt = revisions[revision]?.storedAt ?? Number.POSITIVE_INFINITY;
     assert.ok(replacedAt >= sentAt, `revision ${revision} of plant ${plant.id} was not the latest one`);
   }
 
   #checkError(error: string, beganAtMs: number): void {
     count(this.#happened, `plant: ${error}`);
-    if (error === 'idTaken') return;
+    if (error === 'idTaken' || error === 'plantChanged') return;
     if (error === 'shuttingDown') assert.ok(this.#isClosing);
     else assert.ok(beganAtMs < this.#healthyFromMs, `${error}, although the store is healthy`);
   }

@@ -228,6 +228,22 @@ suite('a batch', { concurrency: 4 }, () => {
     });
   }
 
+  test('does not look up again whether a plant is missing while a later one of its id may be stored', async () => {
+    await using instances = await startInstances();
+    const { ours, proxy, database } = instances;
+    const holding = proxy.holdNext(PLANT_INSERT);
+    const committing = ours.commit(writes([1, 'oak', 3], [1, 'oak']));
+    const held = await holding;
+    const holdingConfirmation = proxy.holdNext(/synchronous_standby_names/);
+    held.cut();
+    const confirmation = await holdingConfirmation;
+    await held.deliver();
+    await confirmation.deliver();
+    confirmation.respond();
+    assert.deepEqual(await shownResults(committing), ['plantChanged 0', 'created 1']);
+    assert.deepEqual(await storedNames(database), ['1 1 oak']);
+  });
+
   test('looks up the plants with a condition, and inserts the others, in their order', async () => {
     await using instances = await startInstances();
     const { ours, other, database } = instances;
