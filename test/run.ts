@@ -34,6 +34,7 @@ const LONGEST = [
   'test/engines/sqlite/disk-full.test.ts',
   'test/extras/sandbox/sandbox.test.ts',
   'test/cli/import/dry-run.test.ts',
+  'test/cli/import/safe-import.test.ts',
 ];
 
 const exclude = (path: string): boolean => path.includes('node_modules');

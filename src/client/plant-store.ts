@@ -9,6 +9,7 @@ import { Call, type ClientState, closedError, sendPlant, TIMER_MS_MAX } from './
 import type { StoredPlant } from './stored-plant.ts';
 import { isBaseUrl, plantsUrl, type Transport } from './transport.ts';
 
+export { plantIdOf } from './plant-id.ts';
 export { type ErrorNumber, PlantChanged, PlantStoreError } from './plant-store-error.ts';
 export type { Outcome, Plant, PlantInput, PlantResult, StoredPlant };
 

@@ -14,6 +14,11 @@ export interface PlantReader extends AsyncDisposable {
    * be restarted while the caller is slow. Later revisions may come from later snapshots.
    */
   revisionsInSlices(from?: bigint): AsyncIterable<PlantRevision>;
+  /**
+   * Looks up the latest revision of each of these ids. An unknown id has none. It runs short
+   * statements, so it delays no writer; revisions may come from different snapshots.
+   */
+  latestRevisions(ids: readonly bigint[]): Promise<PlantRevision[]>;
   /** Counts all rows, which takes time. `bytes` is the size on disk, if the engine can tell. */
   size(): Promise<{ plants: number; revisions: number; bytes: number | undefined }>;
   tokens(): Promise<StoredToken[]>;

@@ -156,7 +156,7 @@ for (const under of engines)
     await using service = await startTestService({ database });
     const importFile = async (name: string, text: string): Promise<Finished> => {
       writeFileSync(join(folder, name), text);
-      const args = ['import', name, '--url', service.url];
+      const args = ['import', '--replace', name, '--url', service.url];
       return await commands.run({ args, env: { PLANT_STORE_TOKEN: token } });
     };
     const right = 'id,name,tag\n-9223372036854775808,"a ""b"", c",""\n1,"two\nlines",\n2,unchanged,x\n';
@@ -171,7 +171,7 @@ for (const under of engines)
     const changed = await exportOf(database, '--at', since, '--changed');
     assert.match(changed.stderr, /^2 changed plants printed; 2 newer plants not printed\n$/);
     const imported = await importFile('old.csv', changed.stdout);
-    assert.match(imported.stdout, /\b0 created, 0 unchanged, 2 revised\b/);
+    assert.match(imported.stdout, /\b0 created, 0 unchanged, 2 replaced\b/);
     const again = await exportOf(database, '--at', since, '--changed');
     assert.match(again.stderr, /^0 changed plants printed; 2 newer /);
     assert.equal((await exportOf(database, '--at', since)).stdout, right);

@@ -22,6 +22,7 @@ const OUTPUTS = {
   'docs/client.md': [
     'created plant 9007199254740995, revision 1\n',
     '1000 stored\n',
+    '7597049000137840730n 2360040201619519176n\n',
     'expected revision 0, stored is 1\n',
     'create a new token\n',
   ],

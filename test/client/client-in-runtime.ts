@@ -2,7 +2,12 @@
  * Runs in each runtime of test/client/client-runtimes.test.ts, so it uses no API of a single
  * runtime. The name of each plant is what the plant tests.
  */
-import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../src/client/plant-store.ts';
+import {
+  PlantStore,
+  PlantStoreError,
+  type PlantStoreOptions,
+  plantIdOf,
+} from '../../src/client/plant-store.ts';
 
 const EXACT = [9007199254740993n, 9223372036854775807n, -9223372036854775808n];
 
@@ -14,6 +19,7 @@ export const EXPECTED = {
   rejected: '40102 401 is permanent',
   moved: 'undefined 307 is permanent',
   cut: 'undefined undefined is transient',
+  idOfTexts: '2360040201619519176',
 };
 const REVISIONS = 50;
 const MANY = 500;
@@ -55,6 +61,7 @@ export async function useClient(
     rejected: await errorOf(new PlantStore({ ...service, token: 'plant_stranger' })),
     moved: await errorOf(new PlantStore({ ...service, url: `${droppingUrl}/moved` })),
     cut: await errorOf(new PlantStore({ ...service, url: `${droppingUrl}/cut`, retryForMs: 0 })),
+    idOfTexts: String(await plantIdOf('Plot 7', 'A\u0308 12')),
   };
 }
 

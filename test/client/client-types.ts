@@ -7,12 +7,14 @@ import {
   type PlantInput,
   PlantStore,
   PlantStoreError,
+  plantIdOf,
   type StoredPlant,
 } from '../../src/client/plant-store.ts';
 
 export async function mustCompile(signal: AbortSignal, stream: AsyncIterable<PlantInput>): Promise<void> {
   const store = new PlantStore();
   new PlantStore({ url: new URL('https://plants.example'), token: undefined });
+  await store.createPlant({ id: await plantIdOf('plot 7', '12'), name: 'a' });
 
   const stored: StoredPlant = await store.createPlant({ id: 9007199254740993n, name: 'a', tag: 'x' });
   await store.createPlant({ id: 1, name: 'a', tag: undefined }, {});

@@ -82,7 +82,7 @@ else
     const output = paste(commands.join(token));
     // The curl line of the first start has created the plant.
     assert.match(output, /^Plant-Outcome: unchanged\r?$/im);
-    assert.match(output, /2,257 created, 0 unchanged, 0 revised, 0 rejected/);
+    assert.match(output, /2,257 created, 0 unchanged, 0 replaced, 0 rejected/);
     assert.match(output, /^plant 9007199254740993$/m);
     const trees = readFileSync(join(ROOT, 'examples/us-trees.csv'), 'utf8');
     const exported = readFileSync(join(checkout, 'plants.csv'), 'utf8');

@@ -3,48 +3,23 @@ import { csvLine } from '../../operate/csv.ts';
 import { readCsvId } from '../id-text.ts';
 import { Failure } from '../output/failure.ts';
 import { amount } from '../output/number-text.ts';
-import { quoted, SHOWN_LENGTH_MAX, visible } from '../output/visible-text.ts';
-import type { CsvRecord, Fields } from './csv-records.ts';
-import { LINE_BREAK, type PlantRow, REASON_NAMES } from './plant-row.ts';
-
-const MEMBERS = ['id', 'name', 'tag'] as const;
-/** If only this column exists, it is an error, since all plants of the file would have no tag. */
-const PLURAL_TAG = 'tags';
-
-export interface CsvForm {
-  /** Undefined: comma, semicolon or tab, as the header shows. */
-  delimiter?: string | undefined;
-  /** Names of the columns, if they differ from id, name and tag. An empty `tag`: no column. */
-  columns?: Partial<Record<(typeof MEMBERS)[number], string>> | undefined;
-  /** `off`: quotes are text. Undefined: on, but the lines of a tab-separated file decide. */
-  quotes?: 'on' | 'off' | undefined;
-}
+import { visible } from '../output/visible-text.ts';
+import {
+  type CsvReading,
+  keyOf,
+  MEMBERS,
+  PLURAL_TAG,
+  type Positions,
+  positionsIn,
+  shownColumns,
+} from './csv-header.ts';
+import type { CsvRecord, Fields, FormFault } from './csv-records.ts';
+import type { MadeId, MadeIds } from './made-ids.ts';
+import { LINE_BREAK, OLD_REASON_NAMES, type PlantRow, REASON_NAMES } from './plant-row.ts';
+import { isStillNotUtf8 } from './row-encoding.ts';
 
 /** The fields of a record, and why they are not one for each column. */
 type RecordFields = Pick<CsvRecord, 'fields' | 'fault'>;
-
-/** Makes names comparable. In NFC, a ç equals c with a combining cedilla. */
-function keyOf(column: string | undefined): string {
-  return (column ?? '').trim().toLowerCase().normalize('NFC');
-}
-
-function wantedKeys({ columns = {} }: CsvForm): string[] {
-  return MEMBERS.map(member => keyOf(columns[member] ?? member));
-}
-
-/** The first line with text, since a spreadsheet can write rows of delimiters before the header. */
-const HEADER_LINE = /[^\s,;|"][^\r\n]*/;
-
-/** @param start the start of a file: its header, or a line for spreadsheets such as `sep=;` */
-export function delimiterOf(start: string, form: CsvForm): string {
-  const line = HEADER_LINE.exec(start)?.[0] ?? '';
-  const found = (delimiter: string): number => {
-    const keys = line.split(delimiter).map(column => keyOf(column.replaceAll('"', '')));
-    return wantedKeys(form).filter(key => keys.includes(key)).length;
-  };
-  const best = [',', ';', '\t'].reduce((one, other) => (found(other) > found(one) ? other : one));
-  return form.delimiter ?? /^sep=([^\w"])/i.exec(line)?.[1] ?? best;
-}
 
 /** The number of an error in an earlier rejects file. */
 const ERROR_NUMBER = /^[1-5][0-9]{4}$/;
@@ -53,125 +28,148 @@ const FORM_FAULT = /^the row has (?:([0-9]+) field|a )/;
 
 /** The columns of a CSV file. It makes a {@link PlantRow} of each record. */
 export class Columns {
-  readonly isRejectsFile: boolean;
-  /** The positions of id, name and tag; undefined if there is no tag. */
-  readonly #positions: (number | undefined)[];
+  readonly #ids: MadeIds | undefined;
+  /** The last columns of a rejects file, which have the reasons; none in any other file. */
+  readonly #reasonNames: readonly string[];
+  readonly #positions: Positions;
   readonly #names: Fields;
-  /** The columns of a rejects file without the reasons. Their names need no options. */
+  /** The columns of a rejects file, without a number and the reasons. */
   readonly #own: Fields;
 
-  /** @throws {Failure} if the header lacks a column, or has it twice */
-  constructor(fileName: string, header: Fields, form: CsvForm, onNote: (line: string) => void) {
+  /** @throws {Failure} if the header lacks a column, or has it twice, or has ids that are made */
+  constructor(fileName: string, header: Fields, reading: CsvReading) {
+    const { form, ids } = reading;
     // A spreadsheet adds columns without names for excess fields after the reasons.
     const named = header.slice(0, header.findLastIndex(column => column !== undefined) + 1);
-    this.isRejectsFile = REASON_NAMES.every((name, index) => named.at(index - REASON_NAMES.length) === name);
+    const endsWith = (names: string[]): boolean => named.slice(-names.length).join() === names.join();
+    this.#reasonNames = [REASON_NAMES, OLD_REASON_NAMES].find(endsWith) ?? [];
     if (this.isRejectsFile && form.quotes === 'off')
       throw new Failure(
         `${fileName} is a rejects file, in which quotes always enclose fields; import it without --quotes off`,
         2,
       );
-    const own = this.isRejectsFile ? named.slice(0, -REASON_NAMES.length) : header;
-    this.#positions = positionsIn(fileName, own, form);
+    if (this.isRejectsFile && ids?.rule.kind === 'numbers')
+      throw new Failure(`${fileName} is a rejects file; import it without --number-from`, 2);
+    const own = this.isRejectsFile ? named.slice(0, -this.#reasonNames.length) : header;
+    this.#ids = ids;
+    this.#positions = positionsIn(fileName, own, reading);
     this.#names = own;
-    const ignored = own.filter((_, index) => !this.#positions.includes(index));
-    if (ignored.length > 0) onNote(`${fileName}: only id, name and tag are read; ignored: ${shown(ignored)}`);
-    this.#own = own.map((column, index) => {
-      const isConfusing = [...MEMBERS, PLURAL_TAG].includes(keyOf(column));
-      return MEMBERS[this.#positions.indexOf(index)] ?? (isConfusing ? `ignored ${column}` : column);
-    });
+    this.#noteIgnored(fileName, reading);
+    // The texts that make an id can be in any column, so such a rejects file needs the same options.
+    this.#own = ids?.rule.kind === 'texts' ? own : own.map((column, index) => this.#ownName(column, index));
+  }
+
+  get isRejectsFile(): boolean {
+    return this.#reasonNames.length > 0;
+  }
+
+  #noteIgnored(fileName: string, { ids, onNote }: CsvReading): void {
+    const { members, idTexts } = this.#positions;
+    const used = [...members, ...idTexts];
+    const ignored = this.#names.filter((_, index) => !used.includes(index));
+    if (ignored.length === 0) return;
+    const idColumns = idTexts.filter(position => !members.includes(position));
+    const idNames = ids === undefined ? ['id'] : idColumns.map(position => visible(this.#names[position]!));
+    const read = `${[...idNames, 'name'].join(', ')} and tag`;
+    onNote(`${fileName}: only ${read} are read; ignored: ${shownColumns(ignored)}`);
+  }
+
+  /** The name of a column in a rejects file. With it, the file needs no options. */
+  #ownName(column: string | undefined, index: number): string | undefined {
+    const isConfusing = [...MEMBERS, PLURAL_TAG].includes(keyOf(column));
+    return MEMBERS[this.#positions.members.indexOf(index)] ?? (isConfusing ? `ignored ${column}` : column);
   }
 
   row(number: number, record: CsvRecord): PlantRow {
-    const { fields, fault } = this.#withoutReason(record);
-    const broken = fault === undefined ? fields.findIndex(field => LINE_BREAK.test(field ?? '')) : -1;
+    const { fields, fault: formFault } = this.#withoutReason(record);
+    const broken = formFault === undefined ? fields.findIndex(field => LINE_BREAK.test(field ?? '')) : -1;
+    const fault = formFault ?? this.#countFault(fields);
+    const idTexts = fault === undefined ? this.#positions.idTexts.map(index => fields[index]) : undefined;
+    const madeId = this.#ids?.make(idTexts);
     return {
       number,
       place: () => `line ${record.line} (row ${number})`,
       lineBreak: broken < 0 ? undefined : { column: this.#names[broken] ?? '', text: fields[broken]! },
       reading:
         fault === undefined
-          ? this.#read(fields)
+          ? this.#read(fields, madeId)
           : { kind: 'invalid', error: 'notNewPlant', message: fault.message },
-      rejectsFormat: () => ({ kind: 'csv', header: csvLine([...this.#own, ...REASON_NAMES]) }),
+      madeId,
+      rejectsFormat: () => ({ kind: 'csv', header: csvLine([...this.#rejectsNames(), ...REASON_NAMES]) }),
       // The order is: own columns, even if fields are missing; the reason; excess fields.
       rejectsLine: ({ error, message }) => {
-        const own = this.#own.map((_, index) => fields[index]);
-        const reason = [String(number), String(error), fault?.rejectsMessage ?? message];
-        return csvLine([...own, ...reason, ...fields.slice(own.length)]);
+        const rejectsMessage = (this.#isNumbered ? fault : formFault)?.rejectsMessage ?? message;
+        const rejected = this.#isNumbered
+          ? withNumber(fields, rejectsMessage, fault, madeId)
+          : { fields, message: rejectsMessage };
+        const names = this.#rejectsNames();
+        const own = names.map((_, index) => rejected.fields[index]);
+        const reason = [String(record.line), String(number), String(error), rejected.message];
+        return csvLine([...own, ...reason, ...rejected.fields.slice(names.length)]);
       },
     };
   }
 
+  get #isNumbered(): boolean {
+    return this.#ids?.rule.kind === 'numbers';
+  }
+
+  /** In a rejects file, the number of a row is its id. */
+  #rejectsNames(): Fields {
+    return this.#isNumbered ? ['id', ...this.#own] : this.#own;
+  }
+
   /**
    * Removes the reason of an earlier import. A row that had too few fields keeps its message until
-   * the user fills a missing field.
+   * the user fills a missing field, and a row that is not UTF-8 until U+FFFD is replaced.
    */
   #withoutReason(record: RecordFields): RecordFields {
     const { fields, fault } = record;
-    const own = fields.slice(0, this.#own.length);
-    const [, error = '', message = '', ...excess] = fields.slice(own.length);
     if (!this.isRejectsFile || fault !== undefined) return record;
+    const own = fields.slice(0, this.#own.length);
+    const excess = fields.slice(own.length);
+    const count = this.#reasonNames.length;
+    const reason = excess.splice(0, count);
+    const [error = '', message = ''] = [reason[count - 2], reason[count - 1]];
     // A user may have deleted the error number of a row without excess fields.
-    if (fields.length !== own.length + REASON_NAMES.length && !ERROR_NUMBER.test(error)) return record;
+    if (fields.length !== own.length + count && !ERROR_NUMBER.test(error)) return record;
     const formFault = FORM_FAULT.exec(message);
     const had = formFault === null ? own.length : Number(formFault[1] ?? 1);
     if (had < own.length && own.slice(had).every(field => field === undefined))
-      return { fields: own.slice(0, had), fault: { message, rejectsMessage: message } };
+      return { fields: own.slice(0, had), fault: { kind: 'quote', message, rejectsMessage: message } };
+    if (isStillNotUtf8(message, [...own, ...excess]))
+      return { fields: [...own, ...excess], fault: { kind: 'encoding', message, rejectsMessage: message } };
     return { fields: [...own, ...excess] };
   }
 
-  #read(fields: Fields): NewPlantReading {
-    const [idText, name, tag] = this.#positions.map(position =>
-      position === undefined ? undefined : fields[position],
-    );
+  /** Why the fields are not one for each column; undefined if they are. */
+  #countFault(fields: Fields): FormFault | undefined {
     const count = this.#own.length;
     // A spreadsheet adds empty fields to rows that are shorter than others.
-    if (fields.length < count || fields.slice(count).some(field => field !== undefined)) {
-      const message = `the row has ${amount(fields.length, 'field')}, but the first row names ${amount(count, 'column')}`;
-      return { kind: 'invalid', error: 'notNewPlant', message };
-    }
-    return validateNewPlant(readCsvId(idText), name, tag);
+    if (fields.length >= count && fields.slice(count).every(field => field === undefined)) return undefined;
+    const message = (more: number): string =>
+      `the row has ${amount(fields.length + more, 'field')}, but the first row names ${amount(count + more, 'column')}`;
+    return { kind: 'count', message: message(0), rejectsMessage: message(this.#isNumbered ? 1 : 0) };
+  }
+
+  #read(fields: Fields, madeId: MadeId | undefined): NewPlantReading {
+    const [idText, name, tag] = this.#positions.members.map(position =>
+      position === undefined ? undefined : fields[position],
+    );
+    const isMade = madeId?.kind === 'id' || madeId?.kind === 'fault';
+    return validateNewPlant(isMade ? madeId : readCsvId(idText), name, tag);
   }
 }
 
-/** @returns the positions of id, name and tag; undefined if there is no tag */
-function positionsIn(fileName: string, header: Fields, form: CsvForm): (number | undefined)[] {
-  const keys = header.map(keyOf);
-  const wanted = wantedKeys(form);
-  return wanted.map((key, index) => {
-    const isTag = MEMBERS[index] === 'tag';
-    if (isTag && key === '') return undefined;
-    const position = keys.indexOf(key);
-    if (position !== keys.lastIndexOf(key) || wanted.indexOf(key) < index)
-      throw new Failure(`${fileName}: the column ${visible(key)} exists more than once; keep only one`);
-    if (position >= 0) return position;
-    if (!isTag || form.columns?.tag !== undefined)
-      throw missingColumn(fileName, header, form, MEMBERS[index]!);
-    const plural = header[keys.indexOf(PLURAL_TAG)]?.trim();
-    if (plural === undefined) return undefined;
-    throw new Failure(
-      `${fileName}: the column ${quoted(plural)} is not known, and there is no column tag; ` +
-        `use --columns tag=${visible(plural)} if it has the tags, or --columns tag= to leave it out`,
-    );
-  });
-}
-
-function missingColumn(
-  fileName: string,
-  header: Fields,
-  { columns = {} }: CsvForm,
-  missing: (typeof MEMBERS)[number],
-): Failure {
-  const [id, name, tag] = MEMBERS.map(member => visible(columns[member] ?? member));
-  const names =
-    tag === '' ? `${id} and ${name}` : `${id}, ${name} and ${columns.tag ? '' : 'optionally '}${tag}`;
-  return new Failure(
-    `${fileName}: the column ${visible(columns[missing] ?? missing)} is missing; the first row must name the columns ${names}; ` +
-      `it is: ${shown(header)}; rename a column, or see --columns and --delimiter in --help`,
-  );
-}
-
-function shown(fields: Fields): string {
-  const line = visible(fields.map(field => JSON.stringify(field ?? '')).join(', '));
-  return line.length > SHOWN_LENGTH_MAX ? `${line.slice(0, SHOWN_LENGTH_MAX)}…` : line;
+/** Adds the number of a row that a rejects file has as its id. */
+function withNumber(
+  fields: Fields,
+  message: string,
+  fault: FormFault | undefined,
+  madeId: MadeId | undefined,
+): { fields: Fields; message: string } {
+  const id = madeId?.kind === 'id' ? String(madeId.id) : undefined;
+  if (fault?.kind !== 'quote') return { fields: [id, ...fields], message };
+  // The text of the row is in the first column, which the number would need.
+  return { fields, message: id === undefined ? message : `${message}; its id is ${id}` };
 }

@@ -1,5 +1,10 @@
+import { isUtf8 } from 'node:buffer';
 import { type Parser, parse } from 'csv-parse';
+import { amount } from '../output/number-text.ts';
 import { countLineEnds } from './line-ends.ts';
+import { encodingFault } from './row-encoding.ts';
+import { openQuoteIn } from './unclosed-quotes.ts';
+import { bytesOfText, escapedText } from './utf8-texts.ts';
 
 /** Maximum of fields of a row, as in a spreadsheet. A row with more ends the import. */
 const ROW_FIELDS_MAX = 16_384;
@@ -8,7 +13,7 @@ const ROW_FIELDS_MAX = 16_384;
 export type Fields = (string | undefined)[];
 
 export interface CsvRecord {
-  /** With a fault, the only field is the text of the record. */
+  /** With a fault of a quote, the only field is the text of the record. */
   fields: Fields;
   /** Number of its first line, counted from 1. */
   line: number;
@@ -16,24 +21,39 @@ export interface CsvRecord {
   fault?: FormFault;
 }
 
-/** Why the fields of a record are not known. */
+/** Why a record is rejected before its fields are read. */
 export interface FormFault {
+  /** With `quote`, the fields are not known. */
+  kind: 'quote' | 'encoding' | 'count';
   message: string;
   /** The message in a rejects file, where the first field has the text of the record. */
   rejectsMessage: string;
 }
 
-const OWN_COLUMNS = 'write id, name and tag into their own columns';
+function quoteFault(fault: string, advice: string): FormFault {
+  const message = `the row has a ${fault}`;
+  const rejectsMessage = `${message}; write each value into its own column`;
+  return { kind: 'quote', message: `${message}${advice}`, rejectsMessage };
+}
 
-const MISPLACED: FormFault = {
-  message: 'the row has a misplaced quote (write a field with quotes as "like ""this""")',
-  rejectsMessage: `the row has a misplaced quote; ${OWN_COLUMNS}`,
-};
+function misplacedQuote(text: string, line: number): FormFault {
+  const lines = countLineEnds(text) + 1;
+  // The quote of an earlier row may be unclosed up to a quote in this text.
+  const extent = lines === 1 ? '' : ` in ${lines} lines from line ${line} on, so it may not be closed`;
+  return quoteFault(`misplaced quote${extent}`, ' (write a field with quotes as "like ""this""")');
+}
 
-const NEVER_CLOSED: FormFault = {
-  message: 'the row has a quote that is never closed',
-  rejectsMessage: `the row has a quote that is never closed; ${OWN_COLUMNS}`,
-};
+function unclosedQuote(text: string, line: number, delimiter: string): FormFault {
+  return quoteFault(`quote that is never closed${extentOfQuote(text, line, delimiter)}`, '');
+}
+
+/** @returns a text such as `: it begins in line 3, and takes 12 lines`; empty if no quote is open */
+function extentOfQuote(text: string, line: number, delimiter: string): string {
+  const quote = openQuoteIn(text, delimiter);
+  if (quote === undefined) return '';
+  const start = line + countLineEnds(text.slice(0, quote));
+  return `: it begins in line ${start}, and takes ${amount(countLineEnds(text.slice(quote)) + 1, 'line')}`;
+}
 
 export interface RecordForm {
   delimiter: string;
@@ -48,18 +68,35 @@ export interface RecordListener {
   failure(fault: string): Error;
 }
 
+/** Adds the fault of a text with invalid bytes. @param escaped undefined if it has none */
+function withEncoding<Fault extends FormFault | undefined>(
+  fault: Fault,
+  escaped: string | undefined,
+): FormFault | Fault {
+  if (escaped === undefined) return fault;
+  const message = encodingFault(escaped);
+  if (fault === undefined) return { kind: 'encoding', message, rejectsMessage: message };
+  return {
+    kind: fault.kind,
+    message: `${fault.message}; ${message}`,
+    rejectsMessage: `${fault.rejectsMessage}; ${message}`,
+  };
+}
+
 type Done = (error?: Error | null) => void;
 
 /** Reads the records of a CSV text (RFC 4180). Text is never trimmed, and empty lines are skipped. */
 export class CsvRecords {
   readonly #parser: Parser;
   readonly #rest: RestOfFile;
+  readonly #delimiter: string;
 
   /** @param line number of the first line of the text */
   constructor(form: RecordForm, line: number, { onRecord, failure }: RecordListener) {
     const rest = new RestOfFile(line);
     this.#rest = rest;
     const { delimiter, areQuotesText } = form;
+    this.#delimiter = delimiter;
     let hasQuotedField = false;
     /** The current record as a CSV writer would write it. */
     let written = '';
@@ -74,8 +111,9 @@ export class CsvRecords {
       skip_records_with_error: true,
       // Called only for a quote that is never closed, since the options accept all other faults.
       on_skip: () => {
-        const { text, line } = rest.take();
-        onRecord({ fields: [text], line, hasQuotedField: true, fault: NEVER_CLOSED });
+        const { text, line, escaped } = rest.take();
+        const fault = withEncoding(unclosedQuote(text, line, delimiter), escaped);
+        onRecord({ fields: [text], line, hasQuotedField: true, fault });
       },
       cast: (value, { quoting, index }) => {
         if (index === ROW_FIELDS_MAX)
@@ -89,10 +127,11 @@ export class CsvRecords {
       },
       // The records go to the listener, because an error would make the stream lose those it buffers.
       on_record: (fields: Fields, { bytes }) => {
-        const { text, line } = rest.take(bytes);
+        const { text, line, escaped } = rest.take(bytes);
         const isWellFormed = areQuotesText || text === written;
-        if (isWellFormed) onRecord({ fields, line, hasQuotedField });
-        else onRecord({ fields: [text], line, hasQuotedField, fault: MISPLACED });
+        const fault = withEncoding(isWellFormed ? undefined : misplacedQuote(text, line), escaped);
+        if (fault === undefined) onRecord({ fields, line, hasQuotedField });
+        else onRecord({ fields: isWellFormed ? fields : [text], line, hasQuotedField, fault });
         return null;
       },
     });
@@ -108,6 +147,11 @@ export class CsvRecords {
   /** Bytes of the incomplete record. */
   get restBytes(): number {
     return this.#rest.bytes;
+  }
+
+  /** Where the quote begins that is open in the incomplete record, for a message. */
+  openQuote(): string {
+    return extentOfQuote(this.#rest.text, this.#rest.line, this.#delimiter);
   }
 
   /** @returns an error that ends the reading, after the records before it */
@@ -140,6 +184,7 @@ class RestOfFile {
   #chunks: Buffer[] = [];
   #position = 0;
   #line: number;
+  #hasInvalidBytes = false;
 
   constructor(line: number) {
     this.#line = line;
@@ -153,25 +198,35 @@ class RestOfFile {
     return this.#chunks.reduce((sum, { length }) => sum + length, 0);
   }
 
+  get text(): string {
+    return this.#joined().toString('utf8');
+  }
+
   add(text: string): Buffer {
-    const chunk = Buffer.from(text);
+    this.#hasInvalidBytes ||= !text.isWellFormed();
+    const chunk = bytesOfText(text);
     const isRecordIncomplete = this.bytes > 1;
     this.#chunks.push(chunk);
     if (!isRecordIncomplete) this.#skipEmptyLines();
     return chunk;
   }
 
-  /** Removes and returns the text up to a byte, by default all, and the number of its first line. */
-  take(end?: number): { text: string; line: number } {
+  /**
+   * Removes and returns the text up to a byte, by default all, and the number of its first line.
+   * `escaped` shows its invalid bytes, if it has any.
+   */
+  take(end?: number): { text: string; line: number; escaped: string | undefined } {
     const bytes = this.#joined();
     const length = end === undefined ? bytes.length : end - this.#position;
     const text = bytes.toString('utf8', 0, length);
+    const own = bytes.subarray(0, length);
+    const escaped = this.#hasInvalidBytes && !isUtf8(own) ? escapedText(own) : undefined;
     const line = this.#line;
     this.#chunks = [bytes.subarray(length)];
     this.#position += length;
     this.#line += countLineEnds(text);
     this.#skipEmptyLines();
-    return { text: text.replace(/(?:\r\n?|\n)$/, ''), line };
+    return { text: text.replace(/(?:\r\n?|\n)$/, ''), line, escaped };
   }
 
   /** The parser reports no empty lines, so a file of them would fill the memory. */

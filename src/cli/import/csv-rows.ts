@@ -1,16 +1,9 @@
 import { Failure } from '../output/failure.ts';
-import { Columns, type CsvForm, delimiterOf } from './csv-columns.ts';
+import { Columns } from './csv-columns.ts';
+import { type CsvReading, delimiterOf } from './csv-header.ts';
 import { type CsvRecord, CsvRecords, type Fields, type RecordListener } from './csv-records.ts';
 import { EMPTY, type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
 import { partsByQuotes, type TextPart } from './unclosed-quotes.ts';
-
-export interface CsvReading {
-  form: CsvForm;
-  /** Called with lines about the whole file: the ignored columns, and quotes that are text. */
-  onNote: (line: string) => void;
-  /** Number of the first line of the text. */
-  line?: number;
-}
 
 /**
  * Reads the rows of a CSV file. Rows without text, such as `,,`, are skipped and not counted.
@@ -22,11 +15,14 @@ export async function* csvRows(
   name: string,
   texts: AsyncIterable<string>,
   start: string,
-  { form, onNote, line = 1 }: CsvReading,
+  reading: CsvReading,
 ): PlantRows {
-  const delimiter = delimiterOf(start, form);
+  const { form, onNote, line = 1, headerHint } = reading;
+  const delimiter = delimiterOf(start, reading);
   /** Many tab-separated files contain quotes as text, so the lines decide. */
   const isUndecided = delimiter === '\t' && form.quotes === undefined;
+  const elseOff = isUndecided ? ELSE_OFF : '';
+  const headerAdvice = headerHint === undefined ? elseOff : `; ${headerHint}`;
   let columns: Columns | undefined;
   let rows: PlantRow[] = [];
   let rowCount = 0;
@@ -38,12 +34,12 @@ export async function* csvRows(
     if (record.fault === undefined && isBlank(record.fields)) return;
     if (columns !== undefined) {
       rows.push(columns.row(++rowCount, record));
-      if (record.fault === undefined || !isUndecided || columns.isRejectsFile || isMisplacedNoted) return;
+      if (record.fault?.kind !== 'quote' || !isUndecided || columns.isRejectsFile || isMisplacedNoted) return;
       isMisplacedNoted = true;
       onNote(`${name}: line ${record.line} has a misplaced quote${ELSE_OFF}`);
     } else if (record.fault !== undefined)
-      throw new Failure(`${name}, first row: ${record.fault.message}${isUndecided ? ELSE_OFF : ''}`);
-    else if (!record.fields[0]?.startsWith('sep=')) columns = new Columns(name, record.fields, form, onNote);
+      throw new Failure(`${name}, first row: ${record.fault.message}${headerAdvice}`);
+    else if (!record.fields[0]?.startsWith('sep=')) columns = new Columns(name, record.fields, reading);
   };
   const failure = (fault: string): Failure => {
     const place = columns === undefined ? 'the first row' : `line ${records.line} (row ${rowCount + 1})`;
@@ -71,7 +67,7 @@ export async function* csvRows(
         records = new CsvRecords({ delimiter, areQuotesText }, records.line, listener);
       }
       yield* rowsUntil(await records.write(part.text));
-      if (records.restBytes > ROW_LENGTH_MAX) throw failure(tooLong('quote'));
+      if (records.restBytes > ROW_LENGTH_MAX) throw failure(`${tooLong('quote')}${records.openQuote()}`);
     }
     const error = await records.end();
     // The file contains only delimiters, or only `sep=;`.

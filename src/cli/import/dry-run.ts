@@ -1,14 +1,18 @@
 import { ERRORS } from '../../core/contract/errors.ts';
 import { BODY_BYTES_MAX } from '../../core/contract/limits.ts';
-import { newPlantJson } from '../../core/contract/plant.ts';
+import { type NewPlant, newPlantJson } from '../../core/contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { amount, formatCount } from '../output/number-text.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import { quoted } from '../output/visible-text.ts';
-import { fileName, fileRows, plantFileSize, type Reading, totalSize } from './plant-file.ts';
-import { lineBreakText } from './plant-row.ts';
+import { fileName, plantFileSize, totalSize } from './file-bytes.ts';
+import { type IdRule, MadeIds } from './made-ids.ts';
+import { fileRows, type Reading } from './plant-file.ts';
+import { lineBreakText, type PlantRow } from './plant-row.ts';
+import { countsText } from './progress.ts';
+import { changeText, REPLACED_SHOWN_MAX, ReplacedList } from './replaced-list.ts';
+import { type ComparedStore, IDS_MAX, StoreComparison } from './store-comparison.ts';
 
-const IDS_MAX = 1_000_000;
 /** Maximum of lines about each kind of doubtful row. Rejected rows have no maximum. */
 const EXAMPLES_MAX = 5;
 /** A spreadsheet stores 15 digits of a number, and replaces further ones by 0. */
@@ -16,50 +20,198 @@ const ROUNDED_ID = /^-?[0-9]{15}0+$/;
 /** An empty name, or one of invisible characters only. */
 const BLANK_NAME = /^[\p{Z}\p{C}]*$/u;
 
-/** Prints the rows that an import would reject, and doubtful rows. @returns the exit code */
-export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>): Promise<0 | 1> {
+const DOUBTS = ['repeated id', 'rounded id', 'blank name', 'line break'] as const;
+/** What is counted in the last line. */
+const COUNTED = [...DOUBTS, 'rejected row', 'faulty file'] as const;
+
+export interface DryRunSettings {
+  files: string[];
+  reading: Omit<Reading, 'onNote' | 'ids'>;
+  /** How the ids are made, of which the first are printed; undefined if the files have them. */
+  idRule: IdRule | undefined;
+  store: ComparedStore;
+  /** Whether the import replaces stored content. */
+  replaces: boolean;
+  /** New file for all rows with other content than the store. */
+  showReplaced: string | undefined;
+}
+
+/**
+ * Prints what an import does: the rows that it rejects, doubtful rows, and those with other content
+ * than the store.
+ *
+ * @returns the exit code: 1 if the import rejects a row
+ */
+export async function dryRun(settings: DryRunSettings): Promise<0 | 1> {
+  const { files, store, showReplaced } = settings;
   // A file without a size is reported when it is read.
   const sizes = await Promise.all(files.map(file => plantFileSize(file).catch(() => undefined)));
+  using list = showReplaced === undefined ? undefined : new ReplacedList(showReplaced);
   using progress = new CountedProgress('reading', 'bytes', totalSize(sizes));
-  let rowCount = 0;
-  const examples = { 'repeated id': 0, 'rounded id': 0, 'blank name': 0, 'line break': 0 };
-  const counts = { ...examples, 'rejected row': 0, 'faulty file': 0 };
-  const add = (kind: keyof typeof counts, place: () => string, text?: string): void => {
-    if (++counts[kind] > EXAMPLES_MAX && kind in examples) return;
-    const line = [kind, place(), text].filter(part => part !== undefined).join(': ');
-    progress.say(line, console.log);
-  };
-  const ids = new Set<bigint>();
-  const read = async (file: string): Promise<void> => {
-    const onNote = (line: string): void => progress.say(line);
-    const fileReading: Reading = { ...reading, onNote, onBytes: progress.add, onVerified: () => {} };
-    for await (const rows of fileRows(file, fileReading))
-      for (const row of rows) {
-        const rowReading = row.reading;
-        const place = (): string => `${fileName(file)} ${row.place()}`;
-        rowCount++;
-        if (rowReading.kind === 'invalid') add('rejected row', place, rowReading.message);
-        else if (Buffer.byteLength(newPlantJson(rowReading.plant)) > BODY_BYTES_MAX)
-          add('rejected row', place, ERRORS.bodyTooLarge.message);
-        if (row.lineBreak !== undefined) add('line break', place, lineBreakText(row.lineBreak));
-        if (rowReading.kind === 'invalid') continue;
-        const { plant } = rowReading;
-        const id = String(plant.id);
-        if (ROUNDED_ID.test(id)) add('rounded id', place, `a spreadsheet may have changed digits of ${id}`);
-        if (BLANK_NAME.test(plant.name)) add('blank name', place, quoted(plant.name));
-        if (ids.has(plant.id)) add('repeated id', place, id);
-        else if (ids.size < IDS_MAX) ids.add(plant.id);
-      }
-  };
-  for (const file of files)
-    await read(file).catch(error => {
-      if (reading.stop.aborted) throw reading.stop.reason;
-      if (!(error instanceof Failure)) throw error;
-      add('faulty file', () => error.message);
+  const run = new DryRun(settings, progress, list);
+  for (const file of files) await run.read(file);
+  return run.report(store);
+}
+
+class DryRun {
+  readonly #settings: DryRunSettings;
+  readonly #progress: CountedProgress;
+  readonly #list: ReplacedList | undefined;
+  readonly #comparison: StoreComparison | undefined;
+  readonly #madeIds: MadeIds | undefined;
+  readonly #counts = Object.fromEntries(COUNTED.map(kind => [kind, 0])) as Record<
+    (typeof COUNTED)[number],
+    number
+  >;
+  /** What the import would count. */
+  readonly #effects = { created: 0, unchanged: 0, revised: 0, rejected: 0 };
+  readonly #ids = new Set<bigint>();
+  #rowCount = 0;
+  #shownIds = 0;
+  /** Rows with other content than the store. */
+  #changedCount = 0;
+
+  constructor(settings: DryRunSettings, progress: CountedProgress, list: ReplacedList | undefined) {
+    const { store, replaces, idRule } = settings;
+    this.#settings = settings;
+    this.#progress = progress;
+    this.#list = list;
+    this.#comparison = store.kind === 'store' ? new StoreComparison(store.reader, replaces) : undefined;
+    this.#madeIds = idRule && new MadeIds(idRule);
+  }
+
+  /** Reads a file to its end, or to a fault, which is counted. */
+  async read(file: string): Promise<void> {
+    const { reading } = this.#settings;
+    await using batches = fileRows(file, {
+      ...reading,
+      ids: this.#madeIds,
+      onNote: line => this.#progress.say(line),
+      onBytes: this.#progress.add,
+      onVerified: () => {},
     });
-  const totals = Object.entries({ row: rowCount, 'distinct id': ids.size, ...counts });
-  const partial = ids.size === IDS_MAX ? `; only ${formatCount(IDS_MAX)} ids were compared` : '';
-  const counted = totals.map(([kind, count]) => amount(count, kind)).join(', ');
-  progress.say(`${counted}${partial}; nothing was sent`, console.log);
-  return counts['rejected row'] + counts['faulty file'] === 0 ? 0 : 1;
+    for (;;) {
+      let rows: PlantRow[];
+      try {
+        const next = await batches.next();
+        if (next.done) return;
+        rows = next.value;
+      } catch (error) {
+        if (reading.stop.aborted) throw reading.stop.reason;
+        if (!(error instanceof Failure)) throw error;
+        this.#add('faulty file', () => error.message);
+        return;
+      }
+      await this.#comparison?.read(rows.map(plantOf).filter(plant => plant !== undefined));
+      for (const row of rows) this.#addRow(row, () => `${fileName(file)} ${row.place()}`);
+    }
+  }
+
+  /** Prints the counts. @returns the exit code */
+  report(store: ComparedStore): 0 | 1 {
+    const print = (line: string): void => this.#progress.say(line, console.log);
+    if (store.kind === 'none')
+      print(
+        `not compared with a store: ${store.why}; to compare, name one that this machine can read with --database`,
+      );
+    else {
+      const { created, unchanged, revised, rejected } = this.#effects;
+      print(
+        `compared with the store ${store.name}: import would make ` +
+          countsText({ created, unchanged, revised, rejected: rejected + this.#counts['rejected row'] }),
+      );
+    }
+    if (this.#changedCount > 0) print(this.#changedText());
+    const totals = Object.entries({
+      row: this.#rowCount,
+      'distinct id': this.#ids.size,
+      ...this.#counts,
+    });
+    const partial =
+      this.#ids.size === IDS_MAX ? `; only ${formatCount(IDS_MAX)} ids of the files were compared` : '';
+    const counted = totals.map(([kind, count]) => amount(count, kind)).join(', ');
+    print(`${counted}${partial}; nothing was sent`);
+    const { 'rejected row': invalid, 'faulty file': faulty } = this.#counts;
+    return invalid + faulty + this.#effects.rejected === 0 ? 0 : 1;
+  }
+
+  #changedText(): string {
+    const { replaces, showReplaced } = this.#settings;
+    const count = this.#changedCount;
+    const rows = `${amount(count, 'row')} ${count === 1 ? 'has' : 'have'} other content than is stored`;
+    const effect = replaces
+      ? 'import --replace replaces it'
+      : 'import rejects them, and import --replace replaces it';
+    const isAllShown = showReplaced !== undefined || count <= REPLACED_SHOWN_MAX;
+    return `${rows}: ${effect}${isAllShown ? '' : '; see all with --show-replaced FILE'}`;
+  }
+
+  #addRow(row: PlantRow, place: () => string): void {
+    this.#rowCount++;
+    const { reading } = row;
+    if (reading.kind === 'invalid') this.#add('rejected row', place, reading.message);
+    else if (isTooLarge(reading.plant)) this.#add('rejected row', place, ERRORS.bodyTooLarge.message);
+    else this.#compare(reading.plant, place);
+    if (row.lineBreak !== undefined) this.#add('line break', place, lineBreakText(row.lineBreak));
+    if (reading.kind === 'plant') this.#addDoubts(row, reading.plant, place);
+  }
+
+  #compare(plant: NewPlant, place: () => string): void {
+    const effect = this.#comparison?.effectOf(plant);
+    switch (effect?.kind) {
+      case undefined:
+        return;
+      case 'created':
+      case 'unchanged':
+        this.#effects[effect.kind]++;
+        return;
+      case 'damaged':
+        this.#add('rejected row', place, ERRORS.damaged.message);
+        return;
+      case 'changed':
+      case 'changed by list': {
+        const stored = effect.kind === 'changed' ? effect.stored : undefined;
+        this.#effects[this.#settings.replaces ? 'revised' : 'rejected']++;
+        this.#list?.add(stored, plant);
+        if (++this.#changedCount <= REPLACED_SHOWN_MAX)
+          this.#progress.say(`other content: ${place()}: ${changeText(stored, plant)}`, console.log);
+      }
+    }
+  }
+
+  #addDoubts(row: PlantRow, plant: NewPlant, place: () => string): void {
+    const id = String(plant.id);
+    if (this.#madeIds === undefined) {
+      if (ROUNDED_ID.test(id))
+        this.#add('rounded id', place, `a spreadsheet may have changed digits of ${id}`);
+    } else if (this.#shownIds++ < EXAMPLES_MAX)
+      this.#progress.say(`id: ${place()}: ${madeIdText(row)}`, console.log);
+    if (BLANK_NAME.test(plant.name)) this.#add('blank name', place, quoted(plant.name));
+    if (this.#ids.has(plant.id)) this.#add('repeated id', place, id);
+    else if (this.#ids.size < IDS_MAX) this.#ids.add(plant.id);
+  }
+
+  #add(kind: (typeof COUNTED)[number], place: () => string, text?: string): void {
+    const isDoubt = (DOUBTS as readonly string[]).includes(kind);
+    if (++this.#counts[kind] > EXAMPLES_MAX && isDoubt) return;
+    const line = [kind, place(), text].filter(part => part !== undefined).join(': ');
+    this.#progress.say(line, console.log);
+  }
+}
+
+function plantOf({ reading }: PlantRow): NewPlant | undefined {
+  return reading.kind === 'plant' ? reading.plant : undefined;
+}
+
+function isTooLarge(plant: NewPlant): boolean {
+  return Buffer.byteLength(newPlantJson(plant)) > BODY_BYTES_MAX;
+}
+
+/** Makes a text such as `7597049000137840730 of "1998.0347.A"`. */
+function madeIdText({ madeId, reading }: PlantRow): string {
+  if (madeId?.kind !== 'id' || reading.kind !== 'plant') return '';
+  const { id, texts } = madeId;
+  return texts.length === 0
+    ? `${id} for ${quoted(reading.plant.name)}`
+    : `${id} of ${texts.map(quoted).join(' and ')}`;
 }

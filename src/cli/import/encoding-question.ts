@@ -1,42 +1,94 @@
+import { bytesOfText, indexOfInvalid, replaceInvalid } from './utf8-texts.ts';
+
 const SHOWN_BYTES_MAX = 8;
-/** Encodings by names that TextDecoder and iconv have in common. The most frequent is first. */
-const ENCODINGS = ['WINDOWS-1252', 'WINDOWS-1250', 'WINDOWS-1251', 'MACINTOSH', 'SHIFT_JIS', 'GB18030'];
+/** The message shows this many readings of a text, and at most two encodings for each. */
+const READINGS_MAX = 3;
+const NAMES_MAX = 2;
+/** Encodings by names that `--encoding` accepts. The most frequent is first. */
+const ENCODINGS = [
+  ...['WINDOWS-1252', 'WINDOWS-1250', 'WINDOWS-1251', 'MACINTOSH', 'KOI8-R', 'WINDOWS-1253'],
+  ...['SHIFT_JIS', 'GB18030', 'BIG5', 'EUC-KR'],
+];
 /** Real text has no control characters, private-use characters or unassigned characters. */
 const IMPLAUSIBLE = /[\p{Cc}\p{Co}\p{Cn}]/u;
-/** A byte that ends a CSV field. It is no part of a character in the encodings above. */
+/** A byte that ends a field. It is no part of a character in the encodings above. */
 const FIELD_BORDER = /[\t\n\r",;]/;
+/** Characters of a field that are read on each side of the first invalid byte. */
+const CONTEXT_LENGTH = 40;
+
+/** What is rare in names of plants, and frequent in text that was read in a wrong encoding. */
+const ODDITIES = [
+  /\p{Ll}\p{Lu}/gu,
+  // A symbol within a word, but no typographic quote, dash or hybrid sign.
+  /(?<=\p{L})(?![\p{ASCII}\u2010-\u201f\u2026×°®™])[^\p{L}\p{M}\p{Zs}]/gu,
+  /[\uff61-\uff9f]/gu,
+  /(?![\p{ASCII}×°®™])\p{S}/gu,
+];
+const SCRIPTS = [
+  /\p{Script=Latin}/u,
+  /\p{Script=Cyrillic}/u,
+  /\p{Script=Greek}/u,
+  /\p{Script=Hangul}/u,
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u,
+];
 
 /**
- * Shows the field around a byte that is not UTF-8 in likely encodings. Only the user knows the
- * right one.
+ * Shows the field around the first byte that is not UTF-8 in the most likely encodings. Only the
+ * user knows the right one.
+ *
+ * @param text an escaped text that has an invalid byte
+ * @returns a text such as `the byte E9: "Café" in WINDOWS-1252, "CafÈ" in MACINTOSH`
  */
-export function encodingQuestion(context: Buffer, position: number): string {
-  const text = context.toString('latin1');
-  let start = position;
-  while (start > 0 && !FIELD_BORDER.test(text[start - 1]!)) start--;
-  let end = position;
-  while (end < text.length && !FIELD_BORDER.test(text[end]!)) end++;
-  const field = context.subarray(start, end);
-  const bytes = [...field].filter(byte => byte >= 0x80).map(byte => byte.toString(16).toUpperCase());
-  const shown = bytes.slice(0, SHOWN_BYTES_MAX).join(' ');
+export function encodingQuestion(text: string): string {
+  const field = fieldAt(text, indexOfInvalid(text));
+  const bytes: string[] = [];
+  replaceInvalid(field, invalid => {
+    bytes.push(...Array.from(invalid, byte => byte.toString(16).toUpperCase()));
+    return '';
+  });
+  const what = `the ${bytes.length === 1 ? 'byte' : 'bytes'} ${bytes.slice(0, SHOWN_BYTES_MAX).join(' ')}`;
   const readings = new Map<string, string[]>();
   for (const encoding of ENCODINGS) {
-    const reading = decoded(field, encoding);
-    if (reading === undefined || IMPLAUSIBLE.test(reading)) continue;
-    readings.set(reading, [...(readings.get(reading) ?? []), encoding]);
+    const reading = readingIn(encoding, field);
+    if (reading !== undefined) readings.set(reading, [...(readings.get(reading) ?? []), encoding]);
   }
-  const choices = Array.from(
-    readings,
-    ([reading, names]) => `${JSON.stringify(reading)} in ${names.join(' or ')}`,
-  );
-  const what = `the ${bytes.length === 1 ? 'byte' : 'bytes'} ${shown}`;
-  return choices.length === 0 ? what : `${what}: ${choices.join(', ')}`;
+  const likely = Array.from(readings, ([reading, names]) => ({ reading, names, oddity: oddityOf(reading) }))
+    // The sort is stable, so the more frequent encoding comes first.
+    .sort((one, other) => one.oddity - other.oddity)
+    .slice(0, READINGS_MAX)
+    .map(({ reading, names }) => `${JSON.stringify(reading)} in ${names.slice(0, NAMES_MAX).join(' or ')}`);
+  return likely.length === 0 ? what : `${what}: ${likely.join(', ')}`;
 }
 
-function decoded(bytes: Buffer, encoding: string): string | undefined {
+function fieldAt(text: string, position: number): string {
+  let start = position;
+  const isIn = (index: number): boolean => text[index] !== undefined && !FIELD_BORDER.test(text[index]);
+  while (isIn(start - 1) && position - start < CONTEXT_LENGTH) start--;
+  let end = position;
+  while (isIn(end) && end - position < CONTEXT_LENGTH) end++;
+  return text.slice(start, end);
+}
+
+/** @returns undefined if the field is no text in this encoding */
+function readingIn(encoding: string, field: string): string | undefined {
+  const decoder = new TextDecoder(encoding, { fatal: true });
   try {
-    return new TextDecoder(encoding, { fatal: true }).decode(bytes);
+    // Valid UTF-8 beside an invalid byte means that only this byte has another encoding.
+    const isMixed = /\P{ASCII}/u.test(replaceInvalid(field, () => ''));
+    const reading = isMixed
+      ? replaceInvalid(field, bytes => decoder.decode(bytes))
+      : decoder.decode(bytesOfText(field));
+    return IMPLAUSIBLE.test(reading) ? undefined : reading;
   } catch {
     return undefined;
   }
+}
+
+/** How unlikely a reading is; 0 is the most likely. */
+function oddityOf(reading: string): number {
+  const scripts = (text: string): number => SCRIPTS.filter(script => script.test(text)).length;
+  const mixedWords = (reading.match(/\p{L}+/gu) ?? []).filter(word => scripts(word) > 1);
+  const mixedText = scripts(reading) > 1 ? 1 : 0;
+  const oddities = ODDITIES.map(pattern => reading.match(pattern)?.length ?? 0);
+  return oddities.reduce((sum, count) => sum + count, 2 * mixedWords.length + mixedText);
 }

@@ -1,16 +1,22 @@
-import { PlantStore, PlantStoreError } from '../../client/plant-store.ts';
+import { PlantChanged, PlantStore, PlantStoreError, type StoredPlant } from '../../client/plant-store.ts';
 import { ERRORS, type ErrorBody } from '../../core/contract/errors.ts';
 import type { NewPlant } from '../../core/contract/plant.ts';
 import type { ServiceAddress } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
-import type { CsvForm } from './csv-columns.ts';
+import type { CsvForm } from './csv-header.ts';
+import { DamagedGzip, fileName, plantFileSize, totalSize } from './file-bytes.ts';
+import { IdsFile } from './ids-file.ts';
+import { type IdRule, MadeIds } from './made-ids.ts';
 import { pipelinedTransport } from './pipelined-transport.ts';
-import { DamagedGzip, fileName, fileRows, plantFileSize, totalSize } from './plant-file.ts';
+import { fileRows, type Reading } from './plant-file.ts';
 import { lineBreakText, type PlantRow, type PlantRows, SAFE_TO_REPEAT } from './plant-row.ts';
 import { Progress } from './progress.ts';
 import { checkRejectsPath, defaultRejectsPath, RejectsFile } from './rejects-file.ts';
+import { type Replacement, ResponseWatch, type TimeBefore } from './response-watch.ts';
 import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './retry-rules.ts';
+import { SlowStart } from './slow-start.ts';
+import { IDS_MAX } from './store-comparison.ts';
 
 const ROWS_SENT = `rows before it, if any, were sent, and ${SAFE_TO_REPEAT}`;
 const ROWS_IN_DOUBT = 'rows that were sent can be wrong, so compare them with the new copy';
@@ -18,7 +24,15 @@ const ROWS_IN_DOUBT = 'rows that were sent can be wrong, so compare them with th
 export interface ImportSettings {
   files: string[];
   form: CsvForm;
+  /** The encoding of the files; undefined: UTF-8, or as a byte order mark says. */
+  encoding: string | undefined;
+  /** How the ids are made; undefined if the files have them. */
+  idRule: IdRule | undefined;
+  /** New file for the ids that are made. */
+  idsFile: string | undefined;
   service: ServiceAddress;
+  /** Whether rows replace other content that is stored under their ids. */
+  replaces: boolean;
   /** File for rejected rows; undefined: a name derived from each input file. */
   rejects: string | undefined;
   inFlightMax: number;
@@ -27,6 +41,11 @@ export interface ImportSettings {
 export interface ImportResult {
   readonly progress: Progress;
   readonly rejectsFiles: string[];
+  /** What a person needs to know of the file with the ids. */
+  idsSummary: string | undefined;
+  /** Rejected rows whose ids are stored with other content. */
+  changed: number;
+  timeBefore: TimeBefore;
   /** The files that were not opened. */
   unsent: readonly string[];
   /** A Failure or the reason of the stop signal, if the import ended early. */
@@ -40,7 +59,10 @@ export interface ImportResult {
  * @throws {Failure} if a file cannot be used; then no plant was sent
  */
 export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportResult> {
-  const { files, form, rejects } = settings;
+  const { files, form, encoding, idRule, idsFile, rejects } = settings;
+  const makeIds = (): MadeIds | undefined => idRule && new MadeIds(idRule);
+  const ids = makeIds();
+  let writtenIds: IdsFile | undefined;
   const sizes: (number | undefined)[] = [];
   try {
     for (const file of files) {
@@ -49,9 +71,17 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
       await checkRejectsPath(rejects ?? defaultRejectsPath(file, 'csv'), rejects !== undefined);
       if (size === undefined) continue;
       using progress = new CountedProgress(`verifying ${file}`, 'bytes', size);
-      for await (const rows of fileRows(file, { form, stop, onNote: () => {}, onVerified: progress.add }))
-        if (rows.length > 0) break;
+      const reading: Reading = {
+        form,
+        encoding,
+        ids: makeIds(),
+        stop,
+        onNote: () => {},
+        onVerified: progress.add,
+      };
+      for await (const rows of fileRows(file, reading)) if (rows.length > 0) break;
     }
+    if (idsFile !== undefined) writtenIds = new IdsFile(idsFile, ids!);
   } catch (error) {
     if (stop.aborted) throw stop.reason;
     throw error instanceof Failure
@@ -59,17 +89,28 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
       : error;
   }
   using progress = new Progress(totalSize(sizes));
-  const result: ImportResult = { progress, rejectsFiles: [], unsent: [], cause: undefined };
-  await sendFiles(settings, stop, result);
+  using _ = writtenIds;
+  const result: ImportResult = {
+    progress,
+    rejectsFiles: [],
+    idsSummary: undefined,
+    changed: 0,
+    timeBefore: { kind: 'unknown' },
+    unsent: [],
+    cause: undefined,
+  };
+  await sendFiles(settings, { ids, writtenIds }, stop, result);
+  result.idsSummary = writtenIds?.summary(result.cause === undefined);
   return result;
 }
 
 async function sendFiles(
   settings: ImportSettings,
+  { ids, writtenIds }: { ids: MadeIds | undefined; writtenIds: IdsFile | undefined },
   callerStop: AbortSignal,
   result: ImportResult,
 ): Promise<void> {
-  const { files, form, service, inFlightMax } = settings;
+  const { files, form, encoding, service, replaces, inFlightMax } = settings;
   const { progress } = result;
   /** Aborted when a rejected row cannot be written. */
   const writeStop = new AbortController();
@@ -77,12 +118,16 @@ async function sendFiles(
   const onNote = (line: string): void => progress.say(line);
   const rules = new RetryRules(service, onNote);
   using transport = pipelinedTransport(service.url, inFlightMax);
+  const watch = new ResponseWatch(transport.send);
   const store = new PlantStore({
     ...service,
-    transport: transport.send,
+    transport: watch.send,
     responseTimeoutMs: IMPORT_RESPONSE_TIMEOUT_MS,
     retryForMs: OUTAGE_MAX_MS,
   });
+  const earlierIds = new EarlierIds();
+  let lastPlant: StoredPlant | undefined;
+  const start = replaces ? undefined : new SlowStart(inFlightMax);
   const sendFile = async (path: string, rejects: RejectsFile): Promise<void> => {
     const reject = (row: PlantRow, fault: ErrorBody): void => {
       try {
@@ -93,18 +138,31 @@ async function sendFiles(
       }
     };
     const onBytes = (bytes: number): void => progress.read(bytes);
-    const rows = withLineBreakNote(fileRows(path, { form, stop, onNote, onBytes }), path, onNote);
-    const plants = plantsOf(rows, progress, reject);
+    const read = fileRows(path, { form, encoding, ids, stop, onNote, onBytes });
+    const rows = withLineBreakNote(writtenIds?.written(read) ?? read, path, onNote);
+    const plants = plantsOf(rows, progress, reject, start);
     const options = {
       concurrency: inFlightMax,
       signal: stop,
+      ifRevision: replaces ? undefined : 0,
       onRetry: (error: PlantStoreError) => rules.retried(error),
     };
     for await (const { plant, error, input } of store.createPlants(plants, options)) {
       rules.settled();
-      if (error === undefined) progress.count(plant.outcome);
-      else reject(input.row, { error: error.error!, message: rules.shown(error.message) });
+      start?.settled();
+      if (error === undefined) {
+        progress.count(plant.outcome);
+        lastPlant = plant;
+        if (!replaces) earlierIds.add(plant.id);
+      } else if (error instanceof PlantChanged) {
+        result.changed++;
+        reject(input.row, { error: error.error!, message: earlierIds.messageOf(input.id, error) });
+      } else reject(input.row, { error: error.error!, message: rules.shown(error.message) });
     }
+  };
+  const failureOf = (error: PlantStoreError): Failure => {
+    const first = replaces ? undefined : watch.firstReplacement;
+    return first === undefined ? rules.failure(error) : ignoredHeader(first);
   };
   try {
     for (const [index, file] of files.entries()) {
@@ -117,11 +175,39 @@ async function sendFiles(
         if (written !== undefined) result.rejectsFiles.push(written);
       }
     }
+    if (watch.replaced > 0 && lastPlant !== undefined) await watch.waitForNextSecond(store, lastPlant);
   } catch (error) {
-    const reason = error instanceof PlantStoreError ? rules.failure(error) : error;
+    const reason = error instanceof PlantStoreError ? failureOf(error) : error;
     result.cause = stop.aborted ? stop.reason : reason;
   } finally {
     store.close();
+    // The reader of the rows may wait for a result that never comes.
+    start?.end();
+    result.timeBefore = watch.timeBefore;
+    // The client has thrown for these, so they were not counted.
+    while (progress.rowCounts.revised < watch.replaced) progress.count('revised');
+  }
+}
+
+function ignoredHeader({ id, revision }: Replacement): Failure {
+  return new Failure(
+    `plant ${id} was replaced by revision ${revision}, although import sends If-Plant-Revision: 0, so the import ended; ` +
+      'the service, or a gateway in front of it, ignores this header: update the service, or make the gateway ' +
+      'forward the header; --replace imports without it',
+  );
+}
+
+/** The ids that earlier rows of the import have, to explain why a later row is rejected. */
+class EarlierIds {
+  readonly #ids = new Set<bigint>();
+
+  add(id: bigint): void {
+    if (this.#ids.size < IDS_MAX) this.#ids.add(id);
+  }
+
+  messageOf(id: bigint, { storedRevision }: PlantChanged): string {
+    const message = `plant ${id} is stored with other content, revision ${storedRevision}`;
+    return this.#ids.has(id) ? `${message}, which an earlier row of this import has` : message;
   }
 }
 
@@ -151,13 +237,17 @@ async function* plantsOf(
   batches: PlantRows,
   progress: Progress,
   reject: (row: PlantRow, fault: ErrorBody) => void,
+  start: SlowStart | undefined,
 ): AsyncGenerator<NewPlant & { row: PlantRow }, void, undefined> {
   try {
     for await (const rows of batches) {
       for (const [index, row] of rows.entries()) {
         const { reading } = row;
-        if (reading.kind === 'plant') yield { ...reading.plant, row };
-        else reject(row, { error: ERRORS[reading.error].number, message: reading.message });
+        if (reading.kind === 'plant') {
+          const wait = start?.next();
+          if (wait !== undefined) await wait;
+          yield { ...reading.plant, row };
+        } else reject(row, { error: ERRORS[reading.error].number, message: reading.message });
         progress.sent(rows.length - index);
       }
       // A file can have many lines without rows.

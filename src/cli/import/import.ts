@@ -1,51 +1,86 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { Interruption, stoppable } from '../interruption.ts';
+import { stoppable } from '../interruption.ts';
+import { type DatabaseOptions, databaseOption, passwordFileOption } from '../options/database-option.ts';
 import { addServiceOptions, readServiceAddress } from '../options/service-options.ts';
 import { countUpTo } from '../options/setting.ts';
 import { Failure } from '../output/failure.ts';
-import { amount } from '../output/number-text.ts';
-import { visible } from '../output/visible-text.ts';
-import type { CsvForm } from './csv-columns.ts';
+import { checkNewFile } from '../output/new-file.ts';
+import type { CsvForm } from './csv-header.ts';
 import { dryRun } from './dry-run.ts';
-import { type ImportResult, importFiles } from './import-run.ts';
-import { STANDARD_INPUT } from './plant-file.ts';
-import { SAFE_TO_REPEAT } from './plant-row.ts';
+import { STANDARD_INPUT } from './file-bytes.ts';
+import { addIdOptions, type IdOptions, idRuleOf, rejectsOptions } from './id-options.ts';
+import { report } from './import-report.ts';
+import { importFiles } from './import-run.ts';
+import { openComparedStore } from './store-comparison.ts';
 
 /** With fewer, import and service wait for each other: 64 reach three quarters of the rate. */
 const IN_FLIGHT_DEFAULT = 256;
 export const IN_FLIGHT_MAX = 1024;
+const HEADER_ROW_MAX = 1_000_000;
 
 const HELP = `
-FILE is CSV, JSON Lines or a JSON array, in UTF-8. It can be compressed with
-gzip. CSV has commas, semicolons or tabs, and needs the columns id and name; tag
-is optional. In the column tag, an empty field means that the plant has no tag,
-and "" means an empty tag.
+FILE is CSV, JSON Lines, a JSON array, an object with one list, or GeoJSON, in
+UTF-8 or --encoding. It can be compressed with gzip. CSV has commas, semicolons
+or tabs, and needs the columns id and name; tag is optional. In the column tag,
+an empty field means that the plant has no tag, and "" means an empty tag.
 
-The command writes rejected rows to a rejects file, with three more
-columns: "row" (its number), "error" and "message". Correct these rows, then import
-the rejects file, without --columns, --delimiter and --quotes. A row with too few fields is
-rejected again until you fill one of the missing fields or delete its message.
+A list without ids: with --id-from, the same text always gets the same id, so
+you can import the list again. With --number-from, rows are numbered; keep the
+file of --ids-file, which is a list with these numbers. --columns id= ignores a
+column id.
 
-You can run an import again. A plant that equals the latest revision of its id
-changes nothing. Other content becomes the next revision, also if it is older.
-No revision is ever lost.
+The command writes rejected rows to a rejects file, with four more columns:
+"line" and "row" (its numbers), "error" and "message". Correct these rows, then
+import the rejects file, without --columns, --delimiter, --quotes, --header-row
+and --encoding; with --id-from, give it and --columns again. A row with too few
+fields is rejected again until you fill one of the missing fields or delete its
+message. A row that was not UTF-8 has U+FFFD for each wrong byte, and is
+rejected again until you replace it.
 
-Example:
-  $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz`;
+An import replaces nothing: a row whose id is stored with other content goes to
+the rejects file. With --replace, it becomes the next revision, also if it is
+older. No revision is ever lost, and the last lines say how to undo this. You can
+run an import again: a plant that equals the latest revision changes nothing.
+
+A dry run says what the import would do. It compares with the store, if this
+machine can read it.
+
+Examples:
+  $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz
+  $ npx plant-store import --token-file token.txt --id-from ACCESSION --ids-file ids.csv plants.csv`;
 
 export function importCommand(): Command {
   const command = new Command('import')
     .description('send the plants of CSV and JSON files to a running service')
     .argument('<FILE...>', 'files, imported in this order; - is standard input');
-  return addServiceOptions(command)
-    .option('--dry-run', 'send nothing, and print what to correct; needs no service and no token')
-    .option('--columns <LIST>', 'names of CSV columns, such as id=ACCESSION; tag= for no tag', parseColumns)
+  addServiceOptions(command)
+    .option('--dry-run', 'send nothing, and print what the import would do; needs no service and no token')
+    .option('--replace', 'replace other content that is stored under the ids of the rows')
+    .option(
+      '--show-replaced <FILE>',
+      'with --dry-run: new CSV file for all rows with other content than is stored',
+    )
+    .option(
+      '--columns <LIST>',
+      'names of CSV columns, such as id=ACCESSION; tag= for no tag, id= to ignore ids',
+      parseColumns,
+    )
     .option('--delimiter <CHAR>', 'delimiter of CSV (default: comma, semicolon or tab)', parseDelimiter)
     .addOption(
       new Option(
         '--quotes <on|off>',
         'whether quotes enclose fields of CSV; off: they are text (default: on; with tabs, off if a line does not close a quote)',
       ).choices(['on', 'off']),
+    )
+    .option(
+      '--header-row <N>',
+      'line of the header of CSV, if it has title rows above it (default: the first line with text)',
+      countUpTo(HEADER_ROW_MAX),
+    )
+    .option(
+      '--encoding <NAME>',
+      'encoding of the files, such as windows-1250 (default: UTF-8, or as a byte order mark says)',
+      parseEncoding,
     )
     .option(
       '--rejects <FILE>',
@@ -59,6 +94,10 @@ export function importCommand(): Command {
     )
     .addHelpText('after', HELP)
     .action(runImport);
+  command
+    .addOption(databaseOption('with --dry-run: the store to compare with'))
+    .addOption(passwordFileOption());
+  return addIdOptions(command);
 }
 
 function parseColumns(text: string): CsvForm['columns'] {
@@ -72,19 +111,58 @@ function parseDelimiter(text: string): string {
   throw new InvalidArgumentError('Give one character, or the word tab.');
 }
 
-async function runImport(
-  files: string[],
-  options: CsvForm & { dryRun?: true; rejects?: string; inFlight: number },
-  command: Command,
-): Promise<void> {
-  const { rejects, inFlight, dryRun: sendsNothing } = options;
+/** @returns the name of the encoding by the Encoding Standard, section 4.2 */
+function parseEncoding(text: string): string {
+  try {
+    return new TextDecoder(text).encoding;
+  } catch {
+    throw new InvalidArgumentError(
+      'Give a name of the Encoding Standard (https://encoding.spec.whatwg.org/#names-and-labels), such as windows-1252 or utf-16le.',
+    );
+  }
+}
+
+interface ImportOptions extends CsvForm, IdOptions, DatabaseOptions {
+  dryRun?: true;
+  replace?: true;
+  showReplaced?: string;
+  encoding?: string;
+  rejects?: string;
+  inFlight: number;
+}
+
+async function runImport(files: string[], options: ImportOptions, command: Command): Promise<void> {
+  const { rejects, idsFile, inFlight, encoding, replace: replaces = false } = options;
   checkFileNames(files, rejects);
-  const service = sendsNothing ? undefined : readServiceAddress(command);
-  const work = async (stop: AbortSignal): Promise<number> => {
-    if (service === undefined) return await dryRun(files, { form: options, stop });
-    return report(await importFiles({ files, form: options, service, rejects, inFlightMax: inFlight }, stop));
-  };
-  process.exitCode = await stoppable(work, 'nothing was sent');
+  const idRule = idRuleOf(options);
+  if (options.dryRun) return await runDryRun(files, options, command);
+  const isDatabaseGiven = command.getOptionValueSource('database') === 'cli';
+  if (isDatabaseGiven || options.showReplaced !== undefined)
+    throw new Failure('--database and --show-replaced are for --dry-run; import sends plants to --url', 2);
+  const service = readServiceAddress(command);
+  const settings = { files, form: options, encoding, idRule, idsFile, service, replaces, rejects };
+  process.exitCode = await stoppable(
+    async stop =>
+      report(
+        await importFiles({ ...settings, inFlightMax: inFlight }, stop),
+        rejectsOptions(idRule, options),
+      ),
+    'nothing was sent',
+  );
+}
+
+async function runDryRun(files: string[], options: ImportOptions, command: Command): Promise<void> {
+  const { encoding, showReplaced, replace: replaces = false } = options;
+  if (showReplaced !== undefined) checkNewFile(showReplaced);
+  const isRequired = command.getOptionValueSource('database') === 'cli' || showReplaced !== undefined;
+  const store = await openComparedStore(options, isRequired);
+  await using _ = store.kind === 'store' ? store.reader : undefined;
+  const idRule = idRuleOf(options);
+  process.exitCode = await stoppable(
+    stop =>
+      dryRun({ files, reading: { form: options, encoding, stop }, idRule, store, replaces, showReplaced }),
+    'nothing was sent',
+  );
 }
 
 function checkFileNames(files: string[], rejects: string | undefined): void {
@@ -93,27 +171,4 @@ function checkFileNames(files: string[], rejects: string | undefined): void {
   if (rejects === '-') throw new Failure('--rejects needs the name of a file; it cannot be -', 2);
   if (files.indexOf(STANDARD_INPUT) !== files.lastIndexOf(STANDARD_INPUT))
     throw new Failure('standard input can be read only once; give - only once', 2);
-}
-
-/** Prints the result. @returns the exit code. @throws the reason if the import ended early */
-function report({ progress, rejectsFiles, unsent, cause }: ImportResult): number {
-  const { done, rejected } = progress;
-  if (cause === undefined || done > 0) console.log(progress.summary());
-  if (rejected > 0) {
-    const quoted = (file: string) => (/^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`);
-    const files = visible(rejectsFiles.map(quoted).join(' '));
-    console.log(
-      `${amount(rejected, 'rejected row')} ${rejected === 1 ? 'is' : 'are'} in ${files}, with the reasons; ` +
-        (cause === undefined
-          ? `correct and import again: npx plant-store import ${files}`
-          : 'not all rows were sent, so correct and import the original'),
-    );
-  }
-  if (cause !== undefined && unsent.length > 0) console.error(`not sent: ${visible(unsent.join(' '))}`);
-  if (cause instanceof Interruption) {
-    console.error(`plant-store: stopped; confirmed plants are stored, and ${SAFE_TO_REPEAT}`);
-    return cause.exitCode;
-  }
-  if (cause !== undefined) throw cause;
-  return rejected === 0 ? 0 : 1;
 }

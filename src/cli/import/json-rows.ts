@@ -1,17 +1,7 @@
-import { readJson, readToEnd, stringOf } from '../../core/contract/json-reader.ts';
-import { type NewPlant, type NewPlantReading, readNewPlantText } from '../../core/contract/plant.ts';
-import { readTypedId } from '../id-text.ts';
 import { Failure } from '../output/failure.ts';
+import type { Place } from './json-row.ts';
 import { countLineEnds } from './line-ends.ts';
-import {
-  LINE_BREAK,
-  type LineBreak,
-  type PlantRow,
-  type PlantRows,
-  REASON_NAMES,
-  ROW_LENGTH_MAX,
-  tooLong,
-} from './plant-row.ts';
+import { type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
 
 /**
  * The white space around a value (RFC 8259 section 2). `String.trim` would remove more characters.
@@ -22,7 +12,7 @@ const OUTER_SPACE = /^[ \t\n\r]+|(?<![ \t\n\r])[ \t\n\r]+$/g;
 /** White space at the start, except a last CR that may be half of a CRLF. */
 const OPENING_SPACE = /^(?:[ \t\n]|\r(?!$))*/;
 
-const SEVERAL_LINES =
+export const SEVERAL_LINES =
   'is neither JSON Lines nor a JSON array: a plant spans several lines; write each plant on one line, ' +
   'or all plants in one array';
 
@@ -30,8 +20,14 @@ const SEVERAL_LINES =
  * Reads the plants of a JSON Lines file. Empty lines are skipped but counted.
  *
  * @param line number of the first line of the text
+ * @param rowOf makes the row of a line
  */
-export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>, line = 1): PlantRows {
+export async function* jsonLinesRows(
+  name: string,
+  texts: AsyncIterable<string>,
+  line: number,
+  rowOf: (place: Place, text: string) => PlantRow,
+): PlantRows {
   let number = line - 1;
   let isFirst = true;
   /** The start of an incomplete line. */
@@ -47,7 +43,7 @@ export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>,
       // Otherwise the import would reject all lines of the file, with a confusing message.
       if (isFirst && value === '{') throw new Failure(`${name} ${SEVERAL_LINES}`);
       isFirst = false;
-      if (value !== '') rows.push(jsonRow(number, `line ${number}`, value));
+      if (value !== '') rows.push(rowOf({ number, line: number, name: `line ${number}` }, value));
     }
     yield rows;
     if (rest.length > ROW_LENGTH_MAX)
@@ -65,8 +61,14 @@ async function* withLineEnd(texts: AsyncIterable<string>): AsyncIterable<string>
  * Reads the plants of one JSON array. The first character that is not white space is `[`.
  *
  * @param line number of the first line of the text
+ * @param rowOf makes the row of an element
  */
-export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>, line = 1): PlantRows {
+export async function* jsonArrayRows(
+  name: string,
+  texts: AsyncIterable<string>,
+  line: number,
+  rowOf: (place: Place, text: string) => PlantRow,
+): PlantRows {
   const scanner = new ArrayScanner();
   let number = 0;
   /** The line of the start of `rest`. */
@@ -84,9 +86,10 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>,
         const value = element.replace(OUTER_SPACE, '');
         isClosed = text[end] === ']';
         number++;
-        const place = `line ${lineOfRest + countLineEnds(/^\s*/.exec(element)![0])} (element ${number})`;
+        const elementLine = lineOfRest + countLineEnds(/^\s*/.exec(element)![0]);
+        const place = { number, line: elementLine, name: `line ${elementLine} (element ${number})` };
         // An empty array has no text before its end.
-        if (!isClosed || number > 1 || value !== '') rows.push(jsonRow(number, place, value));
+        if (!isClosed || number > 1 || value !== '') rows.push(rowOf(place, value));
       }
       lineOfRest += countLineEnds(element);
       rest = '';
@@ -135,72 +138,4 @@ class ArrayScanner {
       } else if (character === ',' || character === ']') yield position;
     }
   }
-}
-
-/**
- * @param number line number, or number of the array element
- * @param place where a person finds the value
- * @param text a value. In a rejects file, the member `text` of an object contains a value that
- *   could not get the reason as members: no object, or an object of this form
- */
-function jsonRow(number: number, place: string, text: string): PlantRow {
-  const reading = readNewPlantText(text);
-  const isJson = reading.kind === 'plant' || reading.error !== 'notJson';
-  const isObject = isJson && text.startsWith('{');
-  const members = isObject && reading.kind === 'invalid' ? ownMembers(text) : undefined;
-  const hasText = members?.[0]?.startsWith('"text":"');
-  const object = hasText ? JSON.parse(text) : {};
-  const isOfRejectsFile = Object.keys(object).join() === ['text', ...REASON_NAMES].join();
-  if (isOfRejectsFile && typeof object.text === 'string') return jsonRow(number, place, object.text);
-  const ownReading = members === undefined ? reading : readMembers(members);
-  return {
-    number,
-    place: () => place,
-    lineBreak: ownReading.kind === 'plant' ? lineBreakOf(ownReading.plant) : undefined,
-    reading: ownReading,
-    rejectsFormat: () => ({ kind: 'jsonl' }),
-    rejectsLine: ({ error, message }) => {
-      const own = isObject && !hasText ? ownMembers(text).join() : `"text":${JSON.stringify(text)}`;
-      return `{${own}${own && ','}"row":${number},"error":${error},"message":${JSON.stringify(message)}}\n`;
-    },
-  };
-}
-
-function lineBreakOf(plant: NewPlant): LineBreak | undefined {
-  const column = (['name', 'tag'] as const).find(member => LINE_BREAK.test(plant[member] ?? ''));
-  return column && { column, text: plant[column]! };
-}
-
-/** The start of a member `id` that is a string, in the form of {@link ownMembers}. */
-const ID_TEXT = /^"id":(?=")/;
-
-/** Reads a plant. The message begins with the fault of an id that is a string. */
-function readMembers(members: string[]): NewPlantReading {
-  const idText = members.find(member => ID_TEXT.test(member))?.replace(ID_TEXT, '');
-  const id = idText === undefined ? undefined : stringOf(idText);
-  const reading = id === undefined ? undefined : readTypedId(id);
-  // A valid id is a number here, since `ownMembers` has replaced it.
-  if (id === undefined || reading?.kind !== 'fault') return readNewPlantText(`{${members}}`);
-  // The plant is read with a valid id, so that the message lists the other faults.
-  const others = readNewPlantText(`{${members.map(each => (ID_TEXT.test(each) ? '"id":0' : each))}}`);
-  const message = others.kind === 'plant' ? reading.fault : `${reading.fault}; ${others.message}`;
-  return { kind: 'invalid', error: 'notNewPlant', message };
-}
-
-/**
- * The exact text of an object's members, each on one line, without an earlier reason. Many files
- * have a null tag, which means no tag, or an id as a string. Both are accepted.
- */
-function ownMembers(text: string): string[] {
-  const own: string[] = [];
-  const onMember = (name: string, valueText: string): void => {
-    if (REASON_NAMES.includes(name) || (name === 'tag' && valueText === 'null')) return;
-    const isIdText = name === 'id' && valueText.startsWith('"');
-    const reading = isIdText ? readTypedId(stringOf(valueText)) : undefined;
-    const value = reading?.kind === 'id' ? String(reading.id) : valueText;
-    // JSON strings contain no line breaks, so each line break can become a space.
-    own.push(`${JSON.stringify(name)}:${value.replace(/[\r\n]+/g, ' ')}`);
-  };
-  readToEnd(readJson(text, onMember));
-  return own;
 }

@@ -1,6 +1,7 @@
 import type { ErrorBody } from '../../core/contract/errors.ts';
 import type { NewPlantReading } from '../../core/contract/plant.ts';
 import { quoted } from '../output/visible-text.ts';
+import type { MadeId } from './made-ids.ts';
 
 /** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */
 export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
@@ -29,6 +30,8 @@ export interface PlantRow {
   readonly lineBreak: LineBreak | undefined;
   /** The plant of the row, or the reason why it has none. */
   readonly reading: NewPlantReading;
+  /** The id that was made for the row; undefined if the file has ids. */
+  readonly madeId: MadeId | undefined;
   /** The format of the input, which its rejects file has, too. */
   rejectsFormat(): RejectsFormat;
   /** The row as a line of the rejects file: its exact text and the reason. */
@@ -38,8 +41,13 @@ export interface PlantRow {
 /** Rows in file order. Each batch contains the rows of one chunk of the file. */
 export type PlantRows = AsyncGenerator<PlantRow[], void, undefined>;
 
-/** Columns that a rejects file adds to each row. They replace those of an earlier rejects file. */
-export const REASON_NAMES = ['row', 'error', 'message'];
+/**
+ * Columns that a rejects file adds to each row. They replace those of an earlier rejects file. The
+ * line and the row are numbers in the file that was imported.
+ */
+export const REASON_NAMES = ['line', 'row', 'error', 'message'];
+/** These columns of rejects files that were written before there was a column `line`. */
+export const OLD_REASON_NAMES = REASON_NAMES.slice(1);
 
 export const SAFE_TO_REPEAT = 'you can safely run the import again';
 

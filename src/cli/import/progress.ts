@@ -2,9 +2,20 @@ import type { Outcome } from '../../core/contract/plant.ts';
 import { amount, formatCount, perSecond } from '../output/number-text.ts';
 import { CountedProgress, shareOf } from '../output/progress-display.ts';
 
+/** How many rows had each result. */
+export type RowCounts = Record<Outcome | 'rejected', number>;
+
+/** Makes a text such as `1 created, 0 unchanged, 1 replaced, 0 rejected`. */
+export function countsText({ created, unchanged, revised, rejected }: RowCounts): string {
+  const counts = { created, unchanged, replaced: revised, rejected };
+  return Object.entries(counts)
+    .map(([name, count]) => `${formatCount(count)} ${name}`)
+    .join(', ');
+}
+
 /** The progress of an import. Its share is that of the bytes whose rows were sent. */
 export class Progress extends CountedProgress {
-  readonly #counts = { created: 0, unchanged: 0, revised: 0, rejected: 0 };
+  readonly #counts: RowCounts = { created: 0, unchanged: 0, revised: 0, rejected: 0 };
   #bytesRead = 0;
   #bytesSent = 0;
 
@@ -38,20 +49,24 @@ export class Progress extends CountedProgress {
     this.done++;
   }
 
-  get rejected(): number {
-    return this.#counts.rejected;
+  get rowCounts(): Readonly<RowCounts> {
+    return this.#counts;
   }
 
-  /** Makes a text such as `34% sent, 51,717 plants, 24,630/s, 4 s left, 0 rejected`. */
+  /**
+   * Makes a text such as `34% sent, 4 s left: 51,717 created, 0 unchanged, 0 replaced, 0 rejected`.
+   * It has no rate, so that all counts fit into a line of a terminal.
+   */
   override state(): string {
-    return `${this.counts('% sent')}, ${formatCount(this.rejected)} rejected`;
+    const timing = this.timing('% sent');
+    return `${timing === '' ? '' : `${timing}: `}${countsText(this.#counts)}`;
   }
 
-  /** Makes a text such as `2 rows: 1 created, 0 unchanged, 1 revised, 0 rejected in 1 s (2/s)`. */
+  /** Makes a text such as `2 rows: 1 created, 0 unchanged, 1 replaced, 0 rejected in 1 s (2/s)`. */
   summary(): string {
     const elapsedMs = performance.now() - this.startMs;
-    const counts = Object.entries(this.#counts).map(([name, count]) => `${formatCount(count)} ${name}`);
     const seconds = (elapsedMs / 1000).toFixed(1);
-    return `${amount(this.done, 'row')}: ${counts.join(', ')} in ${seconds} s (${formatCount(perSecond(this.done, elapsedMs))}/s)`;
+    const rate = formatCount(perSecond(this.done, elapsedMs));
+    return `${amount(this.done, 'row')}: ${countsText(this.#counts)} in ${seconds} s (${rate}/s)`;
   }
 }

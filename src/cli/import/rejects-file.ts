@@ -3,7 +3,7 @@ import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
 import type { ErrorBody } from '../../core/contract/errors.ts';
 import { Failure } from '../output/failure.ts';
-import { STANDARD_INPUT } from './plant-file.ts';
+import { STANDARD_INPUT } from './file-bytes.ts';
 import type { PlantRow, RejectsFormat } from './plant-row.ts';
 
 interface OpenFile {

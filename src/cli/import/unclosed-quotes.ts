@@ -42,21 +42,23 @@ export async function* partsByQuotes(
 /** @returns the length of the text if all its lines close their quotes */
 function startOfUnclosedLine(lines: string): number {
   if (!lines.includes('"')) return lines.length;
-  for (const { 0: line, index } of lines.matchAll(/[^\r\n]+/g)) if (!closesQuotes(line)) return index;
+  for (const { 0: line, index } of lines.matchAll(/[^\r\n]+/g))
+    if (openQuoteIn(line, '\t') !== undefined) return index;
   return lines.length;
 }
 
-function closesQuotes(line: string): boolean {
+/** @returns the index of the quote that begins a field and is never closed; undefined if none is */
+export function openQuoteIn(text: string, delimiter: string): number | undefined {
   for (let start = 0; ; ) {
-    if (line[start] === '"') {
-      let quote = line.indexOf('"', start + 1);
+    if (text[start] === '"') {
+      let quote = text.indexOf('"', start + 1);
       // A doubled quote is text.
-      while (quote >= 0 && line[quote + 1] === '"') quote = line.indexOf('"', quote + 2);
-      if (quote < 0) return false;
+      while (quote >= 0 && text[quote + 1] === '"') quote = text.indexOf('"', quote + 2);
+      if (quote < 0) return start;
       start = quote;
     }
-    const tab = line.indexOf('\t', start);
-    if (tab < 0) return true;
-    start = tab + 1;
+    const end = text.indexOf(delimiter, start);
+    if (end < 0) return undefined;
+    start = end + delimiter.length;
   }
 }

@@ -1,69 +1,102 @@
-import { countLineEnds } from './line-ends.ts';
+import { isUtf8 } from 'node:buffer';
 
-/** Maximum of bytes before and after an invalid byte in {@link NotUtf8}. */
-const CONTEXT_BYTES = 40;
+/**
+ * A character of two to four bytes (RFC 3629 section 4), or any other byte above 0x7F, which is
+ * invalid. The pattern is for bytes as characters of Latin-1.
+ */
+const CHARACTER_OR_INVALID =
+  /(?:[\xc2-\xdf]|\xe0[\xa0-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]|\xed[\x80-\x9f]|\xf0[\x90-\xbf][\x80-\xbf]|[\xf1-\xf3][\x80-\xbf]{2}|\xf4[\x80-\x8f][\x80-\xbf])[\x80-\xbf]|([\x80-\xff])/g;
+/** The code units of {@link escapedText} for invalid bytes. With the flag u, it matches no pair. */
+const INVALID_BYTES = /([\udc80-\udcff]+)/u;
+/** The code unit of the invalid byte 0x80 is U+DC80. */
+const ESCAPE_BASE = 0xdc00;
+const MARK = '\ufeff';
 
-/** Thrown at the first byte that is not UTF-8, after all text before it was returned. */
-export class NotUtf8 extends Error {
-  /** Number of the line with the first invalid byte. */
-  readonly line: number;
-  /** Bytes around the first invalid byte, and its position in them. */
-  readonly bytes: Buffer;
-  readonly position: number;
+/**
+ * Decodes UTF-8 and loses no byte: an invalid byte from 0x80 to 0xFF becomes an unpaired surrogate
+ * from U+DC80 to U+DCFF, as in PEP 383. UTF-8 itself has no surrogates, so `isWellFormed` of the
+ * text says whether the bytes are UTF-8.
+ */
+export function escapedText(bytes: Buffer): string {
+  if (isUtf8(bytes)) return bytes.toString('utf8');
+  return bytes
+    .toString('latin1')
+    .replace(CHARACTER_OR_INVALID, (character: string, invalid: string | undefined) =>
+      invalid === undefined
+        ? Buffer.from(character, 'latin1').toString('utf8')
+        : String.fromCharCode(ESCAPE_BASE + invalid.charCodeAt(0)),
+    );
+}
 
-  constructor(line: number, bytes: Buffer, position: number) {
-    super();
-    this.line = line;
-    this.bytes = bytes;
-    this.position = position;
+/** The bytes of an {@link escapedText}. */
+export function bytesOfText(text: string): Buffer {
+  if (text.isWellFormed()) return Buffer.from(text);
+  // The low byte of each escape is the invalid byte, which is what the encoding latin1 writes.
+  const parts = text.split(INVALID_BYTES);
+  return Buffer.concat(parts.map((part, index) => Buffer.from(part, index % 2 === 1 ? 'latin1' : 'utf8')));
+}
+
+/** @returns the index of the first invalid byte in an {@link escapedText}; its length if none */
+export function indexOfInvalid(text: string): number {
+  return text.isWellFormed() ? text.length : text.split(INVALID_BYTES, 1)[0]!.length;
+}
+
+/** Replaces each run of invalid bytes in an {@link escapedText}. */
+export function replaceInvalid(text: string, replacement: (bytes: Buffer) => string): string {
+  const parts = text.split(INVALID_BYTES);
+  return parts
+    .map((part, index) => (index % 2 === 1 ? replacement(Buffer.from(part, 'latin1')) : part))
+    .join('');
+}
+
+/** @returns the length of the bytes without an incomplete character at their end */
+function completeLength(bytes: Buffer): number {
+  for (let length = 1; length <= Math.min(3, bytes.length); length++) {
+    const byte = bytes[bytes.length - length]!;
+    if (byte < 0x80) break;
+    if (byte < 0xc0) continue;
+    const wanted = byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+    return wanted > length ? bytes.length - length : bytes.length;
   }
+  return bytes.length;
+}
+
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}
+
+/** Joins and divides chunks, so that each ends with a whole character of UTF-8. */
+async function* wholeCharacters(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void, undefined> {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const chunk of chunks) {
+    // A copy of each chunk would double the work of the garbage collector.
+    const bytes = rest.length > 0 ? Buffer.concat([rest, chunk]) : bufferOf(chunk);
+    const length = completeLength(bytes);
+    rest = bytes.subarray(length);
+    if (length > 0) yield bytes.subarray(0, length);
+  }
+  if (rest.length > 0) yield rest;
 }
 
 /**
- * Decodes UTF-8 chunk by chunk into texts of whole characters. It throws {@link NotUtf8} before the
- * first invalid byte, or before an earlier U+FFFD in the same chunk. It skips a byte order mark at
- * the start (RFC 3629 section 6).
+ * Decodes UTF-8 chunk by chunk as {@link escapedText} does. It skips a byte order mark at the start
+ * (RFC 3629 section 6).
  */
 export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
-  const strict = new TextDecoder('utf-8', { fatal: true });
-  // The decoder replaces invalid bytes by U+FFFD, which shows where they begin.
-  const lenient = new TextDecoder();
-  let line = 1;
-  let endsWithCr = false;
-  let last: Buffer = Buffer.alloc(0);
-  for await (const chunk of chunks) {
-    const text = lenient.decode(chunk, { stream: true });
-    const context = Buffer.concat([last, chunk]);
-    try {
-      strict.decode(chunk, { stream: true });
-    } catch {
-      const before = text.split('\ufffd', 1)[0]!;
-      if (before !== '') yield before;
-      line += countLineEnds(before) - Number(endsWithCr && before.startsWith('\n'));
-      throw notUtf8(line, context);
-    }
-    last = startingWithCharacter(context.subarray(-CONTEXT_BYTES));
-    if (text === '') continue;
-    line += countLineEnds(text) - Number(endsWithCr && text.startsWith('\n'));
-    endsWithCr = text.endsWith('\r');
-    yield text;
+  let isStart = true;
+  for await (const bytes of wholeCharacters(chunks)) {
+    const text = escapedText(bytes);
+    const own = isStart && text.startsWith(MARK) ? text.slice(MARK.length) : text;
+    isStart = false;
+    if (own !== '') yield own;
   }
-  // The file may end with an incomplete character.
-  if (lenient.decode() !== '') throw notUtf8(line, last);
 }
 
-/** Removes bytes at the start that belong to a character whose first byte is missing. */
-function startingWithCharacter(bytes: Buffer): Buffer {
-  const start = bytes.findIndex(byte => (byte & 0xc0) !== 0x80);
-  return bytes.subarray(start < 0 ? bytes.length : start);
-}
-
-/** @param bytes that begin with a character */
-function notUtf8(line: number, bytes: Buffer): NotUtf8 {
-  const [before = ''] = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes).split('\ufffd', 1);
-  const position = Buffer.byteLength(before);
-  const start = Math.max(position - CONTEXT_BYTES, 0);
-  return new NotUtf8(line, bytes.subarray(start, position + CONTEXT_BYTES), position - start);
+/** Reads all chunks. @returns whether they are UTF-8 */
+export async function areUtf8(chunks: AsyncIterable<Uint8Array>): Promise<boolean> {
+  let areValid = true;
+  for await (const bytes of wholeCharacters(chunks)) areValid &&= isUtf8(bytes);
+  return areValid;
 }
 
 /** Yields `first`, then `rest`. If the caller stops early, `rest` ends too and closes its file. */

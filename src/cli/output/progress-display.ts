@@ -44,14 +44,28 @@ export class CountedProgress {
   }
 
   protected counts(percent: string): string {
-    const elapsedMs = performance.now() - this.startMs;
-    const rate = formatCount(perSecond(this.done, elapsedMs));
+    const rate = formatCount(perSecond(this.done, performance.now() - this.startMs));
     const counts = `${formatCount(this.done)} ${this.unit}, ${rate}/s`;
+    const [share, left] = this.#shareAndTime(percent);
+    return [share, counts, left].filter(part => part !== undefined).join(', ');
+  }
+
+  /** Makes a text such as `34%, 4 s left`; empty if the share is not known. */
+  protected timing(percent: string): string {
+    return this.#shareAndTime(percent).join(', ');
+  }
+
+  #shareAndTime(percent: string): [share: string, left: string] | [] {
     const { share } = this;
-    if (!share) return counts;
+    if (!share) return [];
     // Without progress, there is no rate for an estimate.
-    const left = this.done === 0 ? 'no response yet' : share === 1 ? 'finishing' : timeLeft(elapsedMs, share);
-    return `${Math.floor(share * 100)}${percent}, ${counts}, ${left}`;
+    const left =
+      this.done === 0
+        ? 'no response yet'
+        : share === 1
+          ? 'finishing'
+          : timeLeft(performance.now() - this.startMs, share);
+    return [`${Math.floor(share * 100)}${percent}`, left];
   }
 
   /** Prints a line that may contain text of a file, and removes the bar until its next update. */
@@ -75,11 +89,13 @@ export function shareOf(done: number, total: number | undefined): number | undef
 }
 
 function drawBar(share: number | undefined, text: string): void {
-  const bar = '#'.repeat(Math.round((share ?? 0) * BAR_LENGTH)).padEnd(BAR_LENGTH, '.');
   clearBar();
-  const line = share === undefined ? text : `[${bar}] ${text}`;
-  // A longer text would wrap, and only one line is cleared. Some terminals report no width.
-  process.stderr.write(line.slice(0, process.stderr.columns || COLUMNS));
+  // Some terminals report no width.
+  const columns = process.stderr.columns || COLUMNS;
+  const bar = `[${'#'.repeat(Math.round((share ?? 0) * BAR_LENGTH)).padEnd(BAR_LENGTH, '.')}] `;
+  const isBarShown = share !== undefined && bar.length + text.length <= columns;
+  // A longer text would wrap, and only one line is cleared.
+  process.stderr.write(`${isBarShown ? bar : ''}${text}`.slice(0, columns));
 }
 
 function clearBar(): void {

@@ -12,6 +12,7 @@ import type { Connection, TextRow } from './connection.ts';
 import { HostSearch } from './host-search.ts';
 import { commandFailure, INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf } from './postgres-errors.ts';
 import type { PostgresAddress } from './postgres-url.ts';
+import { latestRevisions } from './revision-statements.ts';
 import { rejectUnreadable, schemaFaults } from './schema.ts';
 
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
@@ -24,6 +25,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
   return {
     revisions: from => revisionsFrom(search, from, SNAPSHOT),
     revisionsInSlices: from => revisionsFrom(search, from),
+    latestRevisions: ids => latestInSlices(connection, ids),
     size: async () => ({
       ...(await countRows(query)),
       bytes: await bytes(connection),
@@ -44,6 +46,9 @@ const SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 const PAGE_ROWS = 10_000;
 /** Timeout of the check of the structure, which reads whole tables. */
 const STRUCTURE_TIMEOUT_MS = 86_400_000;
+
+/** Ids of one lookup. The texts of so many plants fit into memory. */
+const LOOKUP_IDS = 100;
 
 /** The server has no extension amcheck, or the user may not use it. */
 const NOT_CHECKED = ['42883', INSUFFICIENT_PRIVILEGE];
@@ -105,6 +110,15 @@ async function* revisionsFrom(
     // The end of the connection ends the transaction, also when the caller stops early.
     await connection.close();
   }
+}
+
+async function latestInSlices(connection: Connection, ids: readonly bigint[]): Promise<PlantRevision[]> {
+  const found: PlantRevision[] = [];
+  for (let start = 0; start < ids.length; start += LOOKUP_IDS) {
+    const slice = ids.slice(start, start + LOOKUP_IDS);
+    found.push(...(await orUnavailable(latestRevisions(connection, slice))));
+  }
+  return found;
 }
 
 export async function bytes(connection: Connection): Promise<number | undefined> {

@@ -84,13 +84,13 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
       else post.store();
     });
     const { exitCode, stdout, rejects } = await importRows(server.url, 10, ['--in-flight', '1']);
-    assert.match(stdout, /^10 rows: 5 created, 0 unchanged, 0 revised, 5 rejected/);
+    assert.match(stdout, /^10 rows: 5 created, 0 unchanged, 0 replaced, 5 rejected/);
     const rows = numbers.map((number, index) => {
       const row = index + 2;
-      return `${row},name ${row},${row},${number},${SHOWN}\n`;
+      return `${row},name ${row},${row + 1},${row},${number},${SHOWN}\n`;
     });
     const unknown = '"taken; an earlier attempt was not confirmed, so the plant may be stored"';
-    assert.equal(rejects, `id,name,row,error,message\n${rows.join('')}6,name 6,6,40003,${unknown}\n`);
+    assert.equal(rejects, `id,name,line,row,error,message\n${rows.join('')}6,name 6,7,6,40003,${unknown}\n`);
     assert.equal(exitCode, 1);
   });
 
@@ -138,7 +138,7 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
       assert.match(stderr, expected);
       assert.equal(rejects, '');
       assert.doesNotMatch(stderr, /\n./);
-      assert.match(stdout, /^20 rows: 20 created, 0 unchanged, 0 revised, 0 rejected/);
+      assert.match(stdout, /^20 rows: 20 created, 0 unchanged, 0 replaced, 0 rejected/);
       assert.equal(exitCode, 1);
       assert.ok(server.count() < 100, `${server.count()} requests were sent`);
     });
@@ -165,11 +165,14 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
     for (const post of waiting) post.store();
     const { exitCode, stdout, stderr } = await finished;
     assert.equal(exitCode, 130);
-    const [, rows, created] = /^(\d+) rows: (\d+) created, 0 unchanged, 0 revised, 1 rejected/.exec(stdout)!;
+    const [, rows, created] = /^(\d+) rows: (\d+) created, 0 unchanged, 0 replaced, 1 rejected/.exec(stdout)!;
     assert.deepEqual([Number(rows), Number(created) + 1], [server.count(), server.count()]);
     assert.ok(server.count() < 10_000);
     assert.match(stderr, /^plant-store: stopped; .*you can safely run the import again\n$/);
-    assert.equal(await readFile(rejects, 'utf8'), 'id,name,row,error,message\n1,name 1,1,40003,taken\n');
+    assert.equal(
+      await readFile(rejects, 'utf8'),
+      'id,name,line,row,error,message\n1,name 1,2,1,40003,taken\n',
+    );
   });
 
   test('SIGINT ends an import that waits for standard input', async () => {
@@ -210,6 +213,8 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
     const { child, finished } = startCommand([
       'import',
       ...serviceArgs(server.url),
+      // Without it, few rows are sent before the first response.
+      '--replace',
       '--in-flight',
       '64',
       '-',

@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict';
+import { isUtf8 } from 'node:buffer';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { csvRows } from '../../../src/cli/import/csv-rows.ts';
+import { objectList } from '../../../src/cli/import/json-object.ts';
+import { jsonRow, type Place } from '../../../src/cli/import/json-row.ts';
 import { jsonArrayRows, jsonLinesRows } from '../../../src/cli/import/json-rows.ts';
 import type { PlantRow } from '../../../src/cli/import/plant-row.ts';
 import { Progress } from '../../../src/cli/import/progress.ts';
-import { NotUtf8, utf8Texts } from '../../../src/cli/import/utf8-texts.ts';
+import { bytesOfText, utf8Texts } from '../../../src/cli/import/utf8-texts.ts';
 import { Failure } from '../../../src/cli/output/failure.ts';
 import { type NewPlant, newPlantJson } from '../../../src/core/contract/plant.ts';
 import { csvLine } from '../../../src/operate/csv.ts';
 
-type Format = 'CSV' | 'lines' | 'array';
+type Texts = AsyncGenerator<string, void, undefined>;
+type Format = 'CSV' | 'lines' | 'array' | 'object';
 
 /** The rows and notes of a file, and the message if reading ended early. */
 interface Read {
@@ -23,12 +27,19 @@ async function* stream<T>(chunks: Iterable<T>): AsyncGenerator<T, void, undefine
   yield* chunks;
 }
 
-async function readTexts(format: Format, texts: AsyncIterable<string>, start: string): Promise<Read> {
+const rowOf = (place: Place, text: string): PlantRow => jsonRow(place, text, undefined);
+
+async function* listRows(name: string, texts: Texts): AsyncGenerator<PlantRow[]> {
+  const list = await objectList(name, texts, 1);
+  if (list !== undefined) yield* jsonArrayRows(name, list.texts, list.line, rowOf);
+}
+
+async function readTexts(format: Format, texts: Texts, start: string): Promise<Read> {
   const read: Read = { rows: [], notes: [], failure: undefined };
   const batches =
     format === 'CSV'
       ? csvRows('trees', texts, start, { form: {}, onNote: note => read.notes.push(note) })
-      : (format === 'lines' ? jsonLinesRows : jsonArrayRows)('trees', texts);
+      : { lines: jsonLinesRows, array: jsonArrayRows, object: listRows }[format]('trees', texts, 1, rowOf);
   try {
     for await (const rows of batches) read.rows.push(...rows);
   } catch (error) {
@@ -46,9 +57,9 @@ function cut(whole: Uint8Array, shares: number[]): Uint8Array[] {
   return [...ends, whole.length].map((end, index) => whole.slice(ends[index - 1] ?? 0, end));
 }
 
-/** Reads a text like a file: it is cut between bytes, then decoded. */
+/** Reads a text like a file: it is cut between bytes, then decoded. U+DC80 to U+DCFF are invalid bytes. */
 async function read(format: Format, text: string, shares: number[] = []): Promise<Read> {
-  return await readTexts(format, utf8Texts(stream(cut(Buffer.from(text), shares))), text);
+  return await readTexts(format, utf8Texts(stream(cut(bytesOfText(text), shares))), text);
 }
 
 function plantOf({ reading }: PlantRow): NewPlant | undefined {
@@ -83,33 +94,38 @@ test('the time left counts the rows that are not yet sent, also if all are read'
   using progress = new Progress(1000);
   progress.read(500);
   for (let rowsLeft = 200; rowsLeft > 100; rowsLeft--) progress.sent(rowsLeft);
-  assert.match(progress.state(), /^25% sent, 0 plants, .* no response yet, /);
+  assert.match(progress.state(), /^25% sent, no response yet: 0 created, /);
   for (let rowsLeft = 100; rowsLeft > 0; rowsLeft--) progress.sent(rowsLeft);
   progress.count('created');
   progress.read(500);
-  assert.match(progress.state(), /^50% sent, .* left, /);
+  assert.match(progress.state(), /^50% sent, .* left: 1 created, /);
   progress.sent(10);
   assert.match(progress.state(), /^55% sent, /);
 });
 
-test('text is exact up to an invalid byte, wherever its bytes are cut', async () => {
-  const tails = [[], [0xff], [0x80], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xe2, 0x82, 0x41], [0xe2, 0x82]];
+test('text is exact and no byte is lost, wherever the bytes are cut and whichever are invalid', async () => {
+  const parts = [
+    [0xff],
+    [0x80],
+    [0xc0, 0xaf],
+    [0xed, 0xa0, 0x80],
+    [0xe2, 0x82, 0x41],
+    [0xe2, 0x82],
+    [0xf4, 0x90],
+  ];
+  const part = fc.oneof(
+    fc.string({ unit: 'binary' }).map(text => Buffer.from(text)),
+    fc.constantFrom(...parts).map(bytes => Buffer.from(bytes)),
+  );
   await fc.assert(
-    fc.asyncProperty(
-      fc.string({ unit: 'binary' }).filter(text => !text.includes('\ufffd')),
-      fc.constantFrom(...tails),
-      cuts,
-      async (text, tail, shares) => {
-        const chunks = cut(Buffer.concat([Buffer.from(`x${text}`), Buffer.from(tail)]), shares);
-        let decoded = '';
-        const decode = async (): Promise<void> => {
-          for await (const chunk of utf8Texts(stream(chunks))) decoded += chunk;
-        };
-        if (tail.length > 0) await assert.rejects(decode, NotUtf8);
-        else await decode();
-        assert.equal(decoded, `x${text}`);
-      },
-    ),
+    fc.asyncProperty(fc.array(part), cuts, async (given, shares) => {
+      const bytes = Buffer.concat([Buffer.from('x'), ...given]);
+      const texts = await Array.fromAsync(utf8Texts(stream(cut(bytes, shares))));
+      const decoded = texts.join('');
+      assert.equal(decoded.isWellFormed(), isUtf8(bytes));
+      if (isUtf8(bytes)) assert.equal(decoded, bytes.toString());
+      assert.deepEqual(bytesOfText(decoded), bytes);
+    }),
   );
 });
 
@@ -134,6 +150,11 @@ suite('files of plants', () => {
           // Empty lines are counted, as an editor does.
           ['lines', values.map(text => `${text}\r\n`).join('\n'), 2],
           ['array', ` [${spaced.join(' ,\n')} ]\n`, 1],
+          [
+            'object',
+            `{"]": [ ] ,"[{\\"":{"x":[{}]},\n"list" : [ ${spaced.join(' ,\n')} ], "n":[1,"{"]}\n`,
+            1,
+          ],
         ];
         for (const [format, text, step] of files) {
           const file = await read(format, text, shares);
@@ -261,7 +282,10 @@ suite('files of plants', () => {
         '7,"j" k,"l\r\n7,m,n\n"\n8,"o"\0,p\r9,s,t\n10,"u\n11,v,w\n',
       rows: [
         ...Array.from({ length: 8 }, () => /^the row has a misplaced quote/),
-        ...['{"id":9,"name":"s","tag":"t"}', /^the row has a quote that is never closed$/],
+        ...[
+          '{"id":9,"name":"s","tag":"t"}',
+          /^the row has a quote that is never closed: it begins in line 13, and takes 2 lines$/,
+        ],
       ],
     },
     {
@@ -286,7 +310,7 @@ suite('files of plants', () => {
           /^id "01" has a leading zero; remove it, or give the/,
         ],
         ...[/^id "1\.0" has a fraction; write an integer$/, /^id "" is empty; write an integer in digits$/],
-        ...[/^name must be a string$/, /^tag must be a string$/],
+        ...[/^name null is not a text; write a text/, /^tag 0 is not a text/],
       ],
     },
     {
@@ -298,11 +322,11 @@ suite('files of plants', () => {
       ].join('\n'),
       rows: [
         ...[
-          /^id "0012" has a leading zero; .*; name must be a string$/,
+          /^id "0012" has a leading zero; .*; name 0 is not a text; /,
           /^id "1e3" has .*; "id" is given more/,
         ],
         ...[/^id "-0" has a sign, but 0 has none; write 0$/, /^id "9223372036854775808" is above /],
-        /^id must be an integer from /,
+        /^id null must be an integer from /,
       ],
     },
     {
@@ -343,24 +367,44 @@ suite('files of plants', () => {
 
   test('stop at a row of more than 64 MiB, after the rows before it', async () => {
     const chunk = 'x'.repeat(33 * 1024 * 1024);
-    const files: [Format, string, string][] = [
-      ['CSV', 'id,name\n1,a\n2,', 'line 3 \\(row 2\\)'],
-      ['array', `[${A},`, 'element 2'],
+    const files: [Format, string, string, string][] = [
+      ['CSV', 'id,name\n1,a\n2,"\n', 'line 3 \\(row 2\\)', ': it begins in line 3, and takes 2 lines'],
+      ['array', `[${A},`, 'element 2', ' or bracket'],
     ];
-    for (const [format, start, row] of files) {
+    for (const [format, start, row, end] of files) {
       const file = await readTexts(format, stream([start, chunk, chunk]), start);
-      assert.match(file.failure ?? '', new RegExp(`^trees: ${row} is longer than 64 MiB`));
+      assert.match(
+        file.failure ?? '',
+        new RegExp(`^trees: ${row} is longer than 64 MiB; check it for an unclosed quote${end}$`),
+      );
       assert.equal(file.rows.length, 1);
     }
   });
 });
 
 suite('rejected rows', () => {
+  const INVALID = '\udce9';
+  const ADVICE = '; write each value into its own column';
+
   test('stay rejected for the same reason until they are changed', async () => {
-    const csvPart = fc.constantFrom('1', 'a', '7 "b"', '"c\n"', '"', '""', ',', ',', '\n', '\r\n', '\r', ' ');
+    const csvPart = fc.constantFrom(
+      '1',
+      'a',
+      '7 "b"',
+      '"c\n"',
+      '"',
+      '""',
+      ',',
+      ',',
+      '\n',
+      '\r\n',
+      '\r',
+      ' ',
+      INVALID,
+    );
     const jsonPart = fc.constantFrom(
       ...['"id":1', '"name":"a"', '"text":""', '"text":1,"row":1,"error":1,"message":""', 'null'],
-      ...[',', '{', '}', '\\', '"', '\n'],
+      ...[',', '{', '}', '\\', '"', '\n', `"name":"${INVALID}"`, INVALID],
     );
     await fc.assert(
       fc.asyncProperty(fc.array(csvPart), fc.array(jsonPart), cuts, async (csvParts, jsonParts, shares) => {
@@ -374,7 +418,7 @@ suite('rejected rows', () => {
           const messages = rejected.map(row => {
             const message = messageOf(row)!;
             return format === 'CSV' && /^the row has a /.test(message)
-              ? `${message.replace(/ \(.*/, '')}; write id, name and tag into their own columns`
+              ? message.replace(/( \(write a field .*?\))?(?=; the row is not UTF-8|$)/, ADVICE)
               : message;
           });
           for (let round = 1, again = rejected; round <= 2 && rejected.length > 0; round++) {
@@ -387,25 +431,25 @@ suite('rejected rows', () => {
     );
   });
 
-  const REASON = '"row":1,"error":40002,"message":"why"}\n';
+  const REASON = '"line":1,"row":1,"error":40002,"message":"why"}\n';
   const CASES: [string, Format, string, string][] = [
     [
       'with missing fields get empty ones, excess fields follow the reason',
       'CSV',
       'id,name,tag\n1,a\n2,b,c,d\n',
-      'id,name,tag,row,error,message\n1,a,,1,40002,why\n2,b,c,2,40002,why,d\n',
+      'id,name,tag,line,row,error,message\n1,a,,2,1,40002,why\n2,b,c,3,2,40002,why,d\n',
     ],
     [
       'of a rejects file with excess fields do not lose them',
       'CSV',
       'id,name,tag,row,error,message\n2,b,c,7,40002,old,d\n2,b,c,d,2,40002,old\n',
-      'id,name,tag,row,error,message\n2,b,c,1,40002,why,d\n2,b,c,2,40002,why,d,2,40002,old\n',
+      'id,name,tag,line,row,error,message\n2,b,c,2,1,40002,why,d\n2,b,c,3,2,40002,why,d,2,40002,old\n',
     ],
     [
       'of a rejects file that a spreadsheet has written',
       'CSV',
       'id;name;row;error;message;\n2;b;7;40002;old;d\nx;c;8;40002;old;\n',
-      'id,name,row,error,message\n2,b,1,40002,why,d\nx,c,2,40002,why,\n',
+      'id,name,line,row,error,message\n2,b,2,1,40002,why,d\nx,c,3,2,40002,why,\n',
     ],
     [
       'of JSON have their exact text',

@@ -136,7 +136,7 @@ test('import continues at the rate that the service allows, reports that once, a
     ['import', '--url', limited.url, '--token', limited.token, '-'],
     { stdin: `id,name\n${csv}`, cwd: tmpdir() },
   );
-  assert.match(stdout, /^60 rows: 60 created, 0 unchanged, 0 revised, 0 rejected/);
+  assert.match(stdout, /^60 rows: 60 created, 0 unchanged, 0 replaced, 0 rejected/);
   assert.equal(exitCode, 0);
   assert.equal(
     stderr,

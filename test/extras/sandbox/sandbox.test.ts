@@ -164,7 +164,7 @@ const SENDERS: Record<string, Send> = {
     const stdin = ['id,name', ...plants.map(({ id, name }) => `${id},${name}`), ''].join('\n');
     const args = ['import', '-', '--url', url, '--token', token];
     const { stdout } = await commands.run({ args, stdin });
-    return stdout.includes(' 0 revised, 0 rejected');
+    return stdout.includes(' 0 replaced, 0 rejected');
   },
   'openapi-fetch, called again,': (baseUrl, token, plants) => {
     const client = createFetchClient({ baseUrl, headers: { Authorization: `Bearer ${token}` } });

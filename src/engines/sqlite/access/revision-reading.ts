@@ -56,3 +56,15 @@ function nextSlice(rows: Iterable<PlantRevision>): { slice: PlantRevision[]; isE
   }
   return { slice, isEnd: true };
 }
+
+/** Each id has a statement of its own, so none holds a snapshot for longer than one search. */
+export function latestRevisions(database: DatabaseSync, ids: readonly bigint[]): PlantRevision[] {
+  const statement = database.prepare(
+    `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = ? ORDER BY revision DESC LIMIT 1`,
+    AS_ROWS,
+  );
+  return ids
+    .map(id => statement.get(id) as unknown as Row | undefined)
+    .filter(row => row !== undefined)
+    .map(revisionOf);
+}

@@ -11,7 +11,7 @@ import { queryRows } from '../queries.ts';
 import { schemaFaults } from '../schema.ts';
 import { orUnavailable, unavailable } from '../sqlite-errors.ts';
 import { openForReading } from './reading-database.ts';
-import { revisionsIn, revisionsInSlices } from './revision-reading.ts';
+import { latestRevisions, revisionsIn, revisionsInSlices } from './revision-reading.ts';
 
 export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
 
@@ -30,6 +30,7 @@ export function openSqliteReader(path: string): PlantReader {
   return {
     revisions: from => readEach(revisionsIn(database, from), rejectChange),
     revisionsInSlices: from => readEach(revisionsInSlices(database, from), rejectChange),
+    latestRevisions: async ids => read(() => latestRevisions(database, ids)),
     size: async () => ({
       ...(await countRows(query)),
       bytes: Number((await query(BYTES, []))[0]![0]),

@@ -1,0 +1,155 @@
+import { isAscii } from 'node:buffer';
+import { Failure } from '../output/failure.ts';
+import { type Bytes, type BytesReading, fileName, plainBytes, plantFileSize, startOf } from './file-bytes.ts';
+import { LineCounter } from './line-ends.ts';
+import { FORMAT_BYTES, startReadingOf } from './other-formats.ts';
+import { Utf8Evidence } from './utf8-evidence.ts';
+import { areUtf8, joined, utf8Texts } from './utf8-texts.ts';
+
+const UTF_8 = 'utf-8';
+const UTF_16 = /^utf-16/;
+
+export interface TextReading extends BytesReading {
+  /** The name that TextDecoder gives the encoding; undefined: UTF-8, or as a byte order mark says. */
+  encoding?: string | undefined;
+  /**
+   * If given, a file is read to its end before its first text, to verify its encoding and the
+   * checksums of gzip. Called meanwhile as `onBytes`.
+   */
+  onVerified?: ((bytes: number) => void) | undefined;
+}
+
+type Texts = AsyncGenerator<string, void, undefined>;
+
+/** The bytes of a text, and how to decode them. */
+interface Encoded {
+  encoding: string;
+  hasMark: boolean;
+  bytes: Bytes;
+}
+
+/**
+ * Decodes a file or a stream. In UTF-8, each invalid byte becomes a surrogate, as `escapedText` says.
+ *
+ * A stream cannot be read twice. Its bytes are judged as they come, so the rows before the first
+ * chunk that is in doubt are returned.
+ *
+ * @throws {Failure} if the file is not in the encoding, or no text
+ */
+export async function* fileTexts(path: string, reading: TextReading): Texts {
+  const isFile = (await plantFileSize(path)) !== undefined;
+  if (isFile && reading.onVerified) await verify(path, reading, reading.onVerified);
+  const encoded = await encodedBytes(path, reading);
+  if (encoded.encoding !== UTF_8) yield* decodedTexts(fileName(path), encoded);
+  else if (isFile || reading.encoding === UTF_8) yield* utf8Texts(encoded.bytes);
+  else yield* judgedTexts(path, encoded);
+}
+
+async function verify(path: string, reading: TextReading, onBytes: BytesReading['onBytes']): Promise<void> {
+  const again: TextReading = { ...reading, onNote: () => {}, onBytes: undefined };
+  const encoded = await encodedBytes(path, { ...again, onBytes });
+  if (encoded.encoding !== UTF_8) return await verifyDecoded(path, encoded, again);
+  if ((await areUtf8(encoded.bytes)) || reading.encoding === UTF_8) return;
+  // Only a file with invalid bytes is worth another reading.
+  const invalid = await encodedBytes(path, again);
+  const evidence = new Utf8Evidence(fileName(path), invalid.hasMark);
+  for await (const text of utf8Texts(invalid.bytes)) evidence.add(text);
+  evidence.check();
+}
+
+/** Verifies that a file has the encoding, and is not UTF-8, such as a rejects file. */
+async function verifyDecoded(path: string, encoded: Encoded, again: TextReading): Promise<void> {
+  const { encoding } = encoded;
+  let isAllAscii = true;
+  async function* observed(): Bytes {
+    for await (const chunk of encoded.bytes) {
+      isAllAscii &&= isAscii(chunk);
+      yield chunk;
+    }
+  }
+  for await (const _ of decodedTexts(fileName(path), { ...encoded, bytes: observed() }));
+  if (isAllAscii || UTF_16.test(encoding)) return;
+  if (!(await areUtf8((await encodedBytes(path, again)).bytes))) return;
+  throw new Failure(
+    `${fileName(path)} is valid UTF-8, as a rejects file is, and ${encoding} would change its text; ` +
+      `import it without --encoding, or convert it if you are sure (iconv -f ${encoding} -t UTF-8 FILE > NEW_FILE)`,
+  );
+}
+
+/** Texts of a stream without a known encoding. */
+async function* judgedTexts(path: string, { hasMark, bytes }: Encoded): Texts {
+  const evidence = new Utf8Evidence(fileName(path), hasMark);
+  for await (const text of utf8Texts(bytes)) {
+    evidence.add(text);
+    evidence.check();
+    yield text;
+  }
+}
+
+async function* decodedTexts(name: string, { encoding, bytes }: Encoded): Texts {
+  const strict = new TextDecoder(encoding, { fatal: true });
+  /** Replaces invalid bytes by U+FFFD, which shows where they begin. */
+  const lenient = new TextDecoder(encoding);
+  const lines = new LineCounter();
+  const decode = (chunk?: Buffer): string => {
+    const stream = chunk !== undefined;
+    try {
+      return strict.decode(chunk, { stream });
+    } catch {
+      const before = lenient.decode(chunk, { stream }).split('\ufffd', 1)[0]!;
+      throw new Failure(
+        `${name} is not ${encoding}: line ${lines.lineAfter(before)} has bytes that ${encoding} does not have; ` +
+          'give the name of its encoding with --encoding',
+      );
+    }
+  };
+  for await (const chunk of bytes) {
+    const text = decode(chunk);
+    // A decoder that did not see the earlier bytes would divide characters wrongly.
+    lenient.decode(chunk, { stream: true });
+    lines.add(text);
+    if (text !== '') yield text;
+  }
+  const last = decode();
+  if (last !== '') yield last;
+}
+
+async function encodedBytes(path: string, reading: TextReading): Promise<Encoded> {
+  const bytes = plainBytes(path, reading);
+  try {
+    const start = await startOf(bytes, FORMAT_BYTES);
+    const { encoding, hasMark } = encodingOf(path, start, reading);
+    return { encoding, hasMark, bytes: joined(start, bytes) };
+  } catch (error) {
+    await bytes.return();
+    throw error;
+  }
+}
+
+/** @throws {Failure} if the first bytes show that this is no text, or contradict the option */
+function encodingOf(path: string, start: Buffer, { encoding, onNote }: TextReading): Omit<Encoded, 'bytes'> {
+  const name = fileName(path);
+  const shown = startReadingOf(start);
+  switch (shown?.kind) {
+    case 'other':
+      throw new Failure(`${name} is ${shown.what}`);
+    case 'mark': {
+      const is = `has the byte order mark of ${shown.encoding.toUpperCase()}`;
+      const isWanted =
+        encoding === shown.encoding || (UTF_16.test(encoding ?? '') && UTF_16.test(shown.encoding));
+      if (encoding !== undefined && !isWanted)
+        throw new Failure(`${name} ${is}, so it is not ${encoding}; import it without --encoding`);
+      if (encoding === undefined && shown.encoding !== UTF_8) onNote(`${name} ${is}, and is read so`);
+      return { encoding: shown.encoding, hasMark: true };
+    }
+    case 'likely': {
+      const likely = shown.encoding.toUpperCase();
+      if (encoding === undefined)
+        throw new Failure(
+          `${name} is ${likely} without a byte order mark; import it with --encoding ${likely}`,
+        );
+      break;
+    }
+  }
+  return { encoding: encoding ?? UTF_8, hasMark: false };
+}
