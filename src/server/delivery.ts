@@ -1,34 +1,29 @@
 import type { Socket } from 'node:net';
 import type { WrappedResponse } from '../core/extension-points.ts';
 
-/*
- * What the server does with the `Delivery` of a response. Without a wrapper of the operation, no
- * response has one.
- */
+/** How a response is sent. */
+export type Sending =
+  /**
+   * `asksToBeLast`: the connection ends after it, unless a further request was read. `onTaken` is
+   * called when the client has taken it.
+   */
+  | { kind: 'whole'; asksToBeLast: boolean; onTaken: (() => void) | undefined }
+  /** The connection is closed after this part of it. */
+  | { kind: 'cut'; partOf: (headers: string, body: string) => string };
 
-/** Whether the connection ends after a response, unless a further request was read. */
-export function asksToBeLast({ delivery }: WrappedResponse): boolean {
-  return delivery?.kind === 'whole' && delivery.isLast;
-}
+const WHOLE: Sending = { kind: 'whole', asksToBeLast: false, onTaken: undefined };
 
-/**
- * What is sent of a response whose connection is closed within it, or before it.
- *
- * @returns undefined if the response is sent whole
- */
-export function partBeforeCut({ body, delivery }: WrappedResponse, headers: string): string | undefined {
-  switch (delivery?.kind) {
+/** What the server does with the `Delivery` of a response. Only a wrapper of the operation sets one. */
+export function sendingOf({ delivery }: WrappedResponse, socket: Socket): Sending {
+  if (delivery === undefined) return WHOLE;
+  switch (delivery.kind) {
+    case 'whole': {
+      const { isLast, onTaken } = delivery;
+      return { kind: 'whole', asksToBeLast: isLast, onTaken: () => onTaken(!socket.readableEnded) };
+    }
     case 'incomplete':
-      return headers + body.slice(0, body.length / 2);
+      return { kind: 'cut', partOf: (headers, body) => headers + body.slice(0, body.length / 2) };
     case 'none':
-      return '';
-    default:
-      return undefined;
+      return { kind: 'cut', partOf: () => '' };
   }
-}
-
-/** What is called when the client has taken a response. If it is undefined, nothing is called. */
-export function onDelivered({ delivery }: WrappedResponse, socket: Socket): (() => void) | undefined {
-  if (delivery?.kind !== 'whole') return undefined;
-  return () => delivery.onTaken(!socket.readableEnded);
 }

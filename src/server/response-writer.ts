@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import { clientAddress } from './client-address.ts';
-import { asksToBeLast, onDelivered, partBeforeCut } from './delivery.ts';
+import { sendingOf } from './delivery.ts';
 import type { Output } from './output.ts';
 import type { ServerContext } from './server-context.ts';
 
@@ -59,12 +59,13 @@ export class ResponseWriter {
     onTaken: (() => void) | undefined,
   ): boolean {
     const { socket, output, isInputOver, onWrite } = this.#connection;
-    const endsAfterIt = isLast || (isLatest && (asksToBeLast(response) || isInputOver()));
+    const sending = sendingOf(response, socket);
+    const asksToBeLast = sending.kind === 'whole' && sending.asksToBeLast;
+    const endsAfterIt = isLast || (isLatest && (asksToBeLast || isInputOver()));
     this.#observe(response, request);
     const headers = this.#context.responseHeaders.textOf(response, endsAfterIt, request);
-    const part = partBeforeCut(response, headers);
-    if (part !== undefined) {
-      this.#text += part;
+    if (sending.kind === 'cut') {
+      this.#text += sending.partOf(headers, response.body);
       this.#onTaken.push(() => socket.destroy());
       this.#flush();
       return false;
@@ -72,8 +73,7 @@ export class ResponseWriter {
     this.#text += headers;
     if (request?.headers.method !== 'HEAD') this.#text += response.body;
     if (onTaken !== undefined) this.#onTaken.push(onTaken);
-    const delivered = onDelivered(response, socket);
-    if (delivered !== undefined) this.#onTaken.push(delivered);
+    if (sending.onTaken !== undefined) this.#onTaken.push(sending.onTaken);
     if (!endsAfterIt) return true;
     this.#flush();
     output.end();
