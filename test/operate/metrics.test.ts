@@ -105,7 +105,7 @@ test('/metrics counts every response, on both paths, and contains nothing that c
   const changed = sent.filter(result => result === 'plantChanged').length;
   assert.equal(read.values.get('plant_store_batch_plants_sum'), stored + changed);
   const batches = read.values.get('plant_store_batch_plants_count')!;
-  assert.ok(batches < stored, 'requests of one chunk shared a batch');
+  assert.ok(batches < stored + changed, 'requests of one chunk shared a batch');
   assert.equal(read.values.get('plant_store_commit_duration_seconds_count'), batches);
   assert.equal(read.values.get('plant_store_commits_failed_total'), 0);
   for (const secret of [NAME, service.token, UNKNOWN_TOKEN]) assert.ok(!read.text.includes(secret));
