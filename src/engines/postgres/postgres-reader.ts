@@ -13,6 +13,7 @@ import { HostSearch } from './host-search.ts';
 import { commandFailure, INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf } from './postgres-errors.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { rejectUnreadable, schemaFaults } from './schema.ts';
+import { untilVisible } from './unfinished-inserts.ts';
 
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
   const search = new HostSearch(address, rejectWorker);
@@ -31,6 +32,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     tokens: () => allTokens(query),
     knownDamage: () => knownDamage(query),
     newestTime: until => newestTime(query, until),
+    untilVisible: time => orUnavailable(untilVisible(connection, time)),
     structureFaults: () => structureFaults(connection),
     identity: () => identity(connection),
     [Symbol.asyncDispose]: () => connection.close(),
