@@ -2,7 +2,6 @@ import { BodyParser } from './body-parser.ts';
 import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import type { NewPlantWrite, NotConfirmed, PlantQueue, WriteResult } from './commit/plant-commits.ts';
 import type { ErrorName } from './contract/errors.ts';
-import { SHORT_BODY_BYTES_MAX } from './contract/limits.ts';
 import {
   type NewPlant,
   type NewPlantReading,
@@ -37,7 +36,6 @@ export interface CreateHeaders {
 /** @returns undefined for any other request, also one that will be rejected */
 export function createHeadersOf({ method, path, framing, fields, expectsContinue }: RequestHeaders) {
   if (method !== 'POST' || path !== '/plants' || expectsContinue) return undefined;
-  if (framing.kind === 'length' && framing.bytes > SHORT_BODY_BYTES_MAX) return undefined;
   const token = bearerToken(fieldValues(fields, 'authorization'));
   if (token === undefined || contentError(fields) !== undefined) return undefined;
   return { tokenHash: hashToken(token), framing };
@@ -199,6 +197,9 @@ export class CreatePlant {
 
   /**
    * The id of a token that is cached and known to be valid.
+   *
+   * The form of the token is not checked ({@link isWellFormed}), because no stored token has the hash
+   * of a bearer token of another form. `CredentialValidation` requires this of validators.
    *
    * @returns undefined also if the operation is wrapped: a wrapper sees only the steps of {@link run}
    */
