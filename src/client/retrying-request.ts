@@ -99,7 +99,7 @@ export async function sendPlant(service: ClientState, call: Call, plant: NewPlan
       isUnknown ||= mayHaveStored(error);
       throwIfStopped();
       call.onRetry?.(error);
-      await delay(call, delayMs);
+      await sleep(call, delayMs);
     }
   }
 }
@@ -133,7 +133,7 @@ async function post(service: ClientState, { inFlight }: Call, plant: NewPlant): 
   }
 }
 
-async function delay({ stopped, onStop }: Call, ms: number): Promise<void> {
+async function sleep({ stopped, onStop }: Call, ms: number): Promise<void> {
   // The `onRetry` callback may have stopped the call.
   if (stopped !== undefined) return;
   await new Promise<void>(resolve => {

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { call, headersOf, type Json, json, type Operator, sendText, signIn, urlOf } from '../../harness/console-session.ts';
+import {
+  call,
+  headersOf,
+  type Json,
+  json,
+  type Operator,
+  sendText,
+  signIn,
+  urlOf,
+} from '../../harness/console-session.ts';
 import { ask, chunked, RawConnection, requestBytes } from '../../harness/raw-connection.ts';
 import { addToken, type RunningService, startTestService } from '../../harness/running-service.ts';
 import { until } from '../../harness/until.ts';
