@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { NewPlant } from '../src/core/contract/plant.ts';
-import { COMMIT_TIME_MAX_MS } from '../src/proof/verification.ts';
+import { INSERT_BEGINS_WITHIN_MS } from '../src/engines/postgres/unfinished-inserts.ts';
 import { openCommandStore } from '../test/harness/open-store.ts';
 import { plantWrite } from '../test/harness/plant-write.ts';
 import { PATIENCE, PostgresServer } from '../test/harness/postgres-server.ts';
@@ -138,7 +138,7 @@ async function fill(database: string, half = () => {}): Promise<Content> {
   half();
   await store(database, writes.slice(writes.length / 2));
   // Otherwise each `verify` waits for the commits of others.
-  await wait(COMMIT_TIME_MAX_MS);
+  await wait(INSERT_BEGINS_WITHIN_MS);
   return { token, plants: latestOf(writes) };
 }
 
@@ -235,7 +235,7 @@ async function leaveLog(path: string, logged: string, { token, plants }: Content
   const sent = plants.filter((_, index) => index % (PLANTS / LOGGED) === 0).map(addedOrRevised);
   await store(`sqlite:${open}`, sent, LOGGED_BATCH);
   copyStore(open, logged);
-  await wait(COMMIT_TIME_MAX_MS);
+  await wait(INSERT_BEGINS_WITHIN_MS);
   return { token, plants: latestOf([...plants, ...sent]) };
 }
 

@@ -13,7 +13,6 @@ import * as tokens from '../src/core/tokens/token-cache.ts';
 import { STATEMENT_TIMEOUT_MS } from '../src/engines/postgres/connection.ts';
 import { OPERATION_TIMEOUT_MS } from '../src/engines/postgres/connection-pool.ts';
 import * as sqlite from '../src/engines/sqlite/wal-limits.ts';
-import * as verification from '../src/proof/verification.ts';
 import { LONG_BODIES_BYTES_MAX } from '../src/server/long-bodies.ts';
 import { TIMEOUT_POLL_INTERVAL_MS } from '../src/server/plant-server.ts';
 import { HEADERS_TIMEOUT_MS, SHUTDOWN_MS } from '../src/server/timeouts.ts';
@@ -36,7 +35,6 @@ const RULES: [rule: string, value: number, max: number][] = [
   ['the client accepts one chunk of a file', CHUNK_BYTES, IN_FLIGHT_TEXT_LENGTH_MAX],
   ['a timer supports Retry-After with jitter', RETRY_AFTER_MAX_MS * 1.25, TIMER_MS_MAX],
   ['a timeout leaves time for a lookup', STATEMENT_TIMEOUT_MS, OPERATION_TIMEOUT_MS - 1],
-  ['a seal waits for all commits', OPERATION_TIMEOUT_MS, verification.COMMIT_TIME_MAX_MS],
   ['responses in an outage take 5 s', FAILING_QUEUE_TIMEOUT_MS + OPERATION_TIMEOUT_MS, 4_999],
   [
     'the writer copies the rest',

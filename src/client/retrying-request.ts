@@ -106,7 +106,7 @@ export async function sendPlant(
       isUnknown ||= mayHaveStored(error);
       throwIfStopped();
       call.onRetry?.(error);
-      await delay(call, delayMs);
+      await sleep(call, delayMs);
     }
   }
 }
@@ -149,7 +149,7 @@ async function post(
   }
 }
 
-async function delay({ stopped, onStop }: Call, ms: number): Promise<void> {
+async function sleep({ stopped, onStop }: Call, ms: number): Promise<void> {
   // The `onRetry` callback may have stopped the call.
   if (stopped !== undefined) return;
   await new Promise<void>(resolve => {

@@ -2,7 +2,6 @@ import { BodyParser } from './body-parser.ts';
 import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import type { NewPlantWrite, PlantQueue } from './commit/plant-commits.ts';
 import type { ErrorName } from './contract/errors.ts';
-import { SHORT_BODY_BYTES_MAX } from './contract/limits.ts';
 import { type NewPlantReading, readNewPlant, readNewPlantText } from './contract/plant.ts';
 import type { Admission, Create, CredentialValidator, OperationWrapper } from './extension-points.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
@@ -41,7 +40,6 @@ export function createHeadersOf({
   expectsContinue,
 }: RequestHeaders): CreateHeaders | undefined {
   if (method !== 'POST' || path !== '/plants' || expectsContinue) return undefined;
-  if (framing.kind === 'length' && framing.bytes > SHORT_BODY_BYTES_MAX) return undefined;
   const token = bearerToken(fieldValues(fields, 'authorization'));
   if (token === undefined || contentError(fields) !== undefined) return undefined;
   const condition = revisionConditionOf(fields);
@@ -209,6 +207,9 @@ export class CreatePlant {
 
   /**
    * The id of a token that is cached and known to be valid.
+   *
+   * The form of the token is not checked ({@link isWellFormed}), because no stored token has the hash
+   * of a bearer token of another form. `CredentialValidation` requires this of validators.
    *
    * @returns undefined also if the operation is wrapped: a wrapper sees only the steps of {@link run}
    */

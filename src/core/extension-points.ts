@@ -19,7 +19,11 @@ export interface OperatorWarning extends Problem {
 
 /** What a validator found. A `message` replaces that of the error catalogue. */
 export type CredentialValidation =
-  /** `tokenHash` is the hash of a stored token. The request counts as one with that token. */
+  /**
+   * `tokenHash` is the hash of a stored token. The request counts as one with that token. If a
+   * validator stored it, it is the hash of a text that is no `b64token` (RFC 6750 section 2.1).
+   * Otherwise a client could send that text as its token, and no validator would see it.
+   */
   | { kind: 'valid'; tokenHash: string }
   /** The response is 401. */
   | { kind: 'rejected'; message?: string }

@@ -25,6 +25,11 @@ export interface PlantReader extends AsyncDisposable {
   knownDamage(): Promise<DamageRecord | undefined>;
   /** The largest `recordedAt` up to this time; 0 if there is none. */
   newestTime(until: number): Promise<number>;
+  /**
+   * Resolves when all revisions can be read that have a time up to this one. Each engine says in
+   * which cases one can appear nevertheless. @param time not in the future
+   */
+  untilVisible(time: number): Promise<void>;
   /** Checks pages and indexes. @returns a text for each fault; undefined if that is not possible */
   structureFaults(): Promise<string[] | undefined>;
   /** Identifies this store, whatever its address is; undefined when the engine has no identity. */

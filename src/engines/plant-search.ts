@@ -1,5 +1,5 @@
 /** The search of plants, the same for both engines. */
-import { setTimeout as wait } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { BATCH_TEXT_LENGTH_MAX, textLengthOf } from '../core/commit/batch-size.ts';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { ID_MAX, ID_MIN } from '../core/contract/limits.ts';
@@ -57,7 +57,7 @@ export async function searchPage(
     if (id === undefined) page.searched += rows;
     for (const { plant } of plants.found) textLength += textLengthOf(plant);
     const workMs = performance.now() - startedAt;
-    await wait(Math.min(PAUSE_SHARE * workMs, PAUSE_MS_MAX));
+    await sleep(Math.min(PAUSE_SHARE * workMs, PAUSE_MS_MAX));
     if (plants.isCutShort || performance.now() >= endsAt || textLength >= BATCH_TEXT_LENGTH_MAX) break;
     if (workMs < SLICE_MS / 2) rows = Math.min(rows * 2, max);
     if (workMs > SLICE_MS) rows = Math.max(Math.floor(rows / 2), min);

@@ -1,4 +1,4 @@
-import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import { isIntact } from '../core/commit/checksum.ts';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
@@ -16,25 +16,20 @@ export interface Verification {
   aheadOfClock: number;
 }
 
-/**
- * A commit on PostgreSQL takes no longer, with all its attempts. The writer of SQLite commits one batch
- * after the other, so no batch becomes visible after a later one.
- */
-export const COMMIT_TIME_MAX_MS = 3_000;
 const FAULTS_SHOWN_MAX = 100;
 /** Rows after which timers and signals can run. SQLite reads synchronously and would block them. */
 export const ITERATION_ROWS = 512;
 
 /**
  * Finds the time for a seal: that of the newest revision which is not ahead of the clock. Waits
- * until every commit that began before that time has ended, so no revision of that time appears
- * later.
+ * until all revisions up to that time are visible, because one that appeared later would not fit the
+ * seal.
  *
  * @returns ms since 1970 UTC
  */
-export async function settledTime(reader: Pick<PlantReader, 'newestTime'>): Promise<number> {
+export async function settledTime(reader: Pick<PlantReader, 'newestTime' | 'untilVisible'>): Promise<number> {
   const newest = await reader.newestTime(Date.now());
-  if (newest > Date.now() - COMMIT_TIME_MAX_MS) await wait(COMMIT_TIME_MAX_MS);
+  await reader.untilVisible(newest);
   return newest;
 }
 

@@ -207,23 +207,25 @@ test('a damaged page and a missing amcheck are reported', async () => {
   assert.match(unchecked.stderr, /^WARNING: pages and indexes were not checked: the database lacks the ext/);
 });
 
-test('a seal waits for commits that began before it', async () => {
+test('a seal waits for inserts that the server begins late, and for those that take long', async () => {
   const database = await postgres.newDatabase();
   await fillStore(database, []);
   await using proxy = await PostgresProxy.start(Number(new URL(database).port));
   const older = new pg.Client({ connectionString: database });
   await older.connect();
-  await older.query('BEGIN');
   const verifying = verify(proxy.url(database));
   const newestTime = await proxy.holdNext(/max\(recorded_at\)/);
-  // Before this statement was sent, and less than 3 s ago, the longest time of a commit.
+  // Before this statement was sent.
   const now = Date.now() - 1_000;
-  await older.query(insertSql([2, 1, 'older', null, now - 1, 1]));
   await postgres.sql(database, insertSql([1, 1, 'newest', null, now, 1]));
   await newestTime.deliver();
   newestTime.respond();
-  // Enough for a `verify` that does not wait to read on.
-  await wait(1_000);
+  // A service sends an insert at most 3 s after the time of its revisions.
+  await wait(now + 2_900 - Date.now());
+  await older.query('BEGIN');
+  await older.query(insertSql([2, 1, 'older', null, now - 1, 1]));
+  // Its commit waits for a standby, so it takes longer than any timeout of a service.
+  await wait(now + 6_000 - Date.now());
   await older.query('COMMIT');
   await older.end();
   assert.match((await verifying).stdout, / 2 plants 2 revisions /);

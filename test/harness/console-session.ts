@@ -9,17 +9,26 @@ export interface Operator {
   secret?: string | undefined;
 }
 
+export function urlOf({ service }: Operator, path: string): string {
+  return `${service.opsUrl}/console/api/${path}`;
+}
+
+/** The header fields of the page. */
+export function headersOf({ service, cookie = '', secret = '' }: Operator): Record<string, string> {
+  return { Origin: service.opsUrl, Cookie: cookie, 'Plant-Store-Console': secret };
+}
+
 /** Sends a request to the console, as its page does. */
 export function call(
-  { service, cookie = '', secret = '' }: Operator,
+  operator: Operator,
   method: string,
   path: string,
   body?: object,
   headers: Record<string, string> = {},
 ): Promise<Response> {
-  return fetch(`${service.opsUrl}/console/api/${path}`, {
+  return fetch(urlOf(operator, path), {
     method,
-    headers: { Origin: service.opsUrl, Cookie: cookie, 'Plant-Store-Console': secret, ...headers },
+    headers: { ...headersOf(operator), ...headers },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
 }

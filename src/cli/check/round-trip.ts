@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { readBody } from '../../client/fetch-transport.ts';
 import { readRetryAfterMs } from '../../client/plant-store-error.ts';
 import { withoutToken } from '../output/visible-text.ts';
@@ -67,7 +67,7 @@ export async function send(server: Server, request: TestRequest, plantId: bigint
     const retryAfter = received.headers.get('retry-after') ?? undefined;
     if (received.status !== 429 && !(received.status === 503 && retryAfter)) return roundTrip;
     const delayMs = Math.min(readRetryAfterMs(retryAfter) || RETRY_DELAY_MS, RETRY_DELAY_MS_MAX);
-    await wait(delayMs, undefined, { signal: server.stop }).catch(() => {});
+    await sleep(delayMs, undefined, { signal: server.stop }).catch(() => {});
   }
 }
 

@@ -2,6 +2,7 @@ import type { EventEmitter } from 'node:events';
 import { Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
+import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { type CancelKey, sendCancelRequest } from './cancel-request.ts';
 import { requireChannelBinding } from './channel-binding.ts';
@@ -58,19 +59,21 @@ export class Connection {
   readonly host: HostAddress;
   /** Whether the database has the extension Citus, which distributes tables over servers. */
   isCitus = false;
-  /** All statements end by this time of the monotonic clock. */
+  /** All statements end by this time of the monotonic clock of the caller. */
   deadline = Number.POSITIVE_INFINITY;
   readonly #client: pg.Client;
   readonly #socket: Socket;
+  readonly #clock: Clock;
   #statementTimeoutMs = STATEMENT_TIMEOUT_MS;
   #broken: Error | undefined;
   #warning: string | undefined;
   #isInFlight = false;
 
-  private constructor(host: HostAddress, client: pg.Client, socket: Socket) {
+  private constructor(host: HostAddress, client: pg.Client, socket: Socket, clock: Clock) {
     this.host = host;
     this.#client = client;
     this.#socket = socket;
+    this.#clock = clock;
     client.on('error', error => {
       this.#broken ??= connectionError(error);
     });
@@ -92,13 +95,14 @@ export class Connection {
     host: HostAddress,
     timeoutMs: number,
     signal: AbortSignal,
+    clock: Clock = SYSTEM_CLOCK,
   ): Promise<Connection> {
     const tls = tlsOptions(address, host);
     try {
-      return await Connection.#openWith(address, host, tls, timeoutMs, signal);
+      return await Connection.#openWith(address, host, tls, timeoutMs, signal, clock);
     } catch (error) {
       if (tls === false || address.tlsMode !== 'prefer' || !isAboutTls(error)) throw error;
-      return await Connection.#openWith(address, host, false, timeoutMs, signal);
+      return await Connection.#openWith(address, host, false, timeoutMs, signal, clock);
     }
   }
 
@@ -116,7 +120,7 @@ export class Connection {
    */
   async run(statement: Statement, timeoutMs = this.#statementTimeoutMs): Promise<TextRow[]> {
     if (this.#broken !== undefined) throw this.#broken;
-    const limitMs = Math.ceil(Math.max(1, Math.min(timeoutMs, this.deadline - performance.now())));
+    const limitMs = Math.ceil(Math.max(1, Math.min(timeoutMs, this.deadline - this.#clock.now())));
     // pg accepts `query_timeout` for one query, but its types lack it.
     const options = { rowMode: 'array' as const, types: AS_TEXT, query_timeout: limitMs };
     this.#isInFlight = true;
@@ -147,14 +151,19 @@ export class Connection {
     return rows;
   }
 
-  /** Runs work in a transaction, and rolls it back if the work fails. */
+  /**
+   * Runs work in a transaction, and rolls it back if the work fails. If the rollback fails, too, the
+   * connection is closed, which ends the transaction.
+   */
   async transaction(work: () => Promise<void>): Promise<void> {
     try {
       await this.run({ text: 'BEGIN' });
       await work();
       await this.commit({ text: 'COMMIT' });
     } catch (error) {
-      if (kindOf(error) !== 'connectionLost') await this.run({ text: 'ROLLBACK' });
+      if (kindOf(error) !== 'connectionLost') {
+        await this.run({ text: 'ROLLBACK' }).catch(() => this.destroy());
+      }
       throw error;
     }
   }
@@ -210,6 +219,7 @@ export class Connection {
     ssl: ConnectionOptions | false,
     timeoutMs: number,
     signal: AbortSignal,
+    clock: Clock,
   ): Promise<Connection> {
     signal.throwIfAborted();
     const socket = new Socket();
@@ -228,7 +238,7 @@ export class Connection {
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     });
-    const connection = new Connection(host, client, socket);
+    const connection = new Connection(host, client, socket, clock);
     const checkBinding =
       address.channelBinding === 'require'
         ? requireChannelBinding(connection.#messages, socket, ssl !== false)

@@ -107,7 +107,7 @@ export class HostSearch {
       for (;;) {
         let opened: Connection | undefined;
         try {
-          opened = await this.#openConnection(this.#address, host, timeoutMs, search);
+          opened = await this.#openConnection(this.#address, host, timeoutMs, search, this.#clock);
           await this.#prepare(opened);
           search.throwIfAborted();
           // The attempts at other hosts end at once, so no second attempt succeeds.

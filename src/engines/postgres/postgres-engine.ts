@@ -64,7 +64,7 @@ export class PostgresEngine implements StorageEngine {
     const access: TableAccess = { readRows: commitRows, writeRows: commitRows };
     this.operatorTables = new OperatorTables(access);
     this.tokenTable = new TokenTable(access, {
-      confirmRows: () => this.probe(),
+      confirmRows: () => this.#pool.use(confirmEverythingBefore),
       tokenFingerprints: () => this.#tokenFingerprints(),
       tokenDigest: TOKEN_DIGEST,
     });

@@ -14,6 +14,7 @@ import { commandFailure, INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf } fro
 import type { PostgresAddress } from './postgres-url.ts';
 import { latestRevisions } from './revision-statements.ts';
 import { rejectUnreadable, schemaFaults } from './schema.ts';
+import { untilVisible } from './unfinished-inserts.ts';
 
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
   const search = new HostSearch(address, rejectWorker);
@@ -33,6 +34,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     tokens: () => allTokens(query),
     knownDamage: () => knownDamage(query),
     newestTime: until => newestTime(query, until),
+    untilVisible: time => orUnavailable(untilVisible(connection, time)),
     structureFaults: () => structureFaults(connection),
     identity: () => identity(connection),
     [Symbol.asyncDispose]: () => connection.close(),

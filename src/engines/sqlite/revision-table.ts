@@ -9,9 +9,9 @@ import {
   storedResult,
 } from '../../core/commit/write-decision.ts';
 import { rejectSchema } from '../store-rejections.ts';
-import { REVISION_COLUMNS, revisionOf } from '../tables/revision-rows.ts';
+import { revisionOf } from '../tables/revision-rows.ts';
 import type { Row } from '../tables/table-access.ts';
-import { AS_ROWS, inTransaction } from './queries.ts';
+import { inTransaction, latestRevisionOf } from './queries.ts';
 import { schemaFaults } from './schema.ts';
 
 /** A batch after its commit. */
@@ -44,10 +44,7 @@ export class RevisionTable {
     this.#repeatedIdRule = repeatedIdRule;
     this.#insertFirst = database.prepare(INSERT_IF_ABSENT);
     this.#insertNext = database.prepare(INSERT);
-    this.#selectLatest = database.prepare(
-      `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = ? ORDER BY revision DESC LIMIT 1`,
-      AS_ROWS,
-    );
+    this.#selectLatest = latestRevisionOf(database);
     this.#schemaVersion = database.prepare('PRAGMA schema_version');
   }
 

@@ -56,7 +56,7 @@ export class SqliteEngine implements StorageEngine {
     };
     this.operatorTables = new OperatorTables(access);
     this.tokenTable = new TokenTable(access, {
-      confirmRows: () => this.probe(),
+      confirmRows: () => this.#call(['confirmRows']),
       tokenFingerprints: () => this.#call(['tokenFingerprints']),
       tokenDigest: undefined,
     });

@@ -91,6 +91,14 @@ export class StoreWriter {
     return this.#write(({ database }) => queryRows(database, text, values));
   }
 
+  /**
+   * Makes the rows durable that were read before. A commit of another process can be read only after
+   * its flush, except those that this connection found in the log when it was opened.
+   */
+  confirmRows(): void {
+    this.#write(() => {});
+  }
+
   /** Copies the rest of the log into the database file, so that the next commit restarts the log. */
   finishCheckpoint(): void {
     this.writeRows('PRAGMA wal_checkpoint(PASSIVE)', []);

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { type Clock, isRecent, type Moment, momentOf } from '../../core/clock.ts';
 import type { CredentialValidator } from '../../core/extension-points.ts';
 import type { NewStoredToken, StoredToken } from '../../core/tokens/stored-token.ts';
@@ -51,9 +52,8 @@ interface Store {
 /**
  * JWT access tokens of an OpenID provider (RFC 9068, RFC 8725).
  *
- * Each subject has a row in the token table, made at its first use. The hash in the row is the hash
- * of the label, which is no token, so nobody can present it. Revocation, rate limit and last use
- * are those of the row. So a validated token only leads to the hash of its row.
+ * Each subject has a row in the token table, made at its first use. Revocation, rate limit and last
+ * use are those of the row. So a validated token only leads to the hash of its row.
  *
  * @param store stores rows; `engines/tables/token-table.ts` documents it
  * @param onFailure makes a function that logs the causes of a failure
@@ -90,10 +90,10 @@ export function openAccessTokens(
       return cachedFor(NOT_ACCEPTED_MS_MAX, { kind, cause });
     }
     try {
-      const hash = hashToken(subject.label);
-      await rows.store(hash, subject.label);
+      const rowHash = rowHashOf(subject.label);
+      await rows.store(rowHash, subject.label);
       const ageMaxMs = Math.min(subject.expiresAt - clock.wallNow(), VALIDATED_MS_MAX);
-      return cachedFor(ageMaxMs, { kind: 'subject', hash });
+      return cachedFor(ageMaxMs, { kind: 'subject', hash: rowHash });
     } catch (cause) {
       const kind = cause instanceof SubjectUnstorable ? 'unstorable' : 'unchecked';
       return cachedFor(NOT_ACCEPTED_MS_MAX, { kind, cause });
@@ -143,7 +143,7 @@ export function openAccessTokens(
     /** Logs the rejection if the row is that of a subject. */
     onRejected(hash, request) {
       const { label = '' } = tokens.get(hash) ?? {};
-      if (hashToken(label) === hash) logRejection(new Error(`${label} is revoked`), request);
+      if (rowHashOf(label) === hash) logRejection(new Error(`${label} is revoked`), request);
     },
     /** Reports missing keys before missing rows: without keys, all valid tokens get errors. */
     fault() {
@@ -152,6 +152,14 @@ export function openAccessTokens(
     },
     [Symbol.dispose]: () => keys[Symbol.dispose](),
   };
+}
+
+/**
+ * The hash in the row of a subject. A label contains a space, and a bearer token never does. So no
+ * client can send a token with this hash.
+ */
+function rowHashOf(label: string): string {
+  return hash('sha256', label, 'hex');
 }
 
 interface CachedResult {

@@ -1,7 +1,7 @@
+import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import { type Clock, isRecent, type Moment, momentOf, repeat } from '../../core/clock.ts';
-import { hashToken } from '../../core/tokens/token.ts';
 import { isProtected, type OpenidSettings } from './openid-settings.ts';
 
 const READ_INTERVAL_MS = 3_600_000;
@@ -121,7 +121,7 @@ export function openProviderKeys(
   const keyOf: JWTVerifyGetKey = async (header, token) => {
     const { kid = '' } = header;
     if (typeof kid !== 'string') throw new errors.JWKSNoMatchingKey();
-    const keyId = hashToken(kid);
+    const keyId = hash('sha256', kid, 'hex');
     const since = unknown.since(keyId) ?? readsBegun;
     if (!areCurrent()) await readOnDemand('no keys of the OpenID provider are known');
     for (;;) {

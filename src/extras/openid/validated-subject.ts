@@ -67,6 +67,7 @@ export async function validatedSubject(
   if (typ === undefined && sentType !== undefined) throw new Error(unexpected('typ', typ, sentType));
   // RFC 7519 section 4.1.3: a token for somebody else must be rejected.
   if (audience === undefined && aud !== undefined) throw new Error(unexpected('aud', audience, aud));
+  // The space keeps clients from sending the label as their token.
   const label = `${iss} ${sub}`;
   // Both are validated, because a blank at the start of the subject is in the middle of the label.
   if (typeof sub !== 'string' || ![sub, label].every(text => isTokenLabel(text, SUBJECT_LABEL_LENGTH_MAX)))

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ERRORS, type ErrorName } from '../../core/contract/errors.ts';
 import { type NewPlant, plantJson } from '../../core/contract/plant.ts';
 import type { Admission, Delivery, OperationWrapper, WrappedResponse } from '../../core/extension-points.ts';
@@ -60,7 +60,7 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
         code === undefined && lose !== 'request'
           ? await create(admission, reading)
           : catalogueResponse(code ?? 'internal', admission, reading.plant);
-      if (text !== '') await delay(delayMs, undefined, { ref: false });
+      if (text !== '') await sleep(delayMs, undefined, { ref: false });
       if (lose !== undefined)
         return marked(response, text, { kind: lose === 'half' ? 'incomplete' : 'none' });
       /** Records the status of a response that was sent while the client waited for it. */

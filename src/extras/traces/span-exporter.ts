@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type FailureLog, failureLog, type ServiceLog } from '../../operate/log/rate-limited-log.ts';
 import { type Attributes, attributesOf } from './otlp-attributes.ts';
 import type { TraceSettings } from './trace-settings.ts';
@@ -90,7 +90,7 @@ export class SpanExporter implements AsyncDisposable {
   async #sendUntilShutdown(): Promise<void> {
     const { signal } = this.#shutdown;
     while (!signal.aborted) {
-      const interval = wait(EXPORT_INTERVAL_MS, undefined, { signal }).catch(() => {});
+      const interval = sleep(EXPORT_INTERVAL_MS, undefined, { signal }).catch(() => {});
       await Promise.all([this.#send(this.#settings.timeoutMs, this.#shutdownTimeout.signal), interval]);
     }
   }

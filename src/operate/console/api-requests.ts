@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { json as jsonOf } from 'node:stream/consumers';
 import { ID_RULE } from '../../core/contract/errors.ts';
 import { int64FromNumberText } from '../../core/contract/int64.ts';
 import type { PlantFilter } from '../../engines/plant-search.ts';
@@ -67,13 +66,28 @@ export function secretOf(request: IncomingMessage): SessionSecret | undefined {
  * @throws {InvalidApiRequest} if the body is too long, or no JSON object
  */
 export async function readJsonBody(request: IncomingMessage): Promise<Record<string, unknown>> {
-  const length = Number(request.headers['content-length'] ?? 0);
-  if (length === 0) return {};
-  const isTooLong = length > REQUEST_BYTES_MAX;
-  const body: unknown = isTooLong ? undefined : await jsonOf(request).catch(() => undefined);
-  if (typeof body !== 'object' || body === null)
-    throw new InvalidApiRequest('the body is not a JSON object, or too long');
-  return body as Record<string, unknown>;
+  try {
+    const bytes = await readBytes(request);
+    const body: unknown = bytes.length === 0 ? {} : JSON.parse(bytes.toString());
+    if (typeof body === 'object' && body !== null && !Array.isArray(body))
+      return body as Record<string, unknown>;
+  } catch {
+    // The body is no JSON or too long, or its client has disconnected.
+  }
+  throw new InvalidApiRequest('the body is not a JSON object, or too long');
+}
+
+/** Reads a body with or without a Content-Length. @throws if it is too long */
+async function readBytes(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  // By default, leaving the loop early would close the connection before the response.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > REQUEST_BYTES_MAX) throw new RangeError('too long');
+  }
+  return Buffer.concat(chunks);
 }
 
 /**

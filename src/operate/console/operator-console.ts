@@ -38,7 +38,7 @@ import { type FactRow, StoreFacts } from './store-facts.ts';
 import { TokenRequests } from './token-requests.ts';
 
 /** Plants of a page, as in src/pages/console/browser/plants.js. */
-const PAGE_PLANTS = 50;
+const SHOWN_PLANTS_MAX = 50;
 /** The page shows this many of the last revisions of a plant. */
 const SHOWN_REVISIONS_MAX = 500;
 /** A search that has not filled its page ends within a second after this time. */
@@ -175,7 +175,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
       });
     },
     'GET api/plants': async ({ query }) => {
-      const page = await this.#parts.search.page(filterOf(query), PAGE_PLANTS, SEARCH_TIME_MS);
+      const page = await this.#parts.search.page(filterOf(query), SHOWN_PLANTS_MAX, SEARCH_TIME_MS);
       return json({
         plants: page.plants.map(each => ({ id: String(each.plant.id), ...this.#shown(each) })),
         next: page.next === undefined ? null : String(page.next),
@@ -199,7 +199,8 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     'GET api/rejected/examples': ({ query }) =>
       json({ examples: this.#rejected.examples(query.get('key') ?? '') }),
     'POST api/rejected': ({ body: { isOn } }) => {
-      this.#rejected.recordBodies(isOn === true);
+      if (typeof isOn !== 'boolean') throw new InvalidApiRequest('isOn must be true or false');
+      this.#rejected.recordBodies(isOn);
       return noContent();
     },
     'GET api/tokens': () => this.#tokens.list(this.#activity.lastUses),

@@ -1,7 +1,6 @@
-import { setTimeout as wait } from 'node:timers/promises';
-import { hashToken } from '../../core/tokens/token.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { OperatorTables } from '../../engines/tables/operator-tables.ts';
-import { randomSecret } from './console-code.ts';
+import { hashSecret, randomSecret } from './console-code.ts';
 
 /** A session ends after this time without a request. */
 const SESSION_IDLE_MS = 8 * 3_600_000;
@@ -26,7 +25,7 @@ const HALF = /^[\w-]{43}$/;
 
 /** The key of a session in the store. */
 function keyOf({ cookieHalf, headerHalf }: SessionSecret): string {
-  return hashToken(`${cookieHalf} ${headerHalf}`);
+  return hashSecret(`${cookieHalf} ${headerHalf}`);
 }
 
 /**
@@ -55,7 +54,7 @@ export class Sessions {
 
   /** Starts a session. @returns undefined if the code was used, has expired or is wrong */
   async signIn(code: string): Promise<SessionSecret | undefined> {
-    const hash = hashToken(code);
+    const hash = hashSecret(code);
     // Of several requests with the same code, the first one gets the session.
     if (!(await this.#takeCodes(hash)).delete(hash)) return undefined;
     const secret = { cookieHalf: randomSecret(), headerHalf: randomSecret() };
@@ -136,7 +135,7 @@ function inBatches<Found>(run: (keys: string[]) => Promise<Found>): (key: string
     lookup = undefined;
     const found = run(keys.splice(0));
     // The timer does not keep the process running.
-    pause = Promise.allSettled([found, wait(LOOKUP_INTERVAL_MS, undefined, { ref: false })]);
+    pause = Promise.allSettled([found, sleep(LOOKUP_INTERVAL_MS, undefined, { ref: false })]);
     return await found;
   };
   return key => {

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreError, StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
 import { type Problem, problemText } from '../../core/problem.ts';
 import { errorLog, failureLog, type ServiceLog } from '../log/rate-limited-log.ts';
@@ -82,6 +82,6 @@ export function storeStateReader(
 
 /** Rejects when the store has had its time to respond. It does not keep the process running. */
 async function timeout(): Promise<never> {
-  await delay(READINESS_TIMEOUT_MS, undefined, { ref: false });
+  await sleep(READINESS_TIMEOUT_MS, undefined, { ref: false });
   throw new StoreUnavailable(`no response within ${READINESS_TIMEOUT_MS / 1000} s`);
 }

@@ -3,7 +3,11 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { suite, test } from 'node:test';
 import pg from 'pg';
+import { type Clock, SYSTEM_CLOCK } from '../../../src/core/clock.ts';
 import { StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
+import { Connection } from '../../../src/engines/postgres/connection.ts';
+import { NoResponse } from '../../../src/engines/postgres/postgres-errors.ts';
+import { postgresAddressOf } from '../../../src/engines/postgres/postgres-url.ts';
 import type { LoggedRequest } from '../../harness/client-log.ts';
 import { listen } from '../../harness/loopback-server.ts';
 import { openReader } from '../../harness/open-store.ts';
@@ -24,6 +28,11 @@ const AT_ONCE_MS = 1_500;
 const { server } = await postgresUnderTest();
 const hostsDatabase = await server.createDatabase();
 await (await openStore(hostsDatabase)).close();
+
+function openConnection(database: string, clock?: Clock): Promise<Connection> {
+  const address = postgresAddressOf(database);
+  return Connection.open(address, address.hosts[0]!, LONG_MS, new AbortController().signal, clock);
+}
 
 /** During a long outage plants are rejected without a wait. A busy machine can delay some. */
 async function assertRejectedAtOnce(service: RunningService, log: LoggedRequest[]): Promise<void> {
@@ -81,6 +90,27 @@ test('a test commit needs the table, but not the function that other engines lac
   await engine.probe();
   await server.query('DROP TABLE plant_revision CASCADE', databaseName(database));
   await assert.rejects(engine.probe(), StoreUnavailable);
+});
+
+test('a transaction fails with its cause, also when it cannot be rolled back', async () => {
+  const database = await server.createDatabase();
+  await using proxy = await PostgresProxy.start(server.port);
+  const connection = await openConnection(proxy.url(database));
+  await assert.rejects(
+    connection.transaction(async () => {
+      await connection.run({ text: 'SELECT 1 / 0' }).finally(() => proxy.cutAll());
+    }),
+    /division by zero/,
+  );
+  assert.ok(connection.isBroken);
+});
+
+test('a deadline is a time of the clock of the caller', async () => {
+  const clock: Clock = { ...SYSTEM_CLOCK, now: () => performance.now() + 1_000_000 };
+  const connection = await openConnection(await server.createDatabase(), clock);
+  connection.deadline = clock.now() + 50;
+  await assert.rejects(connection.run({ text: 'SELECT pg_sleep(1)' }), NoResponse);
+  connection.destroy();
 });
 
 test('the server has no connection left: plants get 200 on fewer, or 503 in time', async () => {

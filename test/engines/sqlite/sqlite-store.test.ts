@@ -14,7 +14,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { ALONE_PLANTS_MIN } from '../../../src/core/commit/group-commit.ts';
 import { StoreRejected, StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
-import type { StorageEngine } from '../../../src/engines/storage-engine.ts';
+import type { SqliteStatistics, StorageEngine } from '../../../src/engines/storage-engine.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { openCommandStore, openCopyTarget, openReader } from '../../harness/open-store.ts';
 import { plantWrite } from '../../harness/plant-write.ts';
@@ -90,6 +90,17 @@ test('after a crash the log is rewritten before a plant in it is reported as unc
     assert.ok(statSync(`${copy}-wal`).mtimeMs > 1_000);
     assert.deepEqual(readFileSync(`${copy}-wal`), log);
   }
+});
+
+test('a repeated change of a token writes no test data, and the connection stays open', async () => {
+  await using engine = await openTokens((await newStore()).database);
+  const token = { hash: 'a'.repeat(64), label: 'repeated', createdAt: 1, expiresAt: null };
+  const stored = await engine.tokenTable.createToken(token);
+  const before = await engine.tokenTable.tokenFingerprints();
+  assert.deepEqual(await engine.tokenTable.createToken(token), stored);
+  assert.deepEqual(await engine.tokenTable.tokenFingerprints(), before, 'a new connection has others');
+  const { walBytes } = (await engine.statistics()) as SqliteStatistics;
+  assert.ok(walBytes < 1024 * 1024, `${walBytes} bytes`);
 });
 
 /** Runs a program while the folder is mounted read-only for it. */

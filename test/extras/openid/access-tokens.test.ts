@@ -281,6 +281,11 @@ for (const under of engines) {
     assert.deepEqual(await under.sql(database, query), [{ label }]);
     await using store = await openTokens(database);
     assert.equal((await store.tokenTable.tokens()).filter(each => each.label === label).length, 1);
+    // The row has the hash of the label, but nobody can send that as a token.
+    for (const connection of connections) {
+      connection.write(requestBytes(label));
+      assert.equal((await connection.response()).status, 401);
+    }
     await store.tokenTable.revokeToken(label, Date.now());
     for (const connection of connections)
       await until('it is rejected', async () => {

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { call, type Json, json, type Operator, sendText, signIn } from '../../harness/console-session.ts';
+import {
+  call,
+  headersOf,
+  type Json,
+  json,
+  type Operator,
+  sendText,
+  signIn,
+  urlOf,
+} from '../../harness/console-session.ts';
 import { ask, chunked, RawConnection, requestBytes } from '../../harness/raw-connection.ts';
 import { addToken, type RunningService, startTestService } from '../../harness/running-service.ts';
 import { until } from '../../harness/until.ts';
@@ -135,6 +144,27 @@ suite('rejected requests in the console', () => {
     await call(operator, 'POST', 'rejected', { isOn: false });
     await sendText(service, '[');
     for (const each of await examples(operator)) assert.equal(each.body, null);
+  });
+
+  test('keep their bodies unless a valid request switches that off, also in chunks', async () => {
+    await using service = await start();
+    const operator = await signIn(service);
+    const sendChunked = async (...chunks: string[]): Promise<number> => {
+      const body = ReadableStream.from(chunks).pipeThrough(new TextEncoderStream());
+      const init = { method: 'POST', body, duplex: 'half' as const, headers: headersOf(operator) };
+      return (await fetch(urlOf(operator, 'rejected'), init)).status;
+    };
+    assert.equal(await sendChunked('{"isOn":', 'true}'), 204);
+    assert.equal(await sendText(service, '{"id":1}'), 400);
+    for (const body of [[], {}, { isOn: 0 }]) {
+      assert.equal((await call(operator, 'POST', 'rejected', body)).status, 422, JSON.stringify(body));
+    }
+    for (const body of ['', '[]', 'null', '{"isOn":false', `{"isOn":false,"a":"${'x'.repeat(10_000)}"}`]) {
+      assert.equal(await sendChunked(body), 422, body);
+    }
+    assert.equal((await examples(operator))[0].body, '{"id":1}');
+    assert.equal(await sendChunked('{"isOn":false}'), 204);
+    assert.equal((await examples(operator))[0].body, null);
   });
 });
 

@@ -5,7 +5,7 @@ import type { PlantRevision } from '../../../core/commit/plant-revision.ts';
 import { StoreDamaged } from '../../../core/commit/store-errors.ts';
 import { keyOrder, REVISION_COLUMNS, revisionName, revisionOf } from '../../tables/revision-rows.ts';
 import type { Row } from '../../tables/table-access.ts';
-import { AS_ROWS } from '../queries.ts';
+import { AS_ROWS, latestRevisionOf } from '../queries.ts';
 
 /** Rows of one slice of {@link revisionsInSlices}. It may have one row more. */
 const SLICE_ROWS = 2_048;
@@ -59,10 +59,7 @@ function nextSlice(rows: Iterable<PlantRevision>): { slice: PlantRevision[]; isE
 
 /** Each id has a statement of its own, so none holds a snapshot for longer than one search. */
 export function latestRevisions(database: DatabaseSync, ids: readonly bigint[]): PlantRevision[] {
-  const statement = database.prepare(
-    `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = ? ORDER BY revision DESC LIMIT 1`,
-    AS_ROWS,
-  );
+  const statement = latestRevisionOf(database);
   return ids
     .map(id => statement.get(id) as unknown as Row | undefined)
     .filter(row => row !== undefined)

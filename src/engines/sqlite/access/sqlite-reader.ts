@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { PlantRevision } from '../../../core/commit/plant-revision.ts';
 import { StoreDamaged } from '../../../core/commit/store-errors.ts';
 import type { PlantReader } from '../../plant-reader.ts';
@@ -12,6 +13,12 @@ import { schemaFaults } from '../schema.ts';
 import { orUnavailable, unavailable } from '../sqlite-errors.ts';
 import { openForReading } from './reading-database.ts';
 import { latestRevisions, revisionsIn, revisionsInSlices } from './revision-reading.ts';
+
+/**
+ * The writer commits one batch after the other, so only the next batch can have the same time as a
+ * visible one. It appears after its flush, which rarely takes longer than this.
+ */
+const FLUSH_MS = 3_000;
 
 export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
 
@@ -38,6 +45,7 @@ export function openSqliteReader(path: string): PlantReader {
     tokens: () => allTokens(query),
     knownDamage: () => knownDamage(query),
     newestTime: until => newestTime(query, until),
+    untilVisible: async time => void (await sleep(Math.max(0, time + FLUSH_MS - Date.now()))),
     structureFaults: async () => read(() => [...schemaFaults(database), ...structureFaults(database)]),
     identity: async () => {
       const { dev, ino } = statSync(path, { bigint: true });

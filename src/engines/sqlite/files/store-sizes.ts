@@ -1,6 +1,6 @@
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { SqliteStatistics } from '../../storage-engine.ts';
 
 /** Timeout of a hanging file system. After it, the last known sizes are used. */
@@ -22,7 +22,7 @@ export class StoreSizes {
   async read(): Promise<Sizes> {
     // A file system that hangs blocks a thread of Node's small pool, so only one call is in flight.
     this.#reading ??= this.#readFiles().finally(() => (this.#reading = undefined));
-    await Promise.race([this.#reading, delay(READ_TIMEOUT_MS, undefined, { ref: false })]);
+    await Promise.race([this.#reading, sleep(READ_TIMEOUT_MS, undefined, { ref: false })]);
     return this.#last;
   }
 

@@ -5,7 +5,7 @@ import { html, useEffect, useRef, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
 
 /** Plants of a page, as in operator-console.ts of the service. */
-const PAGE_PLANTS = 50;
+const SHOWN_PLANTS_MAX = 50;
 /** A page ends early at this many characters of names and tags: a name may have a million. */
 const PAGE_TEXT_LENGTH_MAX = 1_000_000;
 const DOWNLOAD_TIMEOUT_MS = 24 * 3_600_000;
@@ -120,7 +120,7 @@ async function search(filter, onFound) {
     const page = await request(`plants?${new URLSearchParams({ ...filter, from: found.next ?? '' })}`);
     const plants = [...found.plants, ...page.plants];
     const textLength = plants.reduce((sum, { name = '', tag = '' }) => sum + name.length + tag.length, 0);
-    const isFull = plants.length >= PAGE_PLANTS || textLength >= PAGE_TEXT_LENGTH_MAX;
+    const isFull = plants.length >= SHOWN_PLANTS_MAX || textLength >= PAGE_TEXT_LENGTH_MAX;
     const isSearching = page.next !== null && !isFull;
     found = { plants, next: page.next, isSearching, searched: found.searched + page.searched, total };
   }
@@ -154,7 +154,7 @@ function Results({ query }) {
     ${plants.length > 0 && html`<${Table} name="Plants, by id" columns=${PLANT_COLUMNS} rows=${plants} />`}
     <p class="links">
       ${previousPage !== undefined && html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
-      ${hasNext && html`<a href=${`#plants?${nextPage}`}>${plants.length < PAGE_PLANTS ? 'Go on' : 'Next page'}</a>`}
+      ${hasNext && html`<a href=${`#plants?${nextPage}`}>${plants.length < SHOWN_PLANTS_MAX ? 'Go on' : 'Next page'}</a>`}
       ${plants.length > 0 && html`<button type="button" disabled=${isRunning} onClick=${() => run(() => download(filter))}>${isRunning ? 'Downloading …' : 'Download all that match as CSV'}</button>`}
     </p>
     ${failure}`;
