@@ -1,5 +1,6 @@
 /**
- * The extras of the program. Each line makes one available, whose modules are loaded if it is on.
+ * The extras of the program. Each line makes the options of one available, which load the rest of it
+ * if it is on.
  * Without its line and its folder, the program lacks the extra and its options.
  */
 export { openid } from './extras/openid/openid.ts';

@@ -65,7 +65,7 @@ export class Call {
   }
 }
 
-/** Attempts per plant after these errors. For other transient errors, time is the only limit. */
+/** Attempts per plant that may end with these errors. For other transient errors, time is the only limit. */
 const ATTEMPTS_MAX = new Map<number | undefined, number>([
   [ERRORS.internal.number, 10],
   // A gateway truncates the client's requests.
@@ -86,7 +86,7 @@ export async function sendPlant(
 ): Promise<StoredPlant> {
   const startMs = performance.now();
   let isUnknown = false;
-  let countedAttempts = 0;
+  const countedAttempts = new Map<number | undefined, number>();
   const throwIfStopped = (): void => {
     if (service.isClosed) throw closedError();
     if (call.stopped !== undefined) throw call.stopped.reason;
@@ -97,11 +97,15 @@ export async function sendPlant(
       return await post(service, call, plant, ifRevision);
     } catch (error) {
       if (!(error instanceof PlantStoreError)) throw error;
-      const attemptsMax = ATTEMPTS_MAX.get(error.error);
-      if (attemptsMax !== undefined) countedAttempts++;
+      const withThisError = (countedAttempts.get(error.error) ?? 0) + 1;
+      countedAttempts.set(error.error, withThisError);
       const delayMs = retryDelayMs(attempts, error.retryAfterMs);
       const endMs = Math.max(startMs, call.lastSettledMs) + service.retryForMs;
-      if (!error.canRetry || countedAttempts === attemptsMax || performance.now() + delayMs > endMs)
+      if (
+        !error.canRetry ||
+        withThisError === ATTEMPTS_MAX.get(error.error) ||
+        performance.now() + delayMs > endMs
+      )
         throw isUnknown ? errorAfterUnknown(error) : error;
       isUnknown ||= mayHaveStored(error);
       throwIfStopped();

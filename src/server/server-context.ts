@@ -30,7 +30,7 @@ export interface ServerContext {
   phase: ServerPhase;
   /** Connections of the same client send the same header sections. */
   readonly headersCache: HeadersCache;
-  /** They share the time of a tick, and know which connection sent the last one. */
+  /** They share the time of a tick. */
   readonly plainCreates: PlainCreates;
   /** Handles a request that is no plain create with a known token. */
   readonly handle: (exchange: Exchange) => Promise<Handled>;

@@ -262,6 +262,12 @@ const TRANSIENT: AttemptCase[] = [
   ['a request that was truncated once', ['cut', errorReply(40000), 'stored'], 3],
   ['a request that is truncated each time: five attempts', [errorReply(40000)], 5, [40000, 400, true]],
   ['an internal error: ten attempts', [errorReply(50001)], 10, [50001, 500, true]],
+  [
+    'internal errors, and then truncated requests: five attempts of these',
+    [...Array<Reply>(5).fill(errorReply(50001)), errorReply(40000)],
+    10,
+    [40000, 400, true],
+  ],
 ];
 
 for (const [way, isPipelined] of [
