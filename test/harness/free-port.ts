@@ -9,7 +9,7 @@ const PORT_MIN = 20_000;
 const PORT_MAX = 32_767;
 
 /** So many test files run at the same time. Each has ports of its own. */
-export const FILES_AT_A_TIME = 4;
+export const FILES_AT_A_TIME = 6;
 const PORTS_OF_FILE = Math.floor((PORT_MAX + 1 - PORT_MIN) / FILES_AT_A_TIME);
 /** https://nodejs.org/api/test.html#contextworkerid; from 1 on, absent outside the test runner. */
 const { NODE_TEST_WORKER_ID = '1' } = process.env;
