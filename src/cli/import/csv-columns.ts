@@ -152,12 +152,11 @@ export class Columns {
     return { kind: 'count', message: message(0), rejectsMessage: message(this.#isNumbered ? 1 : 0) };
   }
 
-  #read(fields: Fields, madeId: MadeId | undefined): NewPlantReading {
+  #read(fields: Fields, madeId: ReturnType<MadeIds['make']> | undefined): NewPlantReading {
     const [idText, name, tag] = this.#positions.members.map(position =>
       position === undefined ? undefined : fields[position],
     );
-    const isMade = madeId?.kind === 'id' || madeId?.kind === 'fault';
-    return validateNewPlant(isMade ? madeId : readCsvId(idText), name, tag);
+    return validateNewPlant(madeId ?? readCsvId(idText), name, tag);
   }
 }
 

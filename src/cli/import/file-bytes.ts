@@ -3,7 +3,6 @@ import { open, stat } from 'node:fs/promises';
 import { addAbortSignal, pipeline } from 'node:stream';
 import { createGunzip, type Gunzip } from 'node:zlib';
 import { Failure } from '../output/failure.ts';
-import { joined } from './utf8-texts.ts';
 
 export const STANDARD_INPUT = '-';
 /** Bytes that are read or decompressed at a time. */
@@ -54,6 +53,16 @@ export async function startOf(bytes: Bytes, length: number): Promise<Buffer> {
     start = Buffer.concat([start, next.value]);
   }
   return start;
+}
+
+/** Yields `first`, then `rest`. If the caller stops early, `rest` ends too and closes its file. */
+export async function* joined<T>(
+  first: T,
+  rest: AsyncGenerator<T, void, undefined>,
+): AsyncGenerator<T, void, undefined> {
+  await using _ = rest;
+  yield first;
+  yield* rest;
 }
 
 async function* storedBytes(path: string, stop: AbortSignal, onBytes: BytesReading['onBytes']): Bytes {

@@ -1,10 +1,18 @@
 import { isAscii } from 'node:buffer';
 import { Failure } from '../output/failure.ts';
-import { type Bytes, type BytesReading, fileName, plainBytes, plantFileSize, startOf } from './file-bytes.ts';
-import { LineCounter } from './line-ends.ts';
+import {
+  type Bytes,
+  type BytesReading,
+  fileName,
+  joined,
+  plainBytes,
+  plantFileSize,
+  startOf,
+} from './file-bytes.ts';
+import { LineCounter, type Texts } from './line-ends.ts';
 import { FORMAT_BYTES, startReadingOf } from './other-formats.ts';
 import { Utf8Evidence } from './utf8-evidence.ts';
-import { areUtf8, joined, utf8Texts } from './utf8-texts.ts';
+import { areUtf8, utf8Texts } from './utf8-texts.ts';
 
 const UTF_8 = 'utf-8';
 const UTF_16 = /^utf-16/;
@@ -18,8 +26,6 @@ export interface TextReading extends BytesReading {
    */
   onVerified?: ((bytes: number) => void) | undefined;
 }
-
-type Texts = AsyncGenerator<string, void, undefined>;
 
 /** The bytes of a text, and how to decode them. */
 interface Encoded {

@@ -1,5 +1,6 @@
 import { Failure } from '../output/failure.ts';
 import { type ColumnChoice, knownColumnsOf } from './csv-header.ts';
+import type { Texts } from './line-ends.ts';
 
 /** Lines at the start of a file in which a header is looked for. */
 export const HEADER_LINES = 20;
@@ -7,11 +8,7 @@ export const HEADER_LINES = 20;
 const NO_HEADER = /^(?:[\s,;|"]*$|"?sep=)/i;
 
 /** Removes the lines before a line. @param line number of the first line that is returned, from 1 */
-export async function* textsFromLine(
-  name: string,
-  texts: AsyncGenerator<string, void, undefined>,
-  line: number,
-): AsyncGenerator<string, void, undefined> {
+export async function* textsFromLine(name: string, texts: Texts, line: number): Texts {
   await using rest = texts;
   let missing = line - 1;
   /** Whether the text so far ends with a CR that may be half of a CRLF. */

@@ -11,6 +11,7 @@ import { STANDARD_INPUT } from './file-bytes.ts';
 import { addIdOptions, type IdOptions, idRuleOf, rejectsOptions } from './id-options.ts';
 import { report } from './import-report.ts';
 import { importFiles } from './import-run.ts';
+import type { IdRule } from './made-ids.ts';
 import { openComparedStore } from './store-comparison.ts';
 
 /** With fewer, import and service wait for each other: 64 reach three quarters of the rate. */
@@ -135,9 +136,10 @@ async function runImport(files: string[], options: ImportOptions, command: Comma
   const { rejects, idsFile, inFlight, encoding, replace: replaces = false } = options;
   checkFileNames(files, rejects);
   const idRule = idRuleOf(options);
-  if (options.dryRun) return await runDryRun(files, options, command);
-  const isDatabaseGiven = command.getOptionValueSource('database') === 'cli';
-  if (isDatabaseGiven || options.showReplaced !== undefined)
+  const isStoreNamed =
+    command.getOptionValueSource('database') === 'cli' || options.showReplaced !== undefined;
+  if (options.dryRun) return await runDryRun(files, options, idRule, isStoreNamed);
+  if (isStoreNamed)
     throw new Failure('--database and --show-replaced are for --dry-run; import sends plants to --url', 2);
   const service = readServiceAddress(command);
   const settings = { files, form: options, encoding, idRule, idsFile, service, replaces, rejects };
@@ -151,13 +153,17 @@ async function runImport(files: string[], options: ImportOptions, command: Comma
   );
 }
 
-async function runDryRun(files: string[], options: ImportOptions, command: Command): Promise<void> {
+/** @param isStoreNamed whether the store must be compared, since an option names it or needs it */
+async function runDryRun(
+  files: string[],
+  options: ImportOptions,
+  idRule: IdRule | undefined,
+  isStoreNamed: boolean,
+): Promise<void> {
   const { encoding, showReplaced, replace: replaces = false } = options;
   if (showReplaced !== undefined) checkNewFile(showReplaced);
-  const isRequired = command.getOptionValueSource('database') === 'cli' || showReplaced !== undefined;
-  const store = await openComparedStore(options, isRequired);
+  const store = await openComparedStore(options, isStoreNamed);
   await using _ = store.kind === 'store' ? store.reader : undefined;
-  const idRule = idRuleOf(options);
   process.exitCode = await stoppable(
     stop =>
       dryRun({ files, reading: { form: options, encoding, stop }, idRule, store, replaces, showReplaced }),

@@ -2,7 +2,7 @@ import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
 import { Failure } from '../output/failure.ts';
 import { quoted, visible } from '../output/visible-text.ts';
 import { SEVERAL_LINES } from './json-rows.ts';
-import { LineCounter } from './line-ends.ts';
+import { LineCounter, type Texts } from './line-ends.ts';
 import type { TextOpening } from './text-opening.ts';
 
 /** The list of a GeoJSON FeatureCollection (RFC 7946 section 3.3). */
@@ -126,7 +126,7 @@ export interface ObjectList {
   /** Number of the line on which its first element begins. */
   line: number;
   /** The list as a JSON array. */
-  texts: AsyncGenerator<string, void, undefined>;
+  texts: Texts;
 }
 
 /**
@@ -139,7 +139,7 @@ export interface ObjectList {
  */
 export async function objectList(
   name: string,
-  texts: AsyncGenerator<string, void, undefined>,
+  texts: Texts,
   firstLine: number,
 ): Promise<ObjectList | undefined> {
   const scanner = new ObjectScanner();
@@ -179,9 +179,9 @@ async function* textsOfList(
   name: string,
   firstText: string,
   start: number,
-  rest: AsyncGenerator<string, void, undefined>,
+  rest: Texts,
   { scanner, borders, member }: Scan,
-): AsyncGenerator<string, void, undefined> {
+): Texts {
   await using texts = rest;
   let isOpen = true;
   function* parts(text: string, from: number, ends: Iterable<Border>): Generator<string> {

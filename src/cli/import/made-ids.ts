@@ -49,7 +49,7 @@ export class MadeIds {
    *
    * @param texts of the columns; an absent one is undefined. Undefined: the row has no columns
    */
-  make(texts: readonly (string | undefined)[] | undefined): MadeId {
+  make(texts: readonly (string | undefined)[] | undefined): Exclude<MadeId, { kind: 'own id' }> {
     if (this.rule.kind === 'numbers') {
       const id = this.#next++;
       if (id <= ID_MAX) return { kind: 'id', id, texts: [] };
@@ -68,7 +68,7 @@ export class MadeIds {
     return fault && `${column} ${fault}; remove it`;
   }
 
-  #idOf(texts: string[]): MadeId {
+  #idOf(texts: string[]): Exclude<MadeId, { kind: 'own id' }> {
     const digest = hash('sha256', joinedIdTexts(texts), 'buffer');
     const id = idOfDigest(digest);
     if (!this.#digests.hasOther(digest)) return { kind: 'id', id, texts };

@@ -1,5 +1,5 @@
-import { CHUNK_BYTES } from './file-bytes.ts';
-import { joined } from './utf8-texts.ts';
+import { CHUNK_BYTES, joined } from './file-bytes.ts';
+import type { Texts } from './line-ends.ts';
 
 /** Code units that are read at most to learn the form of a file. */
 const LENGTH_MAX = CHUNK_BYTES;
@@ -9,9 +9,9 @@ export class TextOpening implements AsyncDisposable {
   text = '';
   /** Whether the text is complete. */
   isAll = false;
-  readonly #texts: AsyncGenerator<string, void, undefined>;
+  readonly #texts: Texts;
 
-  constructor(texts: AsyncGenerator<string, void, undefined>) {
+  constructor(texts: Texts) {
     this.#texts = texts;
   }
 
@@ -28,7 +28,7 @@ export class TextOpening implements AsyncDisposable {
   }
 
   /** The text from its start on. */
-  whole(): AsyncGenerator<string, void, undefined> {
+  whole(): Texts {
     return joined(this.text, this.#texts);
   }
 

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import type { Texts } from './line-ends.ts';
 
 /**
  * A character of two to four bytes (RFC 3629 section 4), or any other byte above 0x7F, which is
@@ -61,16 +62,12 @@ function completeLength(bytes: Buffer): number {
   return bytes.length;
 }
 
-function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, byteLength);
-}
-
 /** Joins and divides chunks, so that each ends with a whole character of UTF-8. */
-async function* wholeCharacters(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void, undefined> {
+async function* wholeCharacters(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of chunks) {
     // A copy of each chunk would double the work of the garbage collector.
-    const bytes = rest.length > 0 ? Buffer.concat([rest, chunk]) : bufferOf(chunk);
+    const bytes = rest.length > 0 ? Buffer.concat([rest, chunk]) : chunk;
     const length = completeLength(bytes);
     rest = bytes.subarray(length);
     if (length > 0) yield bytes.subarray(0, length);
@@ -82,7 +79,7 @@ async function* wholeCharacters(chunks: AsyncIterable<Uint8Array>): AsyncGenerat
  * Decodes UTF-8 chunk by chunk as {@link escapedText} does. It skips a byte order mark at the start
  * (RFC 3629 section 6).
  */
-export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+export async function* utf8Texts(chunks: AsyncIterable<Buffer>): Texts {
   let isStart = true;
   for await (const bytes of wholeCharacters(chunks)) {
     const text = escapedText(bytes);
@@ -93,18 +90,8 @@ export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenera
 }
 
 /** Reads all chunks. @returns whether they are UTF-8 */
-export async function areUtf8(chunks: AsyncIterable<Uint8Array>): Promise<boolean> {
+export async function areUtf8(chunks: AsyncIterable<Buffer>): Promise<boolean> {
   let areValid = true;
   for await (const bytes of wholeCharacters(chunks)) areValid &&= isUtf8(bytes);
   return areValid;
-}
-
-/** Yields `first`, then `rest`. If the caller stops early, `rest` ends too and closes its file. */
-export async function* joined<T>(
-  first: T,
-  rest: AsyncGenerator<T, void, undefined>,
-): AsyncGenerator<T, void, undefined> {
-  await using _ = rest;
-  yield first;
-  yield* rest;
 }

@@ -52,9 +52,9 @@ async function readTexts(format: Format, texts: Texts, start: string): Promise<R
 /** The borders between the chunks of a file, as shares of its length. */
 const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 20 });
 
-function cut(whole: Uint8Array, shares: number[]): Uint8Array[] {
+function cut(whole: Buffer, shares: number[]): Buffer[] {
   const ends = shares.map(share => Math.floor(share * whole.length)).sort((a, b) => a - b);
-  return [...ends, whole.length].map((end, index) => whole.slice(ends[index - 1] ?? 0, end));
+  return [...ends, whole.length].map((end, index) => whole.subarray(ends[index - 1] ?? 0, end));
 }
 
 /** Reads a text like a file: it is cut between bytes, then decoded. U+DC80 to U+DCFF are invalid bytes. */
