@@ -15,7 +15,7 @@ export function joinedIdTexts(texts: readonly string[]): string {
   return texts.map(text => text.normalize('NFC')).join(SEPARATOR);
 }
 
-/** @returns the first 63 bits of a digest: its first 8 bytes, big-endian, shifted right by one bit */
+/** @returns the id of a digest, by the rule of {@link plantIdOf} */
 export function idOfDigest(digest: Uint8Array): bigint {
   return new DataView(digest.buffer, digest.byteOffset).getBigUint64(0) >> 1n;
 }

@@ -40,7 +40,7 @@ export interface DryRunSettings {
  * Prints what an import does: the rows that it rejects, doubtful rows, and those with other content
  * than the store.
  *
- * @returns the exit code: 1 if the import rejects a row
+ * @returns the exit code: 1 if the import rejects a row or a file
  */
 export async function dryRun(settings: DryRunSettings): Promise<0 | 1> {
   const { files, store, showReplaced } = settings;

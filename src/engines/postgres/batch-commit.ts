@@ -53,6 +53,7 @@ interface Round {
  * | sent        | the server returns the row                        | settled: created or revised |
  * | sent        | the server returns no row: look up the latest     | open                        |
  * | sent        | the server reports an error                       | open; on Citus: sent        |
+ * | sent        | our own code fails                                | sent                        |
  * | sent        | the connection is lost, or was lost before        | sent, see below             |
  * | unconfirmed | a later commit of its server is durable           | settled with this result    |
  * | unconfirmed | `run` is called again                             | open                        |
@@ -193,7 +194,8 @@ export class BatchCommit {
         );
     } catch (error) {
       // After an error of the server nothing is inserted, so a stored revision with such a number
-      // is not ours. But on Citus another server may have committed ours.
+      // is not ours. But on Citus another server may have committed ours, and after an error of our
+      // own code the server may have.
       const isUnknown = isCitus || ['connectionLost', 'internal'].includes(kindOf(error));
       if (!isUnknown && !this.#mayBeStoredLate) for (const { write } of round) write.status = OPEN;
       throw error;

@@ -54,7 +54,7 @@ export function settleStored({ write, revision: stored }: Sent): void {
   sameId.latest = { kind: 'stored', stored };
 }
 
-/** Whether an unconfirmed write of the id may depend on this: there is no plant. */
+/** Whether the result of a write of the id is not confirmed. */
 export function hasUnconfirmed({ writes }: SameId): boolean {
   return writes.some(({ status }) => status.kind === 'unconfirmed');
 }
