@@ -44,12 +44,12 @@ async function setOnServer(names: string[], value: string): Promise<void> {
     await until(`${name} is ${value}`, async () => (await server.query(`SHOW ${name}`))[0]![name] === value);
 }
 
-/** Makes the server record the settings at each commit. Only the session itself knows them. */
+/** Makes the server record settings and process of each commit. Only the session itself knows them. */
 async function noteCommits(database: string): Promise<void> {
   await server.query(
-    `CREATE TABLE noted (settings text);
+    `CREATE TABLE noted (settings text, pid integer);
      CREATE FUNCTION note() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
-       INSERT INTO noted VALUES (NULL);
+       INSERT INTO noted VALUES (NULL, pg_backend_pid());
        RETURN true; END $$;
      CREATE FUNCTION note_settings() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
        UPDATE noted SET settings = concat_ws(' ', current_setting('synchronous_commit'),
@@ -129,6 +129,9 @@ test('synchronous_commit of the database changes while a service runs; only off 
     await server.query('DELETE FROM noted', database);
     const noted = await notedCommits(database, { url: started.url, token });
     assert.deepEqual(noted, [`${used} warning read committed`]);
+    // An insert also enables the setting, but then its connection is replaced.
+    const lost = 'SELECT pid FROM noted WHERE pid NOT IN (SELECT pid FROM pg_stat_activity)';
+    assert.deepEqual(await server.query(lost, database), [], 'a connection was replaced');
   }
 });
 
