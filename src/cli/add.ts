@@ -4,6 +4,7 @@ import { mayHaveStored } from '../client/plant-store-error.ts';
 import { ERRORS } from '../core/contract/errors.ts';
 import { REVISION_MAX } from '../core/contract/limits.ts';
 import { newPlantJson, plantJson } from '../core/contract/plant.ts';
+import { readRevisionNumber } from '../core/revision-condition.ts';
 import { pipelinedTransport } from './import/pipelined-transport.ts';
 import { parseId } from './options/id-argument.ts';
 import {
@@ -51,8 +52,8 @@ function utf8Text(text: string): string {
 }
 
 function parseRevision(text: string): number {
-  const revision = /^(?:0|[1-9][0-9]{0,9})$/.test(text) ? Number(text) : Number.NaN;
-  if (revision <= REVISION_MAX) return revision;
+  const revision = readRevisionNumber(text);
+  if (revision !== undefined) return revision;
   throw new InvalidArgumentError(`It must be an integer from 0 to ${REVISION_MAX}.`);
 }
 

@@ -11,6 +11,12 @@ export type RevisionCondition =
 
 const REVISION_NUMBER = /^(?:0|[1-9][0-9]{0,9})$/;
 
+/** @returns the number of a revision, or 0; undefined if the text is neither */
+export function readRevisionNumber(text: string): number | undefined {
+  const revision = Number(text);
+  return REVISION_NUMBER.test(text) && revision <= REVISION_MAX ? revision : undefined;
+}
+
 const UNCONDITIONAL: RevisionCondition = { kind: 'valid', ifRevision: undefined };
 const INVALID: RevisionCondition = {
   kind: 'invalid',
@@ -21,7 +27,6 @@ const INVALID: RevisionCondition = {
 export function revisionConditionOf(fields: HeaderFields): RevisionCondition {
   const values = fieldValues(fields, 'if-plant-revision');
   if (values.length === 0) return UNCONDITIONAL;
-  const ifRevision = Number(values[0]);
-  const isValid = values.length === 1 && REVISION_NUMBER.test(values[0]!) && ifRevision <= REVISION_MAX;
-  return isValid ? { kind: 'valid', ifRevision } : INVALID;
+  const ifRevision = values.length === 1 ? readRevisionNumber(values[0]!) : undefined;
+  return ifRevision === undefined ? INVALID : { kind: 'valid', ifRevision };
 }
