@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CHUNK_BYTES } from '../src/cli/import/file-bytes.ts';
 import { IN_FLIGHT_MAX } from '../src/cli/import/import.ts';
+import { CHUNK_BYTES } from '../src/cli/import/text/file-bytes.ts';
 import { BODY_LIMIT_MAX } from '../src/cli/options/serve-options.ts';
 import { EXIT_MS } from '../src/cli/serve.ts';
 import { CONCURRENCY_MAX, IN_FLIGHT_TEXT_LENGTH_MAX } from '../src/client/bulk-create.ts';

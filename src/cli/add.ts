@@ -5,7 +5,7 @@ import { ERRORS } from '../core/contract/errors.ts';
 import { REVISION_MAX } from '../core/contract/limits.ts';
 import { newPlantJson, plantJson } from '../core/contract/plant.ts';
 import { readRevisionNumber } from '../core/revision-condition.ts';
-import { pipelinedTransport } from './import/pipelined-transport.ts';
+import { pipelinedTransport } from './import/sending/pipelined-transport.ts';
 import { parseId } from './options/id-argument.ts';
 import {
   addServiceOptions,

@@ -5,13 +5,13 @@ import { Failure } from '../output/failure.ts';
 import { amount, formatCount } from '../output/number-text.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import { quoted } from '../output/visible-text.ts';
-import { fileName, plantFileSize, totalSize } from './file-bytes.ts';
-import { type IdRule, MadeIds } from './made-ids.ts';
 import { fileRows, type Reading } from './plant-file.ts';
-import { lineBreakText, type PlantRow } from './plant-row.ts';
 import { countsText } from './progress.ts';
-import { changeText, REPLACED_SHOWN_MAX, ReplacedList } from './replaced-list.ts';
+import { type IdRule, MadeIds } from './rows/made-ids.ts';
+import { lineBreakText, type PlantRow } from './rows/plant-row.ts';
 import { type ComparedStore, IDS_MAX, StoreComparison } from './store-comparison.ts';
+import { fileName, plantFileSize, totalSize } from './text/file-bytes.ts';
+import { changeText, REPLACED_SHOWN_MAX, ReplacedList } from './written/replaced-list.ts';
 
 /** Maximum of lines about each kind of doubtful row. Rejected rows have no maximum. */
 const EXAMPLES_MAX = 5;

@@ -2,8 +2,8 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseId } from '../options/id-argument.ts';
 import { Failure } from '../output/failure.ts';
 import { checkNewFile } from '../output/new-file.ts';
-import type { CsvForm } from './csv-header.ts';
-import type { IdRule } from './made-ids.ts';
+import type { CsvForm } from './csv/csv-header.ts';
+import type { IdRule } from './rows/made-ids.ts';
 
 /** The options about ids that import makes. */
 export interface IdOptions {

@@ -2,8 +2,8 @@ import { Interruption } from '../interruption.ts';
 import { amount } from '../output/number-text.ts';
 import { visible } from '../output/visible-text.ts';
 import type { ImportResult } from './import-run.ts';
-import { SAFE_TO_REPEAT } from './plant-row.ts';
-import type { TimeBefore } from './response-watch.ts';
+import { SAFE_TO_REPEAT } from './rows/plant-row.ts';
+import type { TimeBefore } from './sending/response-watch.ts';
 
 /**
  * Prints the result of an import, and the commands that come next.

@@ -5,14 +5,14 @@ import { addServiceOptions, readServiceAddress } from '../options/service-option
 import { countUpTo } from '../options/setting.ts';
 import { Failure } from '../output/failure.ts';
 import { checkNewFile } from '../output/new-file.ts';
-import type { CsvForm } from './csv-header.ts';
+import type { CsvForm } from './csv/csv-header.ts';
 import { dryRun } from './dry-run.ts';
-import { STANDARD_INPUT } from './file-bytes.ts';
 import { addIdOptions, type IdOptions, idRuleOf, rejectsOptions } from './id-options.ts';
 import { report } from './import-report.ts';
 import { importFiles } from './import-run.ts';
-import type { IdRule } from './made-ids.ts';
+import type { IdRule } from './rows/made-ids.ts';
 import { openComparedStore } from './store-comparison.ts';
+import { STANDARD_INPUT } from './text/file-bytes.ts';
 
 /** With fewer, import and service wait for each other: 64 reach three quarters of the rate. */
 const IN_FLIGHT_DEFAULT = 256;

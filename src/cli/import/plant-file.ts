@@ -1,17 +1,17 @@
 import { Failure } from '../output/failure.ts';
 import { quoted } from '../output/visible-text.ts';
-import type { ColumnChoice, CsvForm } from './csv-header.ts';
-import { csvRows } from './csv-rows.ts';
-import { CHUNK_BYTES, fileName, plantFileSize } from './file-bytes.ts';
-import { fileTexts, type TextReading } from './file-texts.ts';
-import { beginsWithHeader, HEADER_LINES, headerHint, textsFromLine } from './header-row.ts';
-import { FEATURES, isOneObject, objectList } from './json-object.ts';
-import { featureRow, jsonRow, type Place } from './json-row.ts';
-import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
-import { countLineEnds } from './line-ends.ts';
-import { type MadeIds, OWN_IDS } from './made-ids.ts';
-import { EMPTY, type PlantRow, type PlantRows, ROW_LENGTH_MAX } from './plant-row.ts';
-import { TextOpening } from './text-opening.ts';
+import type { ColumnChoice, CsvForm } from './csv/csv-header.ts';
+import { csvRows } from './csv/csv-rows.ts';
+import { beginsWithHeader, HEADER_LINES, headerHint, textsFromLine } from './csv/header-row.ts';
+import { FEATURES, isOneObject, objectList } from './json/json-object.ts';
+import { featureRow, jsonRow, type Place } from './json/json-row.ts';
+import { jsonArrayRows, jsonLinesRows } from './json/json-rows.ts';
+import { type MadeIds, OWN_IDS } from './rows/made-ids.ts';
+import { EMPTY, type PlantRow, type PlantRows, ROW_LENGTH_MAX } from './rows/plant-row.ts';
+import { CHUNK_BYTES, fileName, plantFileSize } from './text/file-bytes.ts';
+import { fileTexts, type TextReading } from './text/file-texts.ts';
+import { countLineEnds } from './text/line-ends.ts';
+import { TextOpening } from './text/text-opening.ts';
 
 export interface Reading extends TextReading {
   form: CsvForm;

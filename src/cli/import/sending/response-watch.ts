@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { PlantStore, StoredPlant } from '../../client/plant-store.ts';
-import type { Transport } from '../../client/transport.ts';
+import type { PlantStore, StoredPlant } from '../../../client/plant-store.ts';
+import type { Transport } from '../../../client/transport.ts';
 
 /** How long {@link ResponseWatch.waitForNextSecond} waits at most, and between two requests. */
 const SECOND_TIMEOUT_MS = 1_500;

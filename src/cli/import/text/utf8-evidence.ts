@@ -1,4 +1,4 @@
-import { Failure } from '../output/failure.ts';
+import { Failure } from '../../output/failure.ts';
 import { encodingQuestion } from './encoding-question.ts';
 
 /** Characters before the end of an unfinished line that are stored for the question. */

@@ -1,7 +1,7 @@
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import type { NewPlant } from '../../core/contract/plant.ts';
-import { csvLine } from '../../operate/csv.ts';
-import { quoted } from '../output/visible-text.ts';
+import type { PlantRevision } from '../../../core/commit/plant-revision.ts';
+import type { NewPlant } from '../../../core/contract/plant.ts';
+import { csvLine } from '../../../operate/csv.ts';
+import { quoted } from '../../output/visible-text.ts';
 import { NewLinesFile } from './new-lines-file.ts';
 
 /** Rows that a dry run prints. The file has all. */

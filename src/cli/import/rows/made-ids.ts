@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
-import { idOfDigest, idTextFault, joinedIdTexts } from '../../client/plant-id.ts';
-import { ID_MAX } from '../../core/contract/limits.ts';
-import { quoted } from '../output/visible-text.ts';
+import { idOfDigest, idTextFault, joinedIdTexts } from '../../../client/plant-id.ts';
+import { ID_MAX } from '../../../core/contract/limits.ts';
+import { quoted } from '../../output/visible-text.ts';
 import { DigestTable } from './digest-table.ts';
 
 /** How import makes the ids of a list that has none. */

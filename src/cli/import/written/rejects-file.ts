@@ -1,10 +1,10 @@
 import { closeSync, existsSync, openSync, writeFileSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
-import type { ErrorBody } from '../../core/contract/errors.ts';
-import { Failure } from '../output/failure.ts';
-import { STANDARD_INPUT } from './file-bytes.ts';
-import type { PlantRow, RejectsFormat } from './plant-row.ts';
+import type { ErrorBody } from '../../../core/contract/errors.ts';
+import { Failure } from '../../output/failure.ts';
+import type { PlantRow, RejectsFormat } from '../rows/plant-row.ts';
+import { STANDARD_INPUT } from '../text/file-bytes.ts';
 
 interface OpenFile {
   path: string;

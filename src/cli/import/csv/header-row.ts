@@ -1,6 +1,6 @@
-import { Failure } from '../output/failure.ts';
+import { Failure } from '../../output/failure.ts';
+import type { Texts } from '../text/line-ends.ts';
 import { type ColumnChoice, knownColumnsOf } from './csv-header.ts';
-import type { Texts } from './line-ends.ts';
 
 /** Lines at the start of a file in which a header is looked for. */
 export const HEADER_LINES = 20;

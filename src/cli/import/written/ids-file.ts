@@ -1,9 +1,9 @@
-import { csvLine } from '../../operate/csv.ts';
-import { amount } from '../output/number-text.ts';
-import { visible } from '../output/visible-text.ts';
-import type { MadeIds } from './made-ids.ts';
+import { csvLine } from '../../../operate/csv.ts';
+import { amount } from '../../output/number-text.ts';
+import { visible } from '../../output/visible-text.ts';
+import type { MadeIds } from '../rows/made-ids.ts';
+import type { PlantRow, PlantRows } from '../rows/plant-row.ts';
 import { NewLinesFile } from './new-lines-file.ts';
-import type { PlantRow, PlantRows } from './plant-row.ts';
 
 /**
  * The file with the id that was made for each row. Ids of texts stand beside the texts, numbers

@@ -1,7 +1,7 @@
-import { Failure } from '../output/failure.ts';
+import { Failure } from '../../output/failure.ts';
+import { type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from '../rows/plant-row.ts';
+import { countLineEnds } from '../text/line-ends.ts';
 import type { Place } from './json-row.ts';
-import { countLineEnds } from './line-ends.ts';
-import { type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
 
 /**
  * The white space around a value (RFC 8259 section 2). `String.trim` would remove more characters.

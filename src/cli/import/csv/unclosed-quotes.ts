@@ -1,4 +1,4 @@
-import { ROW_LENGTH_MAX } from './plant-row.ts';
+import { ROW_LENGTH_MAX } from '../rows/plant-row.ts';
 
 /** A part of a tab-separated text, and whether quotes in it are text. */
 export interface TextPart {

@@ -1,12 +1,18 @@
-import { ID_RULE } from '../../core/contract/errors.ts';
-import { int64FromNumberText } from '../../core/contract/int64.ts';
-import { readJson, readToEnd, stringOf } from '../../core/contract/json-reader.ts';
-import { type NewPlant, type NewPlantReading, readNewPlantText } from '../../core/contract/plant.ts';
-import { readTypedId } from '../id-text.ts';
-import { SHOWN_LENGTH_MAX, visible } from '../output/visible-text.ts';
-import type { MadeId, MadeIds } from './made-ids.ts';
-import { LINE_BREAK, type LineBreak, OLD_REASON_NAMES, type PlantRow, REASON_NAMES } from './plant-row.ts';
-import { encodingFault, isStillNotUtf8 } from './row-encoding.ts';
+import { ID_RULE } from '../../../core/contract/errors.ts';
+import { int64FromNumberText } from '../../../core/contract/int64.ts';
+import { readJson, readToEnd, stringOf } from '../../../core/contract/json-reader.ts';
+import { type NewPlant, type NewPlantReading, readNewPlantText } from '../../../core/contract/plant.ts';
+import { readTypedId } from '../../id-text.ts';
+import { SHOWN_LENGTH_MAX, visible } from '../../output/visible-text.ts';
+import type { MadeId, MadeIds } from '../rows/made-ids.ts';
+import {
+  LINE_BREAK,
+  type LineBreak,
+  OLD_REASON_NAMES,
+  type PlantRow,
+  REASON_NAMES,
+} from '../rows/plant-row.ts';
+import { encodingFault, isStillNotUtf8 } from '../text/row-encoding.ts';
 
 /** Where a value stands in its file. */
 export interface Place {

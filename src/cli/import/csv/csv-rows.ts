@@ -1,8 +1,8 @@
-import { Failure } from '../output/failure.ts';
+import { Failure } from '../../output/failure.ts';
+import { EMPTY, type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from '../rows/plant-row.ts';
 import { Columns } from './csv-columns.ts';
 import { type CsvReading, delimiterOf } from './csv-header.ts';
 import { type CsvRecord, CsvRecords, type Fields, type RecordListener } from './csv-records.ts';
-import { EMPTY, type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
 import { partsByQuotes, type TextPart } from './unclosed-quotes.ts';
 
 /**

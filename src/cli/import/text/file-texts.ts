@@ -1,5 +1,5 @@
 import { isAscii } from 'node:buffer';
-import { Failure } from '../output/failure.ts';
+import { Failure } from '../../output/failure.ts';
 import {
   type Bytes,
   type BytesReading,

@@ -1,7 +1,7 @@
-import { Failure } from '../output/failure.ts';
-import { quoted, SHOWN_LENGTH_MAX, visible } from '../output/visible-text.ts';
+import { Failure } from '../../output/failure.ts';
+import { quoted, SHOWN_LENGTH_MAX, visible } from '../../output/visible-text.ts';
+import { type MadeIds, OWN_IDS } from '../rows/made-ids.ts';
 import type { Fields } from './csv-records.ts';
-import { type MadeIds, OWN_IDS } from './made-ids.ts';
 
 export const MEMBERS = ['id', 'name', 'tag'] as const;
 /** If only this column exists, it is an error, since all plants of the file would have no tag. */

@@ -1,10 +1,10 @@
-import type { PlantStoreError } from '../../client/plant-store.ts';
-import { isProtocolError } from '../../client/transport.ts';
-import { ERRORS } from '../../core/contract/errors.ts';
-import { type ServiceAddress, unauthorizedText } from '../options/service-options.ts';
-import { Failure } from '../output/failure.ts';
-import { visible, withoutToken } from '../output/visible-text.ts';
-import { SAFE_TO_REPEAT } from './plant-row.ts';
+import type { PlantStoreError } from '../../../client/plant-store.ts';
+import { isProtocolError } from '../../../client/transport.ts';
+import { ERRORS } from '../../../core/contract/errors.ts';
+import { type ServiceAddress, unauthorizedText } from '../../options/service-options.ts';
+import { Failure } from '../../output/failure.ts';
+import { visible, withoutToken } from '../../output/visible-text.ts';
+import { SAFE_TO_REPEAT } from '../rows/plant-row.ts';
 
 /** Timeout of one response; see the option `responseTimeoutMs` of the client. */
 export const IMPORT_RESPONSE_TIMEOUT_MS = 30_000;

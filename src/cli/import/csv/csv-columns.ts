@@ -1,9 +1,12 @@
-import { type NewPlantReading, validateNewPlant } from '../../core/contract/plant.ts';
-import { csvLine } from '../../operate/csv.ts';
-import { readCsvId } from '../id-text.ts';
-import { Failure } from '../output/failure.ts';
-import { amount } from '../output/number-text.ts';
-import { visible } from '../output/visible-text.ts';
+import { type NewPlantReading, validateNewPlant } from '../../../core/contract/plant.ts';
+import { csvLine } from '../../../operate/csv.ts';
+import { readCsvId } from '../../id-text.ts';
+import { Failure } from '../../output/failure.ts';
+import { amount } from '../../output/number-text.ts';
+import { visible } from '../../output/visible-text.ts';
+import type { MadeId, MadeIds } from '../rows/made-ids.ts';
+import { LINE_BREAK, OLD_REASON_NAMES, type PlantRow, REASON_NAMES } from '../rows/plant-row.ts';
+import { isStillNotUtf8 } from '../text/row-encoding.ts';
 import {
   type CsvReading,
   keyOf,
@@ -14,9 +17,6 @@ import {
   shownColumns,
 } from './csv-header.ts';
 import type { CsvRecord, Fields, FormFault } from './csv-records.ts';
-import type { MadeId, MadeIds } from './made-ids.ts';
-import { LINE_BREAK, OLD_REASON_NAMES, type PlantRow, REASON_NAMES } from './plant-row.ts';
-import { isStillNotUtf8 } from './row-encoding.ts';
 
 /** The fields of a record, and why they are not one for each column. */
 type RecordFields = Pick<CsvRecord, 'fields' | 'fault'>;

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { type Parser, parse } from 'csv-parse';
-import { amount } from '../output/number-text.ts';
-import { countLineEnds } from './line-ends.ts';
-import { encodingFault } from './row-encoding.ts';
+import { amount } from '../../output/number-text.ts';
+import { countLineEnds } from '../text/line-ends.ts';
+import { encodingFault } from '../text/row-encoding.ts';
+import { bytesOfText, escapedText } from '../text/utf8-texts.ts';
 import { openQuoteIn } from './unclosed-quotes.ts';
-import { bytesOfText, escapedText } from './utf8-texts.ts';
 
 /** Maximum of fields of a row, as in a spreadsheet. A row with more ends the import. */
 const ROW_FIELDS_MAX = 16_384;

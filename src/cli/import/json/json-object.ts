@@ -1,9 +1,9 @@
-import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
-import { Failure } from '../output/failure.ts';
-import { quoted, visible } from '../output/visible-text.ts';
+import { readJson, readToEnd } from '../../../core/contract/json-reader.ts';
+import { Failure } from '../../output/failure.ts';
+import { quoted, visible } from '../../output/visible-text.ts';
+import { LineCounter, type Texts } from '../text/line-ends.ts';
+import type { TextOpening } from '../text/text-opening.ts';
 import { SEVERAL_LINES } from './json-rows.ts';
-import { LineCounter, type Texts } from './line-ends.ts';
-import type { TextOpening } from './text-opening.ts';
 
 /** The list of a GeoJSON FeatureCollection (RFC 7946 section 3.3). */
 export const FEATURES = 'features';
