@@ -5,9 +5,9 @@ import { Failure } from '../output/failure.ts';
 import { amount, formatCount } from '../output/number-text.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import { quoted } from '../output/visible-text.ts';
-import { fileRows, type Reading } from './plant-file.ts';
+import { fileRows, type PlantFileOptions } from './plant-file.ts';
 import { countsText } from './progress.ts';
-import { type IdRule, MadeIds } from './rows/made-ids.ts';
+import { IdMaker, type IdRule } from './rows/id-maker.ts';
 import { lineBreakText, type PlantRow } from './rows/plant-row.ts';
 import { type ComparedStore, IDS_MAX, StoreComparison } from './store-comparison.ts';
 import { fileName, plantFileSize, totalSize } from './text/file-bytes.ts';
@@ -26,7 +26,7 @@ const COUNTED = [...DOUBTS, 'rejected row', 'faulty file'] as const;
 
 export interface DryRunSettings {
   files: string[];
-  reading: Omit<Reading, 'onNote' | 'ids'>;
+  reading: Omit<PlantFileOptions, 'onNote' | 'ids'>;
   /** How the ids are made, of which the first are printed; undefined if the files have them. */
   idRule: IdRule | undefined;
   store: ComparedStore;
@@ -58,7 +58,7 @@ class DryRun {
   readonly #progress: CountedProgress;
   readonly #list: ReplacedList | undefined;
   readonly #comparison: StoreComparison | undefined;
-  readonly #madeIds: MadeIds | undefined;
+  readonly #madeIds: IdMaker | undefined;
   readonly #counts = Object.fromEntries(COUNTED.map(kind => [kind, 0])) as Record<
     (typeof COUNTED)[number],
     number
@@ -77,7 +77,7 @@ class DryRun {
     this.#progress = progress;
     this.#list = list;
     this.#comparison = store.kind === 'store' ? new StoreComparison(store.reader, replaces) : undefined;
-    this.#madeIds = idRule && new MadeIds(idRule);
+    this.#madeIds = idRule && new IdMaker(idRule);
   }
 
   /** Reads a file to its end, or to a fault, which is counted. */

@@ -3,7 +3,7 @@ import { parseId } from '../options/id-argument.ts';
 import { Failure } from '../output/failure.ts';
 import { checkNewFile } from '../output/new-file.ts';
 import type { CsvForm } from './csv/csv-header.ts';
-import type { IdRule } from './rows/made-ids.ts';
+import type { IdRule } from './rows/id-maker.ts';
 
 /** The options about ids that import makes. */
 export interface IdOptions {

@@ -5,9 +5,9 @@ import type { ServiceAddress } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import type { CsvForm } from './csv/csv-header.ts';
-import { fileRows, type Reading } from './plant-file.ts';
+import { fileRows, type PlantFileOptions } from './plant-file.ts';
 import { Progress } from './progress.ts';
-import { type IdRule, MadeIds } from './rows/made-ids.ts';
+import { IdMaker, type IdRule } from './rows/id-maker.ts';
 import { lineBreakText, type PlantRow, type PlantRows, SAFE_TO_REPEAT } from './rows/plant-row.ts';
 import { pipelinedTransport } from './sending/pipelined-transport.ts';
 import { type Replacement, ResponseWatch, type TimeBefore } from './sending/response-watch.ts';
@@ -60,7 +60,7 @@ export interface ImportResult {
  */
 export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportResult> {
   const { files, form, encoding, idRule, idsFile, rejects } = settings;
-  const makeIds = (): MadeIds | undefined => idRule && new MadeIds(idRule);
+  const makeIds = (): IdMaker | undefined => idRule && new IdMaker(idRule);
   const ids = makeIds();
   let writtenIds: IdsFile | undefined;
   const sizes: (number | undefined)[] = [];
@@ -71,7 +71,7 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
       await checkRejectsPath(rejects ?? defaultRejectsPath(file, 'csv'), rejects !== undefined);
       if (size === undefined) continue;
       using progress = new CountedProgress(`verifying ${file}`, 'bytes', size);
-      const reading: Reading = {
+      const reading: PlantFileOptions = {
         form,
         encoding,
         ids: makeIds(),
@@ -106,7 +106,7 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
 
 async function sendFiles(
   settings: ImportSettings,
-  { ids, writtenIds }: { ids: MadeIds | undefined; writtenIds: IdsFile | undefined },
+  { ids, writtenIds }: { ids: IdMaker | undefined; writtenIds: IdsFile | undefined },
   callerStop: AbortSignal,
   result: ImportResult,
 ): Promise<void> {

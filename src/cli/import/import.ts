@@ -10,7 +10,7 @@ import { dryRun } from './dry-run.ts';
 import { addIdOptions, type IdOptions, idRuleOf, rejectsOptions } from './id-options.ts';
 import { report } from './import-report.ts';
 import { importFiles } from './import-run.ts';
-import type { IdRule } from './rows/made-ids.ts';
+import type { IdRule } from './rows/id-maker.ts';
 import { openComparedStore } from './store-comparison.ts';
 import { STANDARD_INPUT } from './text/file-bytes.ts';
 

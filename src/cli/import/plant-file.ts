@@ -4,19 +4,19 @@ import type { ColumnChoice, CsvForm } from './csv/csv-header.ts';
 import { csvRows } from './csv/csv-rows.ts';
 import { beginsWithHeader, HEADER_LINES, headerHint, textsFromLine } from './csv/header-row.ts';
 import { FEATURES, isOneObject, objectList } from './json/json-object.ts';
-import { featureRow, jsonRow, type Place } from './json/json-row.ts';
+import { featureRow, type JsonOptions, jsonRow, type Place } from './json/json-row.ts';
 import { jsonArrayRows, jsonLinesRows } from './json/json-rows.ts';
-import { type MadeIds, OWN_IDS } from './rows/made-ids.ts';
+import { type IdMaker, OWN_IDS } from './rows/id-maker.ts';
 import { EMPTY, type PlantRow, type PlantRows, ROW_LENGTH_MAX } from './rows/plant-row.ts';
 import { CHUNK_BYTES, fileName, plantFileSize } from './text/file-bytes.ts';
-import { fileTexts, type TextReading } from './text/file-texts.ts';
+import { fileTexts, type TextOptions } from './text/file-texts.ts';
 import { countLineEnds } from './text/line-ends.ts';
 import { TextOpening } from './text/text-opening.ts';
 
-export interface Reading extends TextReading {
+export interface PlantFileOptions extends TextOptions {
   form: CsvForm;
   /** Makes the ids; undefined if the files have them. */
-  ids?: MadeIds | undefined;
+  ids?: IdMaker | undefined;
 }
 
 /** The start of a file that shows its format and, in CSV, its delimiter. */
@@ -30,10 +30,10 @@ const BLANK_LINES = /^\s*(?:\n|\r(?!\n|$))/;
  *
  * @throws {Failure} at a fault of the file
  */
-export async function* fileRows(path: string, reading: Reading): PlantRows {
+export async function* fileRows(path: string, options: PlantFileOptions): PlantRows {
   const name = fileName(path);
-  const { form } = reading;
-  const texts = fileTexts(path, reading);
+  const { form } = options;
+  const texts = fileTexts(path, options);
   await using opening = new TextOpening(
     form.headerRow === undefined ? texts : textsFromLine(name, texts, form.headerRow),
   );
@@ -42,27 +42,33 @@ export async function* fileRows(path: string, reading: Reading): PlantRows {
   if (first === undefined) throw new Failure(`${name} ${EMPTY}`);
   // A title row may begin with a bracket, but a file with a header is no JSON.
   if (form.headerRow !== undefined)
-    return yield* csvRows(name, opening.whole(), opening.text, { ...reading, line });
+    return yield* csvRows(name, opening.whole(), opening.text, { ...options, line });
   if (first !== '[' && first !== '{') {
-    const headerHint = await readHint(opening, line, reading);
-    return yield* csvRows(name, opening.whole(), opening.text, { ...reading, line, headerHint });
+    const headerHint = await readHint(opening, line, options);
+    return yield* csvRows(name, opening.whole(), opening.text, { ...options, line, headerHint });
   }
   // CSV has a header, which has shown that its rows have no ids.
-  yield* rowsWithoutIds(name, jsonRows(path, opening, line, reading));
+  yield* rowsWithoutIds(name, jsonRows(path, opening, line, options));
 }
 
 /** Reads the rows of a file that begins with a bracket. */
-async function* jsonRows(path: string, opening: TextOpening, line: number, reading: Reading): PlantRows {
+async function* jsonRows(
+  path: string,
+  opening: TextOpening,
+  line: number,
+  options: PlantFileOptions,
+): PlantRows {
   const name = fileName(path);
-  const { ids, onNote } = reading;
-  const makeRow = (place: Place, text: string): PlantRow => jsonRow(place, text, ids);
+  const { form, ids, encoding, onNote } = options;
+  const rowOptions: JsonOptions = { columns: form.columns, ids, encoding };
+  const makeRow = (place: Place, text: string): PlantRow => jsonRow(place, text, rowOptions);
   if (opening.text.trimStart().startsWith('['))
     return yield* jsonArrayRows(name, opening.whole(), line, makeRow);
   if (!(await isOneObject(opening))) return yield* jsonLinesRows(name, opening.whole(), line, makeRow);
   // Only at its end is it known that the object has one list.
-  if (reading.onVerified && (await plantFileSize(path)) !== undefined)
+  if (options.onVerified && (await plantFileSize(path)) !== undefined)
     for await (const _ of fileRows(path, {
-      ...reading,
+      ...options,
       ids: undefined,
       onNote: () => {},
       onBytes: undefined,
@@ -77,7 +83,7 @@ async function* jsonRows(path: string, opening: TextOpening, line: number, readi
   onNote(
     `${name} is GeoJSON: the properties of each feature are read; without an id in them, that of the feature is`,
   );
-  yield* jsonArrayRows(name, list.texts, list.line, (place, text) => featureRow(place, text, ids));
+  yield* jsonArrayRows(name, list.texts, list.line, (place, text) => featureRow(place, text, rowOptions));
 }
 
 /** Yields the rows before the first one that has an id, although ids are made. */

@@ -68,7 +68,7 @@ const CASES: FileCase[] = [
     what: 'one row of Latin-1 in a file of UTF-8, and a real U+FFFD',
     content: bytes('id,name\n1,Caf', [0xe9], '\n2,Café\n3,\ufffd\n'),
     stored: ['2,Café,', '3,\ufffd,'],
-    rejects: [REJECTS_HEADER, new RegExp(`^1,Caf\ufffd,2,1,40002,"${CAFE.replaceAll('"', '""')}.*"$`)],
+    rejects: [REJECTS_HEADER, new RegExp(`^1,Caf\ufffd,2,1,encoding,"${CAFE.replaceAll('"', '""')}.*"$`)],
   },
   {
     what: 'one row of Latin-1 in JSON Lines of UTF-8',
@@ -76,7 +76,7 @@ const CASES: FileCase[] = [
     stored: ['1,Café,'],
     rejects: [
       new RegExp(
-        `^\\{"id":2,"name":"Caf\ufffd","line":2,"row":2,"error":40002,"message":"${CAFE.replaceAll('"', '\\\\"')}.*"\\}$`,
+        `^\\{"id":2,"name":"Caf\ufffd","line":2,"row":2,"error":"encoding","message":"${CAFE.replaceAll('"', '\\\\"')}.*"\\}$`,
       ),
     ],
   },
@@ -87,20 +87,20 @@ const CASES: FileCase[] = [
     rejects: [
       REJECTS_HEADER,
       '"2,""Caf\ufffd',
-      /^3,a",,3,2,40002,"the row has a quote .* line 3, and takes 2 lines; .* UTF-8: /,
+      /^3,a",,3,2,quotes encoding,"the row has a quote .* line 3, and takes 2 lines; .* UTF-8: /,
     ],
   },
   {
     what: 'an invalid byte in a row with too many fields',
     content: bytes('id,name\n1,é\n2,Caf', [0xe9], ',more\n'),
     stored: ['1,é,'],
-    rejects: [REJECTS_HEADER, /^2,Caf\ufffd,3,2,40002,"the row is not UTF-8: .*",more$/],
+    rejects: [REJECTS_HEADER, /^2,Caf\ufffd,3,2,encoding,"the row is not UTF-8: .*",more$/],
   },
   {
     what: 'a byte order mark, ASCII and one invalid byte',
     content: bytes('\ufeffid,name\n1,a\n2,', [0xe2, 0x82], '\n'),
     stored: ['1,a,'],
-    rejects: [REJECTS_HEADER, /^2,\ufffd+,3,2,40002,"the row is not UTF-8: /],
+    rejects: [REJECTS_HEADER, /^2,\ufffd+,3,2,encoding,"the row is not UTF-8: /],
   },
   {
     what: 'more lines with invalid bytes than with other valid characters',
@@ -123,4 +123,42 @@ const CASES: FileCase[] = [
   },
 ];
 
-testImports('encodings', CASES);
+/** Bytes that are nothing in an encoding, for which decoders give control or private-use characters. */
+const UNDEFINED: [encoding: string, bytes: number[]][] = [
+  ['windows-1252', [0x81]],
+  ['windows-1250', [0x98]],
+  ['iso-8859-2', [0x85]],
+  ['macintosh', [0xf0]],
+  ['euc-kr', [0xfe, 0xa1]],
+  ['big5-hkscs', [0xfa, 0x40]],
+  ['gb18030', [0xa1, 0x40]],
+  ['shift_jis', [0xf0, 0x40]],
+];
+
+testImports('encodings', [
+  ...CASES,
+  ...UNDEFINED.flatMap(([encoding, undefinedBytes]): FileCase[] => {
+    const { encoding: name } = new TextDecoder(encoding);
+    const message = `the row is not ${name}: it has bytes that ${name} does not define; write the right text in place of each \ufffd`;
+    return [
+      {
+        what: `a row with bytes that are nothing in ${encoding}`,
+        content: bytes('id,name\n1,a\n2,b', undefinedBytes, '\n'),
+        args: ['--encoding', encoding],
+        stored: ['1,a,'],
+        rejects: [REJECTS_HEADER, `2,b\ufffd,3,2,encoding,${message}`],
+      },
+      {
+        what: `a line of JSON with bytes that are nothing in ${encoding}`,
+        content: bytes('{"id":1,"name":"b', undefinedBytes, '"}\n'),
+        args: ['--encoding', encoding],
+        rejects: [`{"id":1,"name":"b\ufffd","line":1,"row":1,"error":"encoding","message":"${message}"}`],
+      },
+    ];
+  }),
+  {
+    what: 'private-use and control characters of Unicode',
+    content: Buffer.from('\ufeffid,name\n1,\ue000\u0085\n', 'utf16le'),
+    stored: ['1,\ue000\u0085,'],
+  },
+]);

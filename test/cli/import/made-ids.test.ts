@@ -45,8 +45,8 @@ suite('ids of texts', { concurrency: 4 }, () => {
       // The name of a column can have any case and Unicode form, as the text itself.
       'list.tsv': 'Plot\tTaxon\tTree\nA\u0308\tAcer\t12\na;b\tRosa\t013\n',
       'lines.jsonl':
-        '{"plot":"\\u00c4","TREE":12,"name":"Acer"}\n{"TREE":"013","plot":"a;b","name":"Rosa"}\n',
-      'array.json': '[{"plot":"A\u0308","TREE":12,"name":"Acer"}]',
+        '{"plot":"\\u00c4","TREE":12,"Taxon":"Acer"}\n{"TREE":"013","plot":"a;b","Taxon":"Rosa"}\n',
+      'array.json': '[{"plot":"A\u0308","TREE":12,"Taxon":"Acer","name":"common"}]',
     });
     const options = ['--id-from', 'plot,TREE', '--columns', 'name=Taxon'];
     const first = await importInto(service, ...options, '--ids-file', 'ids.csv', 'list.csv');
@@ -89,8 +89,8 @@ suite('ids of texts', { concurrency: 4 }, () => {
         /^,"",n,4,3,40002,"""Key no"" has no text, .*; name is required"$/,
         /^blank,.*,5,4,40002,"""Key no"" has no text, /,
         /^unit,.* contains U\+001F/,
-        /^short,x,,7,6,40002,"the row has 2 fields, /,
-        /^"quote,""y"" z,",,,8,7,40002,the row has a misplaced quote; /,
+        /^short,x,,7,6,fields 2,"the row has 2 fields, /,
+        /^"quote,""y"" z,",,,8,7,quotes,"the row has a misplaced quote; /,
       ],
       jsonl: [
         /"name":"bool","Key no":true.*has no text/,
@@ -181,8 +181,8 @@ suite('numbered rows', { concurrency: 4 }, () => {
       csv,
       'id,name,tag,ignored id,line,row,error,message\n' +
         `${number(2)},,t,X2,3,2,40002,name is required\n` +
-        `${number(3)},short,t,,4,3,40002,"the row has 3 fields, but the first row names 4 columns"\n` +
-        `"quote ""q,t,X4",,,,5,4,40002,the row has a misplaced quote; write each value into its own column; its id is ${number(4)}\n`,
+        `${number(3)},short,t,,4,3,fields 3,"the row has 2 fields, but the first row names 3 columns"\n` +
+        `"quote ""q,t,X4",,,,5,4,quotes,"the row has a misplaced quote; write each value into its own column; in a text editor, enclose a value that has quotes, and double these; its id is ${number(4)}"\n`,
     );
     const jsonl = await read(service, 'lines.rejects.jsonl');
     assert.match(jsonl, new RegExp(`^\\{"id":${number(7)},"name":0,"ignored id":"X7","line":2,"row":2,`));
@@ -195,8 +195,8 @@ suite('numbered rows', { concurrency: 4 }, () => {
     const unchanged = await importInto(service, 'list.rejects.csv', 'lines.rejects.jsonl');
     assert.match(unchanged.stdout, /^5 rows: 0 created, 0 unchanged, 0 replaced, 5 rejected/);
     assert.equal(
-      (await read(service, 'list.rejects-2.csv')).replace(/,[2-4],[1-3],40002/g, ''),
-      csv.replace(/,[3-5],[2-4],40002/g, ''),
+      (await read(service, 'list.rejects-2.csv')).replace(/,[2-4],[1-3],(?=40002|quotes|fields)/g, ''),
+      csv.replace(/,[3-5],[2-4],(?=40002|quotes|fields)/g, ''),
     );
     await write(service, {
       'list.rejects.csv': csv
@@ -246,7 +246,7 @@ test('options that do not fit the files or each other are named, and nothing is 
     'with-id.csv': 'name,ID\nAcer,1\n',
     'twice.csv': 'name,key,Key\nAcer,a,b\n',
     'with-id.json': '[{"name":"Acer","key":"A1","id":1}]',
-    'r.rejects.csv': 'name,key,row,error,message\nAcer,A1,1,40002,x\n',
+    'r.rejects.csv': 'name,key,line,row,error,message\nAcer,A1,2,1,40002,x\n',
   };
   await write(service, files);
   const numbers = ['--number-from', '1', '--ids-file', 'new.csv'];

@@ -53,6 +53,38 @@ const CASES: FileCase[] = [
     rejects: geoJsonRejects(2),
   },
   {
+    what: 'a member that a feature or its properties repeat',
+    content: `{"features":[${[
+      '{"type":"Feature","id":1,"properties":{"name":"a","name":"b"}}',
+      '{"type":"Feature","properties":{"id":2,"name":"a"},"properties":{"name":"b"}}',
+      '{"type":"Feature","id":3,"id":4,"properties":{"name":"a"}}',
+    ]}]}`,
+    rejects: [
+      /"row":1,"error":40002,"message":"\\"name\\" is given more than once"\}$/,
+      /"row":2,"error":40002,"message":"a member other than id, name and tag is given more than once; /,
+      /"row":3,"error":40002,"message":"\\"id\\" is given more than once; /,
+    ],
+  },
+  {
+    what: 'named members of JSON Lines, and a rejects file that needs no option',
+    content:
+      '{"No":1,"Taxon":"a","name":"b","tag":"c"}\n{"No":"x","Taxon":"a","name":"b"}\n{"id":3,"name":"b"}\n',
+    args: ['--columns', 'id=No,name=Taxon,tag='],
+    stored: ['1,a,'],
+    rejects: [
+      /^\{"id":"x","name":"a","ignored name":"b","line":2,"row":2,"error":40002,"message":"id \\"x\\" is not a /,
+      '{"ignored id":3,"ignored name":"b","line":3,"row":3,"error":40002,"message":"id is required; name is required"}',
+    ],
+  },
+  {
+    what: 'the named id of GeoJSON, in place of that of the feature',
+    content:
+      '{"features":[{"type":"Feature","id":7,"properties":{"No":1,"name":"a"}},{"type":"Feature","id":8,"properties":{"name":"b"}}]}',
+    args: ['--columns', 'id=No'],
+    stored: ['1,a,'],
+    rejects: ['{"name":"b","line":1,"row":2,"error":40002,"message":"id is required"}'],
+  },
+  {
     what: 'an object with one list, and other members',
     content:
       '{\n "count": 2,\n "units": ["m"],\n "plants": [\n  {"id": 1,\n   "name": "a"},\n  {"id": 2}\n ],\n "next": {"list": [{}]}\n}\n',
@@ -104,7 +136,7 @@ const CASES: FileCase[] = [
     rejects: [
       'id,name,tag,line,row,error,message',
       ...['"2,""b', 'b"",""c', '3,d,'],
-      '4,e,",,,3,2,40002,"the row has a quote that is never closed: it begins in line 4, and takes 3 lines; write each value into its own column"',
+      '4,e,",,,3,2,quotes,"the row has a quote that is never closed: it begins in line 4, and takes 3 lines; write each value into its own column; in a text editor, enclose a value that has quotes, and double these"',
     ],
   },
   {
@@ -115,7 +147,7 @@ const CASES: FileCase[] = [
       REJECTS_HEADER,
       '"1,""a',
       '2,b',
-      /^3,""c""",,2,1,40002,"the row has a misplaced quote in 3 lines from line 2 on, /,
+      /^3,""c""",,2,1,quotes,"the row has a misplaced quote in 3 lines from line 2 on, /,
     ],
   },
 ];

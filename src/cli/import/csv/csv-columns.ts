@@ -4,45 +4,49 @@ import { readCsvId } from '../../id-text.ts';
 import { Failure } from '../../output/failure.ts';
 import { amount } from '../../output/number-text.ts';
 import { visible } from '../../output/visible-text.ts';
-import type { MadeId, MadeIds } from '../rows/made-ids.ts';
-import { LINE_BREAK, OLD_REASON_NAMES, type PlantRow, REASON_NAMES } from '../rows/plant-row.ts';
-import { isStillNotUtf8 } from '../text/row-encoding.ts';
+import { type FormFault, fieldCountOf, hidesFields, isFormCode, isStillNotUtf8 } from '../rows/form-fault.ts';
+import type { IdMaker, MadeId } from '../rows/id-maker.ts';
+import { LINE_BREAK, MEMBERS, type PlantRow, REASON_NAMES } from '../rows/plant-row.ts';
 import {
-  type CsvReading,
+  type CsvOptions,
   keyOf,
-  MEMBERS,
   PLURAL_TAG,
   type Positions,
   positionsIn,
   shownColumns,
 } from './csv-header.ts';
-import type { CsvRecord, Fields, FormFault } from './csv-records.ts';
+import type { CsvRecord, Fields } from './csv-records.ts';
 
 /** The fields of a record, and why they are not one for each column. */
 type RecordFields = Pick<CsvRecord, 'fields' | 'fault'>;
 
-/** The number of an error in an earlier rejects file. */
+/** What a rejects file has of a row. */
+interface Rejected {
+  fields: Fields;
+  /** A code of the form, or the number of an error of the API. */
+  code: string;
+  message: string;
+}
+
+/** The number of an error of the API. */
 const ERROR_NUMBER = /^[1-5][0-9]{4}$/;
-/** Start of the message about a wrong number of fields, or about a quote. */
-const FORM_FAULT = /^the row has (?:([0-9]+) field|a )/;
 
 /** The columns of a CSV file. It makes a {@link PlantRow} of each record. */
 export class Columns {
-  readonly #ids: MadeIds | undefined;
-  /** The last columns of a rejects file, which have the reasons; none in any other file. */
-  readonly #reasonNames: readonly string[];
+  readonly #ids: IdMaker | undefined;
+  /** Whether the last columns have the reasons. */
+  readonly isRejectsFile: boolean;
   readonly #positions: Positions;
   readonly #names: Fields;
   /** The columns of a rejects file, without a number and the reasons. */
   readonly #own: Fields;
 
   /** @throws {Failure} if the header lacks a column, or has it twice, or has ids that are made */
-  constructor(fileName: string, header: Fields, reading: CsvReading) {
-    const { form, ids } = reading;
+  constructor(fileName: string, header: Fields, options: CsvOptions) {
+    const { form, ids } = options;
     // A spreadsheet adds columns without names for excess fields after the reasons.
     const named = header.slice(0, header.findLastIndex(column => column !== undefined) + 1);
-    const endsWith = (names: string[]): boolean => named.slice(-names.length).join() === names.join();
-    this.#reasonNames = [REASON_NAMES, OLD_REASON_NAMES].find(endsWith) ?? [];
+    this.isRejectsFile = named.slice(-REASON_NAMES.length).join() === REASON_NAMES.join();
     if (this.isRejectsFile && form.quotes === 'off')
       throw new Failure(
         `${fileName} is a rejects file, in which quotes always enclose fields; import it without --quotes off`,
@@ -50,20 +54,16 @@ export class Columns {
       );
     if (this.isRejectsFile && ids?.rule.kind === 'numbers')
       throw new Failure(`${fileName} is a rejects file; import it without --number-from`, 2);
-    const own = this.isRejectsFile ? named.slice(0, -this.#reasonNames.length) : header;
+    const own = this.isRejectsFile ? named.slice(0, -REASON_NAMES.length) : header;
     this.#ids = ids;
-    this.#positions = positionsIn(fileName, own, reading);
+    this.#positions = positionsIn(fileName, own, options);
     this.#names = own;
-    this.#noteIgnored(fileName, reading);
+    this.#noteIgnored(fileName, options);
     // The texts that make an id can be in any column, so such a rejects file needs the same options.
     this.#own = ids?.rule.kind === 'texts' ? own : own.map((column, index) => this.#ownName(column, index));
   }
 
-  get isRejectsFile(): boolean {
-    return this.#reasonNames.length > 0;
-  }
-
-  #noteIgnored(fileName: string, { ids, onNote }: CsvReading): void {
+  #noteIgnored(fileName: string, { ids, onNote }: CsvOptions): void {
     const { members, idTexts } = this.#positions;
     const used = [...members, ...idTexts];
     const ignored = this.#names.filter((_, index) => !used.includes(index));
@@ -98,13 +98,11 @@ export class Columns {
       rejectsFormat: () => ({ kind: 'csv', header: csvLine([...this.#rejectsNames(), ...REASON_NAMES]) }),
       // The order is: own columns, even if fields are missing; the reason; excess fields.
       rejectsLine: ({ error, message }) => {
-        const rejectsMessage = (this.#isNumbered ? fault : formFault)?.rejectsMessage ?? message;
-        const rejected = this.#isNumbered
-          ? withNumber(fields, rejectsMessage, fault, madeId)
-          : { fields, message: rejectsMessage };
+        const found: Rejected = { fields, code: fault?.code ?? String(error), message };
+        const rejected = this.#isNumbered ? withNumber(found, madeId) : found;
         const names = this.#rejectsNames();
         const own = names.map((_, index) => rejected.fields[index]);
-        const reason = [String(record.line), String(number), String(error), rejected.message];
+        const reason = [String(record.line), String(number), rejected.code, rejected.message];
         return csvLine([...own, ...reason, ...rejected.fields.slice(names.length)]);
       },
     };
@@ -128,18 +126,18 @@ export class Columns {
     if (!this.isRejectsFile || fault !== undefined) return record;
     const own = fields.slice(0, this.#own.length);
     const excess = fields.slice(own.length);
-    const count = this.#reasonNames.length;
-    const reason = excess.splice(0, count);
-    const [error = '', message = ''] = [reason[count - 2], reason[count - 1]];
-    // A user may have deleted the error number of a row without excess fields.
-    if (fields.length !== own.length + count && !ERROR_NUMBER.test(error)) return record;
-    const formFault = FORM_FAULT.exec(message);
-    const had = formFault === null ? own.length : Number(formFault[1] ?? 1);
+    const [, , code = '', message] = excess.splice(0, REASON_NAMES.length);
+    const all = [...own, ...excess];
+    // A user may have deleted the code of a row without excess fields.
+    const isReason =
+      fields.length === own.length + REASON_NAMES.length || isFormCode(code) || ERROR_NUMBER.test(code);
+    if (!isReason) return record;
+    if (!isFormCode(code) || message === undefined) return { fields: all };
+    const had = fieldCountOf(code) ?? own.length;
     if (had < own.length && own.slice(had).every(field => field === undefined))
-      return { fields: own.slice(0, had), fault: { kind: 'quote', message, rejectsMessage: message } };
-    if (isStillNotUtf8(message, [...own, ...excess]))
-      return { fields: [...own, ...excess], fault: { kind: 'encoding', message, rejectsMessage: message } };
-    return { fields: [...own, ...excess] };
+      return { fields: own.slice(0, had), fault: { code, message } };
+    if (isStillNotUtf8(code, all)) return { fields: all, fault: { code, message } };
+    return { fields: all };
   }
 
   /** Why the fields are not one for each column; undefined if they are. */
@@ -147,12 +145,13 @@ export class Columns {
     const count = this.#own.length;
     // A spreadsheet adds empty fields to rows that are shorter than others.
     if (fields.length >= count && fields.slice(count).every(field => field === undefined)) return undefined;
-    const message = (more: number): string =>
-      `the row has ${amount(fields.length + more, 'field')}, but the first row names ${amount(count + more, 'column')}`;
-    return { kind: 'count', message: message(0), rejectsMessage: message(this.#isNumbered ? 1 : 0) };
+    return {
+      code: `fields ${fields.length}`,
+      message: `the row has ${amount(fields.length, 'field')}, but the first row names ${amount(count, 'column')}`,
+    };
   }
 
-  #read(fields: Fields, madeId: ReturnType<MadeIds['make']> | undefined): NewPlantReading {
+  #read(fields: Fields, madeId: ReturnType<IdMaker['make']> | undefined): NewPlantReading {
     const [idText, name, tag] = this.#positions.members.map(position =>
       position === undefined ? undefined : fields[position],
     );
@@ -161,14 +160,11 @@ export class Columns {
 }
 
 /** Adds the number of a row that a rejects file has as its id. */
-function withNumber(
-  fields: Fields,
-  message: string,
-  fault: FormFault | undefined,
-  madeId: MadeId | undefined,
-): { fields: Fields; message: string } {
+function withNumber({ fields, code, message }: Rejected, madeId: MadeId | undefined): Rejected {
   const id = madeId?.kind === 'id' ? String(madeId.id) : undefined;
-  if (fault?.kind !== 'quote') return { fields: [id, ...fields], message };
   // The text of the row is in the first column, which the number would need.
-  return { fields, message: id === undefined ? message : `${message}; its id is ${id}` };
+  if (isFormCode(code) && hidesFields(code))
+    return { fields, code, message: id === undefined ? message : `${message}; its id is ${id}` };
+  const isCounted = isFormCode(code) && fieldCountOf(code) !== undefined;
+  return { fields: [id, ...fields], code: isCounted ? `fields ${fields.length + 1}` : code, message };
 }

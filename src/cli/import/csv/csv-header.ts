@@ -1,27 +1,28 @@
 import { Failure } from '../../output/failure.ts';
 import { quoted, SHOWN_LENGTH_MAX, visible } from '../../output/visible-text.ts';
-import { type MadeIds, OWN_IDS } from '../rows/made-ids.ts';
+import { type IdMaker, OWN_IDS } from '../rows/id-maker.ts';
+import { type ColumnNames, MEMBERS } from '../rows/plant-row.ts';
 import type { Fields } from './csv-records.ts';
 
-export const MEMBERS = ['id', 'name', 'tag'] as const;
 /** If only this column exists, it is an error, since all plants of the file would have no tag. */
 export const PLURAL_TAG = 'tags';
 
 export interface CsvForm {
   /** Undefined: comma, semicolon or tab, as the header shows. */
   delimiter?: string | undefined;
-  /** Names of the columns, if they differ from id, name and tag. An empty `id` or `tag`: no column. */
-  columns?: Partial<Record<(typeof MEMBERS)[number], string>> | undefined;
+  columns?: ColumnNames | undefined;
   /** `off`: quotes are text. Undefined: on, but the lines of a tab-separated file decide. */
   quotes?: 'on' | 'off' | undefined;
   /** Number of the line with the header; undefined: the first line with text. */
   headerRow?: number | undefined;
 }
 
-export interface CsvReading {
+export interface CsvOptions {
   form: CsvForm;
+  /** Undefined: UTF-8. */
+  encoding?: string | undefined;
   /** Makes the ids; undefined if the file has them. */
-  ids?: MadeIds | undefined;
+  ids?: IdMaker | undefined;
   /** Called with lines about the whole file: the ignored columns, and quotes that are text. */
   onNote: (line: string) => void;
   /** Number of the first line of the text. */
@@ -31,7 +32,7 @@ export interface CsvReading {
 }
 
 /** Which columns are read. */
-export type ColumnChoice = Pick<CsvReading, 'form' | 'ids'>;
+export type ColumnChoice = Pick<CsvOptions, 'form' | 'ids'>;
 
 /** Where the columns of a plant stand in a row. */
 export interface Positions {
@@ -83,10 +84,10 @@ export function knownColumnsOf(line: string, choice: ColumnChoice): string[] {
 }
 
 /** @throws {Failure} if the header lacks a column, or has it twice, or has ids that are made */
-export function positionsIn(fileName: string, header: Fields, reading: CsvReading): Positions {
-  const { form, ids } = reading;
+export function positionsIn(fileName: string, header: Fields, options: CsvOptions): Positions {
+  const { form, ids } = options;
   const keys = header.map(keyOf);
-  const wanted = memberKeys(reading);
+  const wanted = memberKeys(options);
   if (ids?.rule.ignoresIds === false && keys.includes('id'))
     throw new Failure(`${fileName} has a column id; ${OWN_IDS}`);
   const positionOf = (key: string, isTwice: boolean): number | undefined => {
@@ -101,7 +102,7 @@ export function positionsIn(fileName: string, header: Fields, reading: CsvReadin
     const position = positionOf(key, wanted.indexOf(key) < index);
     if (position !== undefined) return position;
     if (member !== 'tag' || form.columns?.tag !== undefined)
-      throw missingColumn(fileName, header, reading, form.columns?.[member] ?? member);
+      throw missingColumn(fileName, header, options, form.columns?.[member] ?? member);
     const plural = header[keys.indexOf(PLURAL_TAG)]?.trim();
     if (plural === undefined) return undefined;
     throw new Failure(
@@ -112,7 +113,7 @@ export function positionsIn(fileName: string, header: Fields, reading: CsvReadin
   const idTexts = (ids?.columns ?? []).map(column => {
     const position = positionOf(keyOf(column), false);
     if (position !== undefined) return position;
-    throw missingColumn(fileName, header, reading, column, ' of --id-from');
+    throw missingColumn(fileName, header, options, column, ' of --id-from');
   });
   return { members, idTexts };
 }
@@ -121,12 +122,12 @@ export function positionsIn(fileName: string, header: Fields, reading: CsvReadin
 function missingColumn(
   fileName: string,
   header: Fields,
-  reading: CsvReading,
+  options: CsvOptions,
   missing: string,
   origin = '',
 ): Failure {
-  const { form, headerHint } = reading;
-  const names = readNames(reading).map(visible);
+  const { form, headerHint } = options;
+  const names = readNames(options).map(visible);
   if (form.columns?.tag === undefined) names.push(`optionally ${names.pop()}`);
   const listed = `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
   const row = form.headerRow === undefined ? 'the first row' : `line ${form.headerRow}`;

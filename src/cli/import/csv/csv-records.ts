@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { type Parser, parse } from 'csv-parse';
 import { amount } from '../../output/number-text.ts';
+import { encodingFault, type FormFault } from '../rows/form-fault.ts';
 import { countLineEnds } from '../text/line-ends.ts';
-import { encodingFault } from '../text/row-encoding.ts';
 import { bytesOfText, escapedText } from '../text/utf8-texts.ts';
 import { openQuoteIn } from './unclosed-quotes.ts';
 
@@ -21,30 +21,21 @@ export interface CsvRecord {
   fault?: FormFault;
 }
 
-/** Why a record is rejected before its fields are read. */
-export interface FormFault {
-  /** With `quote`, the fields are not known. */
-  kind: 'quote' | 'encoding' | 'count';
-  message: string;
-  /** The message in a rejects file, where the first field has the text of the record. */
-  rejectsMessage: string;
-}
-
-function quoteFault(fault: string, advice: string): FormFault {
-  const message = `the row has a ${fault}`;
-  const rejectsMessage = `${message}; write each value into its own column`;
-  return { kind: 'quote', message: `${message}${advice}`, rejectsMessage };
+function quoteFault(fault: string): FormFault {
+  const advice =
+    'write each value into its own column; in a text editor, enclose a value that has quotes, and double these';
+  return { code: 'quotes', message: `the row has a ${fault}; ${advice}` };
 }
 
 function misplacedQuote(text: string, line: number): FormFault {
   const lines = countLineEnds(text) + 1;
   // The quote of an earlier row may be unclosed up to a quote in this text.
   const extent = lines === 1 ? '' : ` in ${lines} lines from line ${line} on, so it may not be closed`;
-  return quoteFault(`misplaced quote${extent}`, ' (write a field with quotes as "like ""this""")');
+  return quoteFault(`misplaced quote${extent}`);
 }
 
 function unclosedQuote(text: string, line: number, delimiter: string): FormFault {
-  return quoteFault(`quote that is never closed${extentOfQuote(text, line, delimiter)}`, '');
+  return quoteFault(`quote that is never closed${extentOfQuote(text, line, delimiter)}`);
 }
 
 /** @returns a text such as `: it begins in line 3, and takes 12 lines`; empty if no quote is open */
@@ -59,6 +50,8 @@ export interface RecordForm {
   delimiter: string;
   /** Whether quotes are text and never enclose a field. */
   areQuotesText: boolean;
+  /** Undefined: UTF-8. */
+  encoding: string | undefined;
 }
 
 export interface RecordListener {
@@ -68,19 +61,10 @@ export interface RecordListener {
   failure(fault: string): Error;
 }
 
-/** Adds the fault of a text with invalid bytes. @param escaped undefined if it has none */
-function withEncoding<Fault extends FormFault | undefined>(
-  fault: Fault,
-  escaped: string | undefined,
-): FormFault | Fault {
-  if (escaped === undefined) return fault;
-  const message = encodingFault(escaped);
-  if (fault === undefined) return { kind: 'encoding', message, rejectsMessage: message };
-  return {
-    kind: fault.kind,
-    message: `${fault.message}; ${message}`,
-    rejectsMessage: `${fault.rejectsMessage}; ${message}`,
-  };
+/** Adds the fault of invalid bytes to that of quotes, if the text has one or both. */
+function withEncoding(quotes: FormFault | undefined, encoding: FormFault | undefined): FormFault | undefined {
+  if (quotes === undefined || encoding === undefined) return quotes ?? encoding;
+  return { code: 'quotes encoding', message: `${quotes.message}; ${encoding.message}` };
 }
 
 type Done = (error?: Error | null) => void;
@@ -95,7 +79,9 @@ export class CsvRecords {
   constructor(form: RecordForm, line: number, { onRecord, failure }: RecordListener) {
     const rest = new RestOfFile(line);
     this.#rest = rest;
-    const { delimiter, areQuotesText } = form;
+    const { delimiter, areQuotesText, encoding } = form;
+    const encodingFaultOf = (escaped: string | undefined): FormFault | undefined =>
+      escaped === undefined ? undefined : encodingFault(escaped, encoding);
     this.#delimiter = delimiter;
     let hasQuotedField = false;
     /** The current record as a CSV writer would write it. */
@@ -112,7 +98,7 @@ export class CsvRecords {
       // Called only for a quote that is never closed, since the options accept all other faults.
       on_skip: () => {
         const { text, line, escaped } = rest.take();
-        const fault = withEncoding(unclosedQuote(text, line, delimiter), escaped);
+        const fault = withEncoding(unclosedQuote(text, line, delimiter), encodingFaultOf(escaped))!;
         onRecord({ fields: [text], line, hasQuotedField: true, fault });
       },
       cast: (value, { quoting, index }) => {
@@ -129,7 +115,8 @@ export class CsvRecords {
       on_record: (fields: Fields, { bytes }) => {
         const { text, line, escaped } = rest.take(bytes);
         const isWellFormed = areQuotesText || text === written;
-        const fault = withEncoding(isWellFormed ? undefined : misplacedQuote(text, line), escaped);
+        const quotes = isWellFormed ? undefined : misplacedQuote(text, line);
+        const fault = withEncoding(quotes, encodingFaultOf(escaped));
         if (fault === undefined) onRecord({ fields, line, hasQuotedField });
         else onRecord({ fields: isWellFormed ? fields : [text], line, hasQuotedField, fault });
         return null;

@@ -1,7 +1,8 @@
 import { Failure } from '../../output/failure.ts';
+import { hidesFields } from '../rows/form-fault.ts';
 import { EMPTY, type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from '../rows/plant-row.ts';
 import { Columns } from './csv-columns.ts';
-import { type CsvReading, delimiterOf } from './csv-header.ts';
+import { type CsvOptions, delimiterOf } from './csv-header.ts';
 import { type CsvRecord, CsvRecords, type Fields, type RecordListener } from './csv-records.ts';
 import { partsByQuotes, type TextPart } from './unclosed-quotes.ts';
 
@@ -15,10 +16,10 @@ export async function* csvRows(
   name: string,
   texts: AsyncIterable<string>,
   start: string,
-  reading: CsvReading,
+  options: CsvOptions,
 ): PlantRows {
-  const { form, onNote, line = 1, headerHint } = reading;
-  const delimiter = delimiterOf(start, reading);
+  const { form, encoding, onNote, line = 1, headerHint } = options;
+  const delimiter = delimiterOf(start, options);
   /** Many tab-separated files contain quotes as text, so the lines decide. */
   const isUndecided = delimiter === '\t' && form.quotes === undefined;
   const elseOff = isUndecided ? ELSE_OFF : '';
@@ -34,12 +35,13 @@ export async function* csvRows(
     if (record.fault === undefined && isBlank(record.fields)) return;
     if (columns !== undefined) {
       rows.push(columns.row(++rowCount, record));
-      if (record.fault?.kind !== 'quote' || !isUndecided || columns.isRejectsFile || isMisplacedNoted) return;
+      const isMisplaced = record.fault !== undefined && hidesFields(record.fault.code);
+      if (!isMisplaced || !isUndecided || columns.isRejectsFile || isMisplacedNoted) return;
       isMisplacedNoted = true;
       onNote(`${name}: line ${record.line} has a misplaced quote${ELSE_OFF}`);
     } else if (record.fault !== undefined)
       throw new Failure(`${name}, first row: ${record.fault.message}${headerAdvice}`);
-    else if (!record.fields[0]?.startsWith('sep=')) columns = new Columns(name, record.fields, reading);
+    else if (!record.fields[0]?.startsWith('sep=')) columns = new Columns(name, record.fields, options);
   };
   const failure = (fault: string): Failure => {
     const place = columns === undefined ? 'the first row' : `line ${records.line} (row ${rowCount + 1})`;
@@ -47,7 +49,7 @@ export async function* csvRows(
   };
   const listener: RecordListener = { onRecord, failure };
   let areQuotesText = form.quotes === 'off';
-  let records = new CsvRecords({ delimiter, areQuotesText }, line, listener);
+  let records = new CsvRecords({ delimiter, areQuotesText, encoding }, line, listener);
   function* rowsUntil(error: Error | undefined): Generator<PlantRow[]> {
     if (rows.length > 0 || error === undefined) yield rows;
     rows = [];
@@ -56,6 +58,10 @@ export async function* csvRows(
 
   try {
     for await (const part of isUndecided ? partsByQuotes(texts) : partsOf(texts, areQuotesText)) {
+      if (part.kind === 'long line') {
+        yield* rowsUntil(await records.end());
+        throw failure(tooLong('quote'));
+      }
       if (part.areQuotesText && !areQuotesText) {
         areQuotesText = true;
         yield* rowsUntil(await records.end());
@@ -64,7 +70,7 @@ export async function* csvRows(
         onNote(
           `${place} has a quote that its line does not close, so quotes are text in this file${ELSE_ON}`,
         );
-        records = new CsvRecords({ delimiter, areQuotesText }, records.line, listener);
+        records = new CsvRecords({ delimiter, areQuotesText, encoding }, records.line, listener);
       }
       yield* rowsUntil(await records.write(part.text));
       if (records.restBytes > ROW_LENGTH_MAX) throw failure(`${tooLong('quote')}${records.openQuote()}`);
@@ -88,7 +94,7 @@ function mixedQuotes(place: string, quotedLine: number): string {
 }
 
 async function* partsOf(texts: AsyncIterable<string>, areQuotesText: boolean): AsyncGenerator<TextPart> {
-  for await (const text of texts) yield { text, areQuotesText };
+  for await (const text of texts) yield { kind: 'text', text, areQuotesText };
 }
 
 function isBlank(fields: Fields): boolean {

@@ -1,10 +1,10 @@
 import { ROW_LENGTH_MAX } from '../rows/plant-row.ts';
 
-/** A part of a tab-separated text, and whether quotes in it are text. */
-export interface TextPart {
-  text: string;
-  areQuotesText: boolean;
-}
+/** A part of a tab-separated text. */
+export type TextPart =
+  | { kind: 'text'; text: string; areQuotesText: boolean }
+  /** The next line would fill the memory. It is the last part. */
+  | { kind: 'long line' };
 
 /**
  * Divides a text before the first line with an unclosed quote. From this line on, quotes are text.
@@ -19,24 +19,25 @@ export async function* partsByQuotes(
   let areQuotesText = false;
   /** The start of an incomplete line. */
   let rest = '';
+  let restBytes = 0;
   for await (const text of texts) {
     if (areQuotesText) {
-      yield { text, areQuotesText };
+      yield { kind: 'text', text, areQuotesText };
       continue;
     }
     const lineEnd = Math.max(text.lastIndexOf('\n'), text.lastIndexOf('\r')) + 1;
-    // A line that is too long is passed on, and the reader rejects it.
-    const isComplete = lineEnd > 0 || rest.length > ROW_LENGTH_MAX;
-    const lines = isComplete ? rest + text.slice(0, lineEnd) : '';
-    rest = isComplete ? text.slice(lineEnd) : rest + text;
+    const lines = lineEnd > 0 ? rest + text.slice(0, lineEnd) : '';
+    rest = lineEnd > 0 ? text.slice(lineEnd) : rest + text;
+    restBytes = (lineEnd > 0 ? 0 : restBytes) + Buffer.byteLength(lineEnd > 0 ? rest : text);
     const unclosed = startOfUnclosedLine(lines);
     areQuotesText = unclosed < lines.length;
-    yield { text: lines.slice(0, unclosed), areQuotesText: false };
+    yield { kind: 'text', text: lines.slice(0, unclosed), areQuotesText: false };
+    if (!areQuotesText && restBytes > ROW_LENGTH_MAX) return yield { kind: 'long line' };
     if (!areQuotesText) continue;
-    yield { text: lines.slice(unclosed) + rest, areQuotesText };
+    yield { kind: 'text', text: lines.slice(unclosed) + rest, areQuotesText };
     rest = '';
   }
-  if (rest !== '') yield { text: rest, areQuotesText: startOfUnclosedLine(rest) < rest.length };
+  if (rest !== '') yield { kind: 'text', text: rest, areQuotesText: startOfUnclosedLine(rest) < rest.length };
 }
 
 /** @returns the length of the text if all its lines close their quotes */

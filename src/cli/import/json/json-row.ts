@@ -4,15 +4,16 @@ import { readJson, readToEnd, stringOf } from '../../../core/contract/json-reade
 import { type NewPlant, type NewPlantReading, readNewPlantText } from '../../../core/contract/plant.ts';
 import { readTypedId } from '../../id-text.ts';
 import { SHOWN_LENGTH_MAX, visible } from '../../output/visible-text.ts';
-import type { MadeId, MadeIds } from '../rows/made-ids.ts';
+import { encodingFault, type FormFault, isFormCode, isStillNotUtf8 } from '../rows/form-fault.ts';
+import type { IdMaker, MadeId } from '../rows/id-maker.ts';
 import {
+  type ColumnNames,
   LINE_BREAK,
   type LineBreak,
-  OLD_REASON_NAMES,
+  MEMBERS,
   type PlantRow,
   REASON_NAMES,
 } from '../rows/plant-row.ts';
-import { encodingFault, isStillNotUtf8 } from '../text/row-encoding.ts';
 
 /** Where a value stands in its file. */
 export interface Place {
@@ -23,33 +24,38 @@ export interface Place {
   name: string;
 }
 
+export interface JsonOptions {
+  /** Names of the members that have the id, name and tag. */
+  columns?: ColumnNames | undefined;
+  /** Makes the ids; undefined if the file has them. */
+  ids?: IdMaker | undefined;
+  /** Undefined: UTF-8. */
+  encoding?: string | undefined;
+}
+
 /** The members of a value that a rejects file has in place of a row that is no object. */
-const TEXT_MEMBERS = [REASON_NAMES, OLD_REASON_NAMES].map(names => ['text', ...names].join());
+const TEXT_MEMBERS = ['text', ...REASON_NAMES].join();
 
 /**
  * @param text a value. In a rejects file, the member `text` of an object contains a value that
  *   could not get the reason as members: no object, or an object of this form
- * @param ids makes the ids; undefined if the file has them
- * @param known the fault of the text, if a rejects file names one that the text still has
+ * @param known the fault of the text, if it has one that `text` alone does not show
  */
-export function jsonRow(
-  place: Place,
-  text: string,
-  ids: MadeIds | undefined,
-  known?: NewPlantReading,
-): PlantRow {
+export function jsonRow(place: Place, text: string, options: JsonOptions, known?: FormFault): PlantRow {
+  const { ids, columns } = options;
   const reading = readNewPlantText(text);
   const isJson = reading.kind === 'plant' || reading.error !== 'notJson';
   const isObject = isJson && text.startsWith('{');
-  const encoding = known ?? encodingReading(text, isObject);
-  const isRead = (encoding ?? reading).kind === 'plant' && ids === undefined;
-  const members = isObject && !isRead ? ownMembers(text) : undefined;
-  const hasText = members?.[0]?.text.startsWith('"text":"');
+  const fault = known ?? encodingFaultOf(text, isObject, options);
+  const isRead =
+    fault === undefined && reading.kind === 'plant' && ids === undefined && columns === undefined;
+  const members = isObject && !isRead ? ownMembers(text, columns) : undefined;
+  const hasText = members?.[0]?.column === 'text' && members[0].value.startsWith('"');
   const object = hasText ? JSON.parse(text) : {};
-  const isOfRejectsFile = TEXT_MEMBERS.includes(Object.keys(object).join());
-  if (isOfRejectsFile && typeof object.text === 'string') return jsonRow(place, object.text, ids, encoding);
-  const madeId = ids && madeIdOf(ids, encoding === undefined ? members : undefined);
-  const ownReading = encoding ?? (members === undefined ? reading : readMembers(members, madeId));
+  const isOfRejectsFile = Object.keys(object).join() === TEXT_MEMBERS;
+  if (isOfRejectsFile && typeof object.text === 'string') return jsonRow(place, object.text, options, fault);
+  const madeId = ids && madeIdOf(ids, fault === undefined ? members : undefined);
+  const ownReading = readingOf(fault, members, madeId) ?? reading;
   return {
     number: place.number,
     place: () => place.name,
@@ -59,26 +65,26 @@ export function jsonRow(
     rejectsFormat: () => ({ kind: 'jsonl' }),
     rejectsLine: ({ error, message }) => {
       const hasMembers = isObject && !hasText;
-      const own = hasMembers ? textsOf(ownMembers(text)) : [`"text":${JSON.stringify(text)}`];
+      // The texts that make an id can be in any member, so such a rejects file needs the same options.
+      const nameIn = ids?.rule.kind === 'texts' ? 'column' : 'name';
+      const own = hasMembers
+        ? ownMembers(text, columns).map(member => `${JSON.stringify(member[nameIn])}:${member.value}`)
+        : [`"text":${JSON.stringify(text)}`];
       const number = ids?.rule.kind === 'numbers' && madeId?.kind === 'id' ? madeId.id : undefined;
       const note = number !== undefined && !hasMembers ? `; its id is ${number}` : '';
-      const rejected = number !== undefined && hasMembers ? withNumber(own, number) : own;
-      const reason = `"line":${place.line},"row":${place.number},"error":${error},"message":${JSON.stringify(message + note)}`;
+      const rejected = number !== undefined && hasMembers ? [`"id":${number}`, ...own] : own;
+      const code = JSON.stringify(fault?.code ?? error);
+      const reason = `"line":${place.line},"row":${place.number},"error":${code},"message":${JSON.stringify(message + note)}`;
       return `{${[...rejected, reason].join()}}\n`.toWellFormed();
     },
   };
 }
 
-/** The members of a numbered row. Its number is its id, and an id that is ignored has another name. */
-function withNumber(members: string[], id: bigint): string[] {
-  return [`"id":${id}`, ...members.map(each => each.replace(/^"id":/, '"ignored id":'))];
-}
-
 /** @param members of the row; undefined if they are not known */
-function madeIdOf(ids: MadeIds, members: Member[] | undefined): MadeId {
-  if (!ids.rule.ignoresIds && members?.some(({ name }) => name === 'id')) return { kind: 'own id' };
-  const textOf = (column: string): string | undefined => {
-    const value = members!.find(({ name }) => name === column)?.value;
+function madeIdOf(ids: IdMaker, members: Member[] | undefined): MadeId {
+  if (!ids.rule.ignoresIds && members?.some(({ column }) => column === 'id')) return { kind: 'own id' };
+  const textOf = (wanted: string): string | undefined => {
+    const value = members!.find(({ column }) => column === wanted)?.value;
     if (value?.startsWith('"')) return stringOf(value);
     // A number has the text that it has in the file, as it would have in CSV.
     return value !== undefined && /^[-0-9]/.test(value) ? value : undefined;
@@ -88,35 +94,52 @@ function madeIdOf(ids: MadeIds, members: Member[] | undefined): MadeId {
 
 /**
  * Makes the row of an element of GeoJSON (RFC 7946 section 3.2). The plant is in the properties of
- * the feature. If they have no id, it has that of the feature.
+ * the feature. If they have no id, and no option says where it is, it has that of the feature.
  *
  * @param text an element of the list of features
  */
-export function featureRow(place: Place, text: string, ids: MadeIds | undefined): PlantRow {
+export function featureRow(place: Place, text: string, options: JsonOptions): PlantRow {
   const members = membersOf(text);
-  if (members?.get('type') !== '"Feature"') return jsonRow(place, text, ids);
+  // Read as a plant, such a value has a fault, also if it is a feature that repeats a member.
+  if (members?.get('type') !== '"Feature"') return jsonRow(place, text, options);
   const properties = members.get('properties');
   const own = properties?.startsWith('{') ? properties : '{}';
   const id = members.get('id');
-  if (id === undefined || membersOf(own)?.has('id')) return jsonRow(place, own, ids);
+  if (id === undefined || options.columns?.id !== undefined || membersOf(own)?.has('id'))
+    return jsonRow(place, own, options);
   const others = own.slice(1).trimStart();
-  return jsonRow(place, `{"id":${id}${others === '}' ? '' : ','}${others}`, ids);
+  return jsonRow(place, `{"id":${id}${others === '}' ? '' : ','}${others}`, options);
 }
 
-/** @returns the members of an object as JSON texts; undefined if the text is no JSON */
+/** @returns the members of an object as JSON texts; undefined if one is repeated, or the text is no JSON */
 function membersOf(text: string): Map<string, string> | undefined {
   const members = new Map<string, string>();
-  const fault = readToEnd(readJson(text, (name, valueText) => members.set(name, valueText)));
-  return fault === undefined ? members : undefined;
+  let isRepeated = false;
+  const onMember = (name: string, valueText: string): void => {
+    isRepeated ||= members.has(name);
+    members.set(name, valueText);
+  };
+  const fault = readToEnd(readJson(text, onMember));
+  return fault === undefined && !isRepeated ? members : undefined;
 }
 
 /** The fault of a value with invalid bytes, also in a rejects file; undefined if it has none. */
-function encodingReading(text: string, isObject: boolean): NewPlantReading | undefined {
-  if (!text.isWellFormed()) return { kind: 'invalid', error: 'notNewPlant', message: encodingFault(text) };
+function encodingFaultOf(text: string, isObject: boolean, { encoding }: JsonOptions): FormFault | undefined {
+  if (!text.isWellFormed()) return encodingFault(text, encoding);
   if (!isObject || !text.includes('\ufffd')) return undefined;
-  const { message, ...own } = JSON.parse(text);
-  if (typeof message !== 'string' || !isStillNotUtf8(message, [JSON.stringify(own)])) return undefined;
-  return { kind: 'invalid', error: 'notNewPlant', message };
+  const { error, message, ...own } = JSON.parse(text);
+  if (typeof message !== 'string' || !isFormCode(error)) return undefined;
+  return isStillNotUtf8(error, [JSON.stringify(own)]) ? { code: error, message } : undefined;
+}
+
+/** @returns undefined if the value is no object */
+function readingOf(
+  fault: FormFault | undefined,
+  members: Member[] | undefined,
+  madeId: MadeId | undefined,
+): NewPlantReading | undefined {
+  if (fault !== undefined) return { kind: 'invalid', error: 'notNewPlant', message: fault.message };
+  return members && readMembers(members, madeId);
 }
 
 function lineBreakOf(plant: NewPlant): LineBreak | undefined {
@@ -126,15 +149,12 @@ function lineBreakOf(plant: NewPlant): LineBreak | undefined {
 
 /** A member of an object. */
 interface Member {
+  /** Its name in the file. */
+  column: string;
+  /** The name that `--columns` gives it, which is its name in a rejects file. */
   name: string;
   /** The value as JSON, on one line. */
   value: string;
-  /** The member as JSON. */
-  text: string;
-}
-
-function textsOf(members: Member[]): string[] {
-  return members.map(({ text }) => text);
 }
 
 /** What is wrong with the value of a member. In contrast to the service, it shows the value. */
@@ -161,7 +181,7 @@ function readMembers(members: Member[], madeId: MadeId | undefined): NewPlantRea
   const texts = members.flatMap(member => {
     if (isMade && member.name === 'id') return [];
     const fault = faultOf(member);
-    if (fault === undefined) return member.text;
+    if (fault === undefined) return `${JSON.stringify(member.name)}:${member.value}`;
     if (member.name === 'id') faults.unshift(fault);
     else faults.push(fault);
     return `"${member.name}":${VALID_VALUES[member.name]}`;
@@ -174,20 +194,28 @@ function readMembers(members: Member[], madeId: MadeId | undefined): NewPlantRea
 }
 
 /**
- * The exact text of an object's members, each on one line, without an earlier reason. Many files
- * have a null tag, which means no tag, or an id as a string. Both are accepted.
+ * The members of an object, each on one line, without an earlier reason. Many files have a null tag,
+ * which means no tag, or an id as a string. Both are accepted.
  */
-function ownMembers(text: string): Member[] {
+function ownMembers(text: string, columns: ColumnNames = {}): Member[] {
   const own: Member[] = [];
-  const onMember = (name: string, valueText: string): void => {
-    if (REASON_NAMES.includes(name) || (name === 'tag' && valueText === 'null')) return;
+  const onMember = (column: string, valueText: string): void => {
+    if (REASON_NAMES.includes(column)) return;
+    const name = nameOf(column, columns);
+    if (name === 'tag' && valueText === 'null') return;
     const isIdText = name === 'id' && valueText.startsWith('"');
     const reading = isIdText ? readTypedId(stringOf(valueText)) : undefined;
     const value = reading?.kind === 'id' ? String(reading.id) : valueText;
     // JSON strings contain no line breaks, so each line break can become a space.
-    const oneLine = value.replace(/[\r\n]+/g, ' ');
-    own.push({ name, value: oneLine, text: `${JSON.stringify(name)}:${oneLine}` });
+    own.push({ column, name, value: value.replace(/[\r\n]+/g, ' ') });
   };
   readToEnd(readJson(text, onMember));
   return own;
+}
+
+/** A member that is not read, but has the name of one that is, gets another name. */
+function nameOf(column: string, columns: ColumnNames): string {
+  const member = MEMBERS.find(each => column !== '' && (columns[each] ?? each) === column);
+  const isConfusing = (MEMBERS as readonly string[]).includes(column);
+  return member ?? (isConfusing ? `ignored ${column}` : column);
 }

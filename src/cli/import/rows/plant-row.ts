@@ -1,13 +1,19 @@
 import type { ErrorBody } from '../../../core/contract/errors.ts';
 import type { NewPlantReading } from '../../../core/contract/plant.ts';
 import { quoted } from '../../output/visible-text.ts';
-import type { MadeId } from './made-ids.ts';
+import type { MadeId } from './id-maker.ts';
 
 /** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */
 export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
 
 /** The message after the name of a file without text. */
 export const EMPTY = 'is empty: it contains no plant';
+
+/** The members of a plant. */
+export const MEMBERS = ['id', 'name', 'tag'] as const;
+
+/** Names of the columns or members, if they differ. An empty `id` or `tag`: none. */
+export type ColumnNames = Partial<Record<(typeof MEMBERS)[number], string>>;
 
 export const LINE_BREAK = /[\r\n]/;
 
@@ -46,8 +52,6 @@ export type PlantRows = AsyncGenerator<PlantRow[], void, undefined>;
  * line and the row are numbers in the file that was imported.
  */
 export const REASON_NAMES = ['line', 'row', 'error', 'message'];
-/** These columns of rejects files that were written before there was a column `line`. */
-export const OLD_REASON_NAMES = REASON_NAMES.slice(1);
 
 export const SAFE_TO_REPEAT = 'you can safely run the import again';
 

@@ -8,7 +8,7 @@ export const STANDARD_INPUT = '-';
 /** Bytes that are read or decompressed at a time. */
 export const CHUNK_BYTES = 64 * 1024;
 
-export interface BytesReading {
+export interface BytesOptions {
   /** Ends the reading at once, with an AbortError. */
   stop: AbortSignal;
   onNote: (line: string) => void;
@@ -65,7 +65,7 @@ export async function* joined<T>(
   yield* rest;
 }
 
-async function* storedBytes(path: string, stop: AbortSignal, onBytes: BytesReading['onBytes']): Bytes {
+async function* storedBytes(path: string, stop: AbortSignal, onBytes: BytesOptions['onBytes']): Bytes {
   // A stream that is aborted before the loop listens to it would end the process.
   stop.throwIfAborted();
   const isStdin = path === STANDARD_INPUT;
@@ -85,7 +85,7 @@ function unpacked(bytes: Bytes): Gunzip {
 }
 
 /** The bytes of a file, decompressed if they are gzip. Read errors become a {@link Failure}. */
-export async function* plainBytes(path: string, { stop, onNote, onBytes }: BytesReading): Bytes {
+export async function* plainBytes(path: string, { stop, onNote, onBytes }: BytesOptions): Bytes {
   const name = fileName(path);
   try {
     const isFile = (await plantFileSize(path)) !== undefined;

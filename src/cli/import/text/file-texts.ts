@@ -2,7 +2,7 @@ import { isAscii } from 'node:buffer';
 import { Failure } from '../../output/failure.ts';
 import {
   type Bytes,
-  type BytesReading,
+  type BytesOptions,
   fileName,
   joined,
   plainBytes,
@@ -16,8 +16,11 @@ import { areUtf8, utf8Texts } from './utf8-texts.ts';
 
 const UTF_8 = 'utf-8';
 const UTF_16 = /^utf-16/;
+const UNDEFINED = /[\u0080-\u009f\p{Co}]/gu;
+/** The byte 0x80 as `escapedText` shows it. Alone it is never UTF-8. */
+const INVALID_BYTE = '\udc80';
 
-export interface TextReading extends BytesReading {
+export interface TextOptions extends BytesOptions {
   /** The name that TextDecoder gives the encoding; undefined: UTF-8, or as a byte order mark says. */
   encoding?: string | undefined;
   /**
@@ -42,20 +45,20 @@ interface Encoded {
  *
  * @throws {Failure} if the file is not in the encoding, or no text
  */
-export async function* fileTexts(path: string, reading: TextReading): Texts {
+export async function* fileTexts(path: string, options: TextOptions): Texts {
   const isFile = (await plantFileSize(path)) !== undefined;
-  if (isFile && reading.onVerified) await verify(path, reading, reading.onVerified);
-  const encoded = await encodedBytes(path, reading);
+  if (isFile && options.onVerified) await verify(path, options, options.onVerified);
+  const encoded = await encodedBytes(path, options);
   if (encoded.encoding !== UTF_8) yield* decodedTexts(fileName(path), encoded);
-  else if (isFile || reading.encoding === UTF_8) yield* utf8Texts(encoded.bytes);
+  else if (isFile || options.encoding === UTF_8) yield* utf8Texts(encoded.bytes);
   else yield* judgedTexts(path, encoded);
 }
 
-async function verify(path: string, reading: TextReading, onBytes: BytesReading['onBytes']): Promise<void> {
-  const again: TextReading = { ...reading, onNote: () => {}, onBytes: undefined };
+async function verify(path: string, options: TextOptions, onBytes: BytesOptions['onBytes']): Promise<void> {
+  const again: TextOptions = { ...options, onNote: () => {}, onBytes: undefined };
   const encoded = await encodedBytes(path, { ...again, onBytes });
   if (encoded.encoding !== UTF_8) return await verifyDecoded(path, encoded, again);
-  if ((await areUtf8(encoded.bytes)) || reading.encoding === UTF_8) return;
+  if ((await areUtf8(encoded.bytes)) || options.encoding === UTF_8) return;
   // Only a file with invalid bytes is worth another reading.
   const invalid = await encodedBytes(path, again);
   const evidence = new Utf8Evidence(fileName(path), invalid.hasMark);
@@ -64,7 +67,7 @@ async function verify(path: string, reading: TextReading, onBytes: BytesReading[
 }
 
 /** Verifies that a file has the encoding, and is not UTF-8, such as a rejects file. */
-async function verifyDecoded(path: string, encoded: Encoded, again: TextReading): Promise<void> {
+async function verifyDecoded(path: string, encoded: Encoded, again: TextOptions): Promise<void> {
   const { encoding } = encoded;
   let isAllAscii = true;
   async function* observed(): Bytes {
@@ -114,17 +117,25 @@ async function* decodedTexts(name: string, { encoding, bytes }: Encoded): Texts 
     // A decoder that did not see the earlier bytes would divide characters wrongly.
     lenient.decode(chunk, { stream: true });
     lines.add(text);
-    if (text !== '') yield text;
+    if (text !== '') yield escapedUndefined(text, encoding);
   }
   const last = decode();
-  if (last !== '') yield last;
+  if (last !== '') yield escapedUndefined(last, encoding);
 }
 
-async function encodedBytes(path: string, reading: TextReading): Promise<Encoded> {
-  const bytes = plainBytes(path, reading);
+/**
+ * A decoder makes a control character or a private-use character of a byte that the encoding does
+ * not define. Each becomes an invalid byte, so that its row is rejected. Unicode defines both.
+ */
+function escapedUndefined(text: string, encoding: string): string {
+  return UTF_16.test(encoding) ? text : text.replace(UNDEFINED, INVALID_BYTE);
+}
+
+async function encodedBytes(path: string, options: TextOptions): Promise<Encoded> {
+  const bytes = plainBytes(path, options);
   try {
     const start = await startOf(bytes, FORMAT_BYTES);
-    const { encoding, hasMark } = encodingOf(path, start, reading);
+    const { encoding, hasMark } = encodingOf(path, start, options);
     return { encoding, hasMark, bytes: joined(start, bytes) };
   } catch (error) {
     await bytes.return();
@@ -133,7 +144,7 @@ async function encodedBytes(path: string, reading: TextReading): Promise<Encoded
 }
 
 /** @throws {Failure} if the first bytes show that this is no text, or contradict the option */
-function encodingOf(path: string, start: Buffer, { encoding, onNote }: TextReading): Omit<Encoded, 'bytes'> {
+function encodingOf(path: string, start: Buffer, { encoding, onNote }: TextOptions): Omit<Encoded, 'bytes'> {
   const name = fileName(path);
   const shown = startReadingOf(start);
   switch (shown?.kind) {

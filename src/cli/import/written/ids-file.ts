@@ -1,7 +1,7 @@
 import { csvLine } from '../../../operate/csv.ts';
 import { amount } from '../../output/number-text.ts';
 import { visible } from '../../output/visible-text.ts';
-import type { MadeIds } from '../rows/made-ids.ts';
+import type { IdMaker } from '../rows/id-maker.ts';
 import type { PlantRow, PlantRows } from '../rows/plant-row.ts';
 import { NewLinesFile } from './new-lines-file.ts';
 
@@ -11,11 +11,11 @@ import { NewLinesFile } from './new-lines-file.ts';
  */
 export class IdsFile implements Disposable {
   readonly #file: NewLinesFile;
-  readonly #ids: MadeIds;
+  readonly #ids: IdMaker;
   #count = 0;
 
   /** Creates the file with its header. @throws {Failure} if it exists or cannot be created */
-  constructor(path: string, ids: MadeIds) {
+  constructor(path: string, ids: IdMaker) {
     this.#file = new NewLinesFile(path, '--ids-file');
     this.#ids = ids;
     const columns = ids.rule.kind === 'texts' ? ids.columns : ['name', 'tag'];

@@ -23,7 +23,7 @@ export type MadeId =
 export const OWN_IDS = 'use --columns id= to ignore it, or omit --id-from and --number-from';
 
 /** Makes the ids of all rows in one reading of the files. */
-export class MadeIds {
+export class IdMaker {
   readonly rule: IdRule;
   readonly #digests = new DigestTable();
   #next: bigint;
