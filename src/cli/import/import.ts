@@ -115,7 +115,7 @@ function parseDelimiter(text: string): string {
 /** @returns the name of the encoding by the Encoding Standard, section 4.2 */
 function parseEncoding(text: string): string {
   try {
-    return new TextDecoder(text).encoding;
+    return new TextDecoder(text.replace(/^latin-/i, 'latin')).encoding;
   } catch {
     throw new InvalidArgumentError(
       'Give a name of the Encoding Standard (https://encoding.spec.whatwg.org/#names-and-labels), such as windows-1252 or utf-16le.',

@@ -29,6 +29,12 @@ const CASES: FileCase[] = [
     stored: ['1,表,'],
   },
   {
+    what: 'a common spelling of an encoding',
+    content: latin1('id,name\n1,Caf\xe9\n'),
+    args: ['--encoding', 'Latin-1'],
+    stored: ['1,Café,'],
+  },
+  {
     what: 'a file that is not in the named encoding',
     content: latin1('id,name\n1,a\n2,Caf\xe9,\n'),
     args: ['--encoding', 'shift_jis'],
