@@ -1,5 +1,7 @@
 import { Failure } from '../../output/failure.ts';
 import { encodingQuestion } from './encoding-question.ts';
+import { LineCounter } from './line-ends.ts';
+import { indexOfInvalid } from './utf8-texts.ts';
 
 /** Characters before the end of an unfinished line that are stored for the question. */
 const TAIL_LENGTH = 100;
@@ -17,8 +19,7 @@ export class Utf8Evidence {
   readonly #name: string;
   #validLines: number;
   #invalidLines = 0;
-  #line = 1;
-  #endsWithCr = false;
+  readonly #lines = new LineCounter();
   /** What the line at the end of the text so far has. */
   #current: { kind: 'ascii' | 'valid' | 'invalid'; tail: string } = { kind: 'ascii', tail: '' };
   #first: { line: number; question: string } | undefined;
@@ -30,13 +31,17 @@ export class Utf8Evidence {
 
   /** @param text the next part of the file, as `escapedText` makes it */
   add(text: string): void {
-    const isLf = this.#endsWithCr && text.startsWith('\n');
-    const lines = (isLf ? text.slice(1) : text).split(/\r\n?|\n/);
-    this.#endsWithCr = text.endsWith('\r');
-    for (const [index, line] of lines.entries()) {
+    if (this.#first === undefined && !text.isWellFormed()) {
+      const before = text.slice(0, indexOfInvalid(text));
+      const line = this.#lines.lineAfter(before);
+      this.#first = { line, question: encodingQuestion(this.#current.tail + text) };
+    }
+    // An empty line in a divided CRLF counts as neither.
+    for (const [index, line] of text.split(/[\r\n]+/).entries()) {
       if (index > 0) this.#endLine();
       this.#addToLine(line);
     }
+    this.#lines.add(text);
   }
 
   /** @throws {Failure} with the first doubtful text, if the text so far is in another encoding */
@@ -54,10 +59,8 @@ export class Utf8Evidence {
 
   #addToLine(part: string): void {
     const current = this.#current;
-    if (!part.isWellFormed()) {
-      this.#first ??= { line: this.#line, question: encodingQuestion(current.tail + part) };
-      current.kind = 'invalid';
-    } else if (current.kind === 'ascii' && BEYOND_ASCII.test(part)) current.kind = 'valid';
+    if (!part.isWellFormed()) current.kind = 'invalid';
+    else if (current.kind === 'ascii' && BEYOND_ASCII.test(part)) current.kind = 'valid';
     current.tail = (current.tail + part).slice(-TAIL_LENGTH);
   }
 
@@ -66,6 +69,5 @@ export class Utf8Evidence {
     if (kind === 'valid') this.#validLines++;
     if (kind === 'invalid') this.#invalidLines++;
     this.#current = { kind: 'ascii', tail: '' };
-    this.#line++;
   }
 }
