@@ -57,6 +57,7 @@ export async function main(argv: string[]): Promise<void> {
   try {
     const args = argv[2] === 'version' ? ['--version'] : argv.slice(2);
     const program = await programFor(args[0]);
+    rejectLoneServeOption(program, args[0]);
     await warnOfUnknownVariables(program.commands);
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
@@ -84,6 +85,14 @@ async function programFor(name: string | undefined): Promise<Command> {
     for (const each of [command, ...command.commands]) each.copyInheritedSettings(program);
   }
   return program;
+}
+
+/** Names `serve` to those who know servers without commands. @throws {Failure} */
+function rejectLoneServeOption(program: Command, argument = ''): void {
+  const option = argument.replace(/=.*/s, '');
+  const serve = program.commands.find(command => command.name() === 'serve');
+  if (serve?.options.some(({ long }) => long === option))
+    throw new Failure(`${option} needs a command before it: npx plant-store serve ${option} …`, 2);
 }
 
 /** Warns of misspelt variables, which would otherwise be ignored without a message. */
