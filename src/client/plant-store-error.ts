@@ -53,7 +53,7 @@ export class PlantChanged extends PlantStoreError {
 }
 
 /** Network errors of a connection that was never opened, so that no request was sent. */
-const NOTHING_SENT: readonly (string | undefined)[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'];
+export const NOTHING_SENT: readonly (string | undefined)[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'];
 
 /** Whether the plant may be stored although the attempt failed with this error. */
 export function mayHaveStored({ status, code, canRetry }: PlantStoreError): boolean {
