@@ -10,6 +10,7 @@ import type { PlantRow } from './rows/plant-row.ts';
 import { pipelinedTransport } from './sending/pipelined-transport.ts';
 import { ResponseWatch } from './sending/response-watch.ts';
 import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './sending/retry-rules.ts';
+import { SlowStart } from './sending/slow-start.ts';
 import { ignoredHeader, testedCondition } from './sending/tested-condition.ts';
 import { plantsOf, type SentPlant, withLineBreakNote } from './sent-plants.ts';
 import type { IdsFile } from './written/ids-file.ts';
@@ -60,6 +61,7 @@ class FileSender implements Disposable {
   readonly #transport: ReturnType<typeof pipelinedTransport>;
   readonly #watch: ResponseWatch;
   readonly #store: PlantStore;
+  readonly #start: SlowStart | undefined;
   readonly #earlierIds = new EarlierIds();
   #lastPlant: StoredPlant | undefined;
 
@@ -71,6 +73,7 @@ class FileSender implements Disposable {
     this.#stop = AbortSignal.any([stop, this.#writeStop.signal]);
     this.#rules = new RetryRules(service, this.#note);
     this.#transport = pipelinedTransport(service.url, inFlightMax);
+    this.#start = replaces ? undefined : new SlowStart(inFlightMax);
     const { send } = this.#transport;
     this.#watch = new ResponseWatch(replaces ? send : testedCondition(send));
     this.#store = new PlantStore({
@@ -118,6 +121,8 @@ class FileSender implements Disposable {
     // The client has thrown for these, so they were not counted.
     while (progress.rowCounts.revised < this.#watch.replaced) progress.count('revised');
     this.#store.close();
+    // The reader of the rows may wait for a result that never comes.
+    this.#start?.end();
     this.#transport[Symbol.dispose]();
   }
 
@@ -142,7 +147,7 @@ class FileSender implements Disposable {
     const onBytes = (bytes: number): void => progress.read(bytes);
     const read = fileRows(file, { form, encoding, ids, stop: this.#stop, onNote: this.#note, onBytes });
     const rows = withLineBreakNote(writtenIds?.written(read) ?? read, file, this.#note);
-    const results = this.#store.createPlants<SentPlant>(plantsOf(rows, progress, reject), {
+    const results = this.#store.createPlants<SentPlant>(plantsOf(rows, progress, reject, this.#start), {
       concurrency: inFlightMax,
       signal: this.#stop,
       ifRevision: replaces ? undefined : 0,
@@ -150,6 +155,7 @@ class FileSender implements Disposable {
     });
     for await (const { plant, error, input } of results) {
       this.#rules.settled();
+      this.#start?.settled();
       if (error === undefined) {
         progress.count(plant.outcome);
         this.#lastPlant = plant;
