@@ -4,7 +4,6 @@ import { problemText } from '../core/problem.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { storeAt } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
-import { ADDRESS_OPTION } from '../engines/store-rejections.ts';
 import type { Damaged } from '../proof/checked-revisions.ts';
 import { sealLine } from '../proof/seal.ts';
 import {
@@ -238,10 +237,7 @@ async function at<T>(flag: string, open: () => Promise<T>): Promise<T> {
   try {
     return await open();
   } catch (error) {
-    if (error instanceof StoreRejected) {
-      const advice = error.advice?.replaceAll(ADDRESS_OPTION, flag);
-      throw new Failure(`${flag}: ${problemText({ fault: error.fault, advice })}`);
-    }
+    if (error instanceof StoreRejected) throw new Failure(`${flag}: ${problemText(error, flag)}`);
     if (error instanceof Failure) throw new Failure(`${flag}: ${error.message}`, error.exitCode);
     throw error;
   }

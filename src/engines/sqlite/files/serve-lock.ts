@@ -1,7 +1,6 @@
 import { chownSync, existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
-import { ADDRESS_OPTION } from '../../store-rejections.ts';
 import { explainFailure, isBusy, isInternal } from '../sqlite-errors.ts';
 import { identityOf, makeFile, prepareFile } from './store-files.ts';
 
@@ -116,7 +115,7 @@ function rejectOtherName(path: string): void {
 function servedError(path: string, lockedFile: string, cause: unknown): StoreRejected {
   const fault = `another plant-store service is running on ${path}${lockOwnerText(lockedFile)}`;
   return new StoreRejected(fault, {
-    advice: `stop it first, or name another file with ${ADDRESS_OPTION}`,
+    advice: { beforeOption: 'stop it first, or name another file with ' },
     cause,
   });
 }
