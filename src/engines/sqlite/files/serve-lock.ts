@@ -165,3 +165,9 @@ export function runningService(path: string): string | undefined {
 export function wasServed(path: string): boolean {
   return existsSync(path) && existsSync(lockFileOf(realpathSync(path)));
 }
+
+/** Rejects a store that a service uses. @throws {StoreRejected} */
+export function rejectServed(path: string): void {
+  // Taking the lock would create its file, so a store without this file is not locked.
+  if (wasServed(path)) takeServeLock(path)[Symbol.dispose]();
+}
