@@ -11,6 +11,7 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from './core/commit/store-errors.ts';
+import { problemText } from './core/problem.ts';
 import * as extras from './extras.ts';
 import { VERSION } from './version.ts';
 
@@ -18,6 +19,9 @@ import { VERSION } from './version.ts';
 const STDOUT_CLOSED_EXIT_CODE = 141;
 
 const EXTRAS: readonly Extra[] = Object.values(extras);
+
+/** The option with the address of the store, of all commands but `copy`, which reports its own. */
+const ADDRESS_OPTION = '--database';
 
 /** Each command is loaded only when it runs: `serve` starts sooner without the code of `import`. */
 export const COMMANDS: Record<string, () => Promise<Command>> = {
@@ -121,9 +125,13 @@ function report(error: unknown): number {
   if (error instanceof SuppressedError) return report(error.error);
   // Commander has printed the message. Its own exit code for a usage error is 1.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  if (error instanceof Failure || error instanceof StoreRejected) {
+  if (error instanceof Failure) {
     console.error(`plant-store: ${visible(error.message)}`);
-    return error instanceof Failure ? error.exitCode : 1;
+    return error.exitCode;
+  }
+  if (error instanceof StoreRejected) {
+    console.error(`plant-store: ${visible(problemText(error, ADDRESS_OPTION))}`);
+    return 1;
   }
   if (error instanceof Interruption) {
     console.error(`plant-store: stopped; ${error.consequence}`);
