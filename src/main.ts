@@ -11,6 +11,7 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from './core/commit/store-errors.ts';
+import { problemText } from './core/problem.ts';
 import * as extras from './extras.ts';
 import { VERSION } from './version.ts';
 
@@ -18,6 +19,9 @@ import { VERSION } from './version.ts';
 const STDOUT_CLOSED_EXIT_CODE = 141;
 
 const EXTRAS: readonly Extra[] = Object.values(extras);
+
+/** The option with the address of the store, of all commands but `copy`, which reports its own. */
+const ADDRESS_OPTION = '--database';
 
 /** Each command is loaded only when it runs: `serve` starts sooner without the code of `import`. */
 export const COMMANDS: Record<string, () => Promise<Command>> = {
@@ -57,6 +61,7 @@ export async function main(argv: string[]): Promise<void> {
   try {
     const args = argv[2] === 'version' ? ['--version'] : argv.slice(2);
     const program = await programFor(args[0]);
+    rejectLoneServeOption(program, args[0]);
     await warnOfUnknownVariables(program.commands);
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
@@ -86,6 +91,14 @@ async function programFor(name: string | undefined): Promise<Command> {
   return program;
 }
 
+/** Names `serve` to those who know servers without commands. @throws {Failure} */
+function rejectLoneServeOption(program: Command, argument = ''): void {
+  const option = argument.replace(/=.*/s, '');
+  const serve = program.commands.find(command => command.name() === 'serve');
+  if (serve?.options.some(({ long }) => long === option))
+    throw new Failure(`${option} needs a command before it: npx plant-store serve ${option} …`, 2);
+}
+
 /** Warns of misspelt variables, which would otherwise be ignored without a message. */
 async function warnOfUnknownVariables(loaded: readonly Command[]): Promise<void> {
   if (unknownVariables(process.env, loaded).length === 0) return;
@@ -112,9 +125,13 @@ function report(error: unknown): number {
   if (error instanceof SuppressedError) return report(error.error);
   // Commander has printed the message. Its own exit code for a usage error is 1.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  if (error instanceof Failure || error instanceof StoreRejected) {
+  if (error instanceof Failure) {
     console.error(`plant-store: ${visible(error.message)}`);
-    return error instanceof Failure ? error.exitCode : 1;
+    return error.exitCode;
+  }
+  if (error instanceof StoreRejected) {
+    console.error(`plant-store: ${visible(problemText(error, ADDRESS_OPTION))}`);
+    return 1;
   }
   if (error instanceof Interruption) {
     console.error(`plant-store: stopped; ${error.consequence}`);

@@ -4,7 +4,7 @@ import { problemText } from '../core/problem.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { storeAt } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
-import { ADDRESS_OPTION } from '../engines/store-rejections.ts';
+import { runningService } from '../engines/sqlite/files/serve-lock.ts';
 import type { Damaged } from '../proof/checked-revisions.ts';
 import { sealLine } from '../proof/seal.ts';
 import {
@@ -158,9 +158,12 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   console.log(sealLine(compared.target));
 }
 
-/** Warns if a service uses the source, since the target lacks plants that are stored later. */
+/**
+ * Warns if a service uses the source, since the target lacks plants that are stored later. PostgreSQL
+ * cannot tell services from other clients.
+ */
 function warnOfService(source: DatabaseAddress, advice: string): void {
-  const service = storeAt(source).runningService();
+  const service = source.engine === 'sqlite' ? runningService(source.path) : undefined;
   if (service === undefined) return;
   console.error(
     `WARNING: ${service} uses the source, and the target lacks each plant that it confirms after this copy; ${advice}`,
@@ -238,10 +241,7 @@ async function at<T>(flag: string, open: () => Promise<T>): Promise<T> {
   try {
     return await open();
   } catch (error) {
-    if (error instanceof StoreRejected) {
-      const advice = error.advice?.replaceAll(ADDRESS_OPTION, flag);
-      throw new Failure(`${flag}: ${problemText({ fault: error.fault, advice })}`);
-    }
+    if (error instanceof StoreRejected) throw new Failure(`${flag}: ${problemText(error, flag)}`);
     if (error instanceof Failure) throw new Failure(`${flag}: ${error.message}`, error.exitCode);
     throw error;
   }

@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs';
 import { StoreDamaged } from '../core/commit/store-errors.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
-import { inExistingStore, storeAt } from '../engines/openers/open-store.ts';
+import { inExistingStore } from '../engines/openers/open-store.ts';
+import { wasOpenedForWriting } from '../engines/sqlite/access/reading-database.ts';
+import { wasServed } from '../engines/sqlite/files/serve-lock.ts';
 import type { DamageRecord } from '../engines/tables/damage-record.ts';
 import type { CommandRun } from '../engines/tables/operator-tables.ts';
 
@@ -29,7 +31,8 @@ export async function noteRun(
   database: DatabaseAddress,
   { command, result, fault, knownDamage, isCompared = false }: EndedRun,
 ): Promise<void> {
-  const isServed = storeAt(database).wasServed();
+  // Whether a service has used a store in PostgreSQL is unknown, and assumed.
+  const isServed = database.engine === 'postgres' || wasServed(database.path);
   const endedAt = Date.now();
   try {
     const isUnchangeable = !isServed && isBackup(database, isCompared);
@@ -59,6 +62,7 @@ export async function noteRun(
  * comparison with a seal. A restored store counts as its backup until a program writes to it.
  */
 function isBackup(database: DatabaseAddress, isCompared: boolean): boolean {
-  const hasSeal = database.engine === 'sqlite' && existsSync(`${database.path}${SEAL_SUFFIX}`);
-  return hasSeal || (isCompared && !storeAt(database).wasOpenedForWriting());
+  if (database.engine === 'postgres') return false;
+  const hasSeal = existsSync(`${database.path}${SEAL_SUFFIX}`);
+  return hasSeal || (isCompared && !wasOpenedForWriting(database.path));
 }

@@ -53,7 +53,7 @@ export class PlantChanged extends PlantStoreError {
 }
 
 /** Network errors of a connection that was never opened, so that no request was sent. */
-const NOTHING_SENT: readonly (string | undefined)[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'];
+export const NOTHING_SENT: readonly (string | undefined)[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'];
 
 /** Whether the plant may be stored although the attempt failed with this error. */
 export function mayHaveStored({ status, code, canRetry }: PlantStoreError): boolean {
@@ -70,8 +70,8 @@ export function errorAfterUnknown(failed: PlantStoreError): PlantStoreError {
     : new PlantStoreError(message, failed);
 }
 
-/** Statuses of a gateway whose service is unavailable (RFC 9110 section 15), and of rate limits. */
-const TRANSIENT_STATUSES = [408, 429, 502, 503, 504];
+/** Statuses of a gateway whose service is unavailable (RFC 9110 section 15), or that limits rates. */
+const GATEWAY_RETRY_STATUSES = [408, 429, 502, 503, 504];
 
 /**
  * Makes the error of a response other than 200. Its body may come from a gateway. Error 40000 is
@@ -95,7 +95,7 @@ export function errorOfResponse(
   const response = status === 0 ? 'a redirect' : String(status);
   return new PlantStoreError(
     `the response is ${response}${detail}; a plant store does not send this; check the address`,
-    { status: status || undefined, canRetry: TRANSIENT_STATUSES.includes(status), retryAfterMs },
+    { status: status || undefined, canRetry: GATEWAY_RETRY_STATUSES.includes(status), retryAfterMs },
   );
 }
 

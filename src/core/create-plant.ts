@@ -3,13 +3,15 @@ import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import type { NewPlantWrite, PlantQueue } from './commit/plant-commits.ts';
 import type { ErrorName } from './contract/errors.ts';
 import { type NewPlantReading, readNewPlant, readNewPlantText } from './contract/plant.ts';
+import { contentError } from './create-headers.ts';
+import { Credentials } from './credentials.ts';
 import type { Admission, Create, CredentialValidator, OperationWrapper } from './extension-points.ts';
-import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
-import type { BodyFraming, ByteText, OpenRequest, ReceivedRequest, RequestHeaders } from './request.ts';
+import { fieldValues, type HeaderFields } from './header-fields.ts';
+import type { ByteText, OpenRequest, ReceivedRequest } from './request.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
 import { revisionConditionOf } from './revision-condition.ts';
 import type { CountedRequest, RateLimit } from './tokens/rate-limit.ts';
-import { bearerToken, hashToken, isWellFormed } from './tokens/token.ts';
+import { bearerToken } from './tokens/token.ts';
 import type { TokenCache } from './tokens/token-cache.ts';
 import { writeResponse } from './write-response.ts';
 
@@ -19,33 +21,7 @@ const NOT_ASCII = /[\x80-\xff]/;
 /** Without a rate limit, a response has no rate limit fields. */
 const UNLIMITED: CountedRequest = { kind: 'granted', fields: [] };
 
-const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be checked; send it again';
 const TOO_MANY_LONG_BODIES = 'too many long bodies are in memory; send this plant again shortly';
-
-/** A create with valid header fields. If its body is short, only its token must be looked up. */
-export interface CreateHeaders {
-  /** The hash of a token of this service, or of an access token of another issuer. */
-  tokenHash: string;
-  framing: BodyFraming;
-  /** As `ifRevision` of a write. */
-  ifRevision: number | undefined;
-}
-
-/** @returns undefined for any other request, also one that will be rejected */
-export function createHeadersOf({
-  method,
-  path,
-  framing,
-  fields,
-  expectsContinue,
-}: RequestHeaders): CreateHeaders | undefined {
-  if (method !== 'POST' || path !== '/plants' || expectsContinue) return undefined;
-  const token = bearerToken(fieldValues(fields, 'authorization'));
-  if (token === undefined || contentError(fields) !== undefined) return undefined;
-  const condition = revisionConditionOf(fields);
-  if (condition.kind === 'invalid') return undefined;
-  return { tokenHash: hashToken(token), framing, ifRevision: condition.ifRevision };
-}
 
 /** A step of the operation rejects the request with this response. */
 type RejectedCreate = { kind: 'rejected'; response: HttpResponse };
@@ -78,15 +54,24 @@ export interface CreatePlantParts {
 /**
  * The operation `POST /plants`. It knows no server. Headers and bytes come in, responses go out.
  *
- * A request runs in steps ({@link run}). A plain create with a cached token needs none of their
- * waits ({@link cachedTokenId}, {@link createPlain}).
+ * Each request takes these steps, and the first error is its response. A plain create takes them
+ * without a wait. Any other request is an exchange.
+ *
+ * | step                        | plain create                      | what an exchange adds, in {@link run}   |
+ * | --------------------------- | --------------------------------- | --------------------------------------- |
+ * | 1. validate the token       | {@link cachedTokenId}             | waits for the store, or for a validator |
+ * | 2. count the request        | {@link createPlain}               |                                         |
+ * | 3. check the header section | done before, by `createHeadersOf` | responds with its error                 |
+ * | 4. receive the body         | done before, by the server        | waits for it                            |
+ * | 5. parse the body           | {@link createPlain}               | parses a long body in slices            |
+ * | 6. validate the token again |                                   | since a wait, it may be revoked         |
+ * | 7. queue the plant          | {@link createPlain}               | calls the wrappers of this step         |
  */
 export class CreatePlant {
-  readonly #tokens: TokenCache;
+  readonly #credentials: Credentials;
   readonly #queue: PlantQueue;
   readonly bodyBytesMax: number;
   readonly #rateLimit: RateLimit | undefined;
-  readonly #validators: readonly CredentialValidator[];
   readonly #isWrapped: boolean;
   readonly #clock: Clock;
   readonly #parser: BodyParser;
@@ -96,11 +81,10 @@ export class CreatePlant {
     { tokens, queue, bodyBytesMax, rateLimit, validators, wrappers }: CreatePlantParts,
     clock: Clock = SYSTEM_CLOCK,
   ) {
-    this.#tokens = tokens;
+    this.#credentials = new Credentials(tokens, validators);
     this.#queue = queue;
     this.bodyBytesMax = bodyBytesMax;
     this.#rateLimit = rateLimit;
-    this.#validators = validators;
     this.#isWrapped = wrappers.length > 0;
     this.#clock = clock;
     this.#parser = new BodyParser(clock);
@@ -109,15 +93,30 @@ export class CreatePlant {
   }
 
   /**
-   * Runs the steps of a request. The first error is the response:
+   * Step 1 of a plain create.
    *
-   * 1. Check the header section: credential, rate, content encoding, media type, announced
-   *    size, condition.
-   * 2. Receive the body. No byte of it is read before its token is validated.
-   * 3. Parse the body.
-   * 4. Look up the token again. It may have been revoked while the body arrived or was parsed.
-   * 5. Queue the plant, or reject a body that has no valid plant.
+   * @param bearerHash the hash of the bearer token
+   * @returns the id of the token; undefined if the request needs {@link run}, as all requests do if
+   *   the operation is wrapped
    */
+  cachedTokenId(bearerHash: string): number | undefined {
+    return this.#isWrapped ? undefined : this.#credentials.cachedIdOf(bearerHash);
+  }
+
+  /**
+   * Steps 2, 5 and 7 of a plain create, with a single promise. The call queues the plant before it
+   * returns.
+   */
+  async createPlain(body: ByteText, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
+    const counted = this.#count(sender.recordedBy);
+    if (counted.kind === 'exceeded') return tooManyRequests(counted);
+    const reading = NOT_ASCII.test(body) ? readNewPlant(Buffer.from(body, 'latin1')) : readNewPlantText(body);
+    if (reading.kind === 'invalid') return errorResponse(reading.error, reading.message, counted.fields);
+    const write = { ...sender, plant: reading.plant };
+    return writeResponse(write, await this.#queue.write(write), counted.fields);
+  }
+
+  /** Takes all steps of an exchange. No byte of its body is read before its token is validated. */
   async run(open: OpenRequest): Promise<CreateResult> {
     const { request } = open;
     const admission = await this.#admit(request);
@@ -137,25 +136,25 @@ export class CreatePlant {
     request.body = bytes;
     const parsed = await this.#parser.parse(bytes, open);
     if (parsed.kind === 'abandoned') return parsed;
-    const token = await this.#lookUp(admission.tokenHash, request);
-    if (token.kind === 'rejected') return token;
+    const token = await this.#credentials.lookUp(admission.tokenHash, request);
+    if (token.kind === 'rejected') return rejected(token.error, token.message);
     if (!open.isAwaited) return { kind: 'abandoned' };
     // The plants of a connection stay in the order of its requests, because the call queues the
     // plant before it returns, and the server reads the next request after this result.
     return { kind: 'queued', response: this.#create(admission, parsed.reading) };
   }
 
-  /** Step 1. The request gets the id of its token, even of a rejected one. */
+  /** Steps 1 to 3. The request gets the id of its token, even of a rejected one. */
   async #admit(request: ReceivedRequest): Promise<Admission | RejectedCreate> {
     const { fields: headers, framing } = request.headers;
     const token = bearerToken(fieldValues(headers, 'authorization'));
     if (token === undefined) return rejected('noCredential');
-    const credential = await this.#validate(token, request);
-    if (credential.kind === 'rejected') return credential;
+    const credential = await this.#credentials.validate(token, request);
+    if (credential.kind === 'rejected') return rejected(credential.error, credential.message);
     const { tokenHash } = credential;
-    const found = await this.#lookUp(tokenHash, request);
-    request.tokenId = this.#tokens.get(tokenHash)?.id;
-    if (found.kind === 'rejected') return found;
+    const found = await this.#credentials.lookUp(tokenHash, request);
+    request.tokenId = this.#credentials.idOf(tokenHash);
+    if (found.kind === 'rejected') return rejected(found.error, found.message);
     const counted = this.#count(found.id);
     if (counted.kind === 'exceeded') return { kind: 'rejected', response: tooManyRequests(counted) };
     const { fields } = counted;
@@ -168,74 +167,7 @@ export class CreatePlant {
     return { kind: 'admitted', tokenId: found.id, tokenHash, request, ifRevision, fields };
   }
 
-  /** Finds the stored token for a bearer token: that token itself, or the one a validator names. */
-  async #validate(
-    token: string,
-    request: ReceivedRequest,
-  ): Promise<{ kind: 'valid'; tokenHash: string } | RejectedCreate> {
-    if (isWellFormed(token)) return { kind: 'valid', tokenHash: hashToken(token) };
-    for (const validator of this.#validators) {
-      const validation = await validator.validate(token, request);
-      switch (validation.kind) {
-        case 'valid':
-          return validation;
-        case 'unchecked':
-          return rejected('storeUnavailable', validation.message);
-        case 'rejected':
-          if (validation.message !== undefined) return rejected('tokenRejected', validation.message);
-      }
-    }
-    return rejected('tokenRejected');
-  }
-
-  /** Finds the id of a valid token. It waits for the store if necessary. */
-  async #lookUp(
-    tokenHash: string,
-    request: ReceivedRequest,
-  ): Promise<{ kind: 'valid'; id: number } | RejectedCreate> {
-    const lookup = await this.#tokens.lookUp(tokenHash);
-    switch (lookup.kind) {
-      case 'valid':
-        return lookup;
-      case 'rejected':
-        for (const validator of this.#validators) validator.onRejected(tokenHash, request);
-        return rejected('tokenRejected');
-      case 'storeUnavailable':
-        return rejected('storeUnavailable', TOKEN_UNCHECKED);
-    }
-  }
-
-  /**
-   * The id of a token that is cached and known to be valid.
-   *
-   * The form of the token is not checked ({@link isWellFormed}), because no stored token has the hash
-   * of a bearer token of another form. `CredentialValidation` requires this of validators.
-   *
-   * @returns undefined also if the operation is wrapped: a wrapper sees only the steps of {@link run}
-   */
-  cachedTokenId(tokenHash: string): number | undefined {
-    if (this.#isWrapped) return undefined;
-    for (const validator of this.#validators) {
-      const storedHash = validator.storedHashOf(tokenHash);
-      if (storedHash !== undefined) return this.#tokens.lookUpCached(storedHash);
-    }
-    return this.#tokens.lookUpCached(tokenHash);
-  }
-
-  /**
-   * Counts a request, parses its short body and creates its plant, with a single promise. The call
-   * queues the plant before it returns.
-   */
-  async createPlain(body: ByteText, sender: Omit<NewPlantWrite, 'plant'>): Promise<HttpResponse> {
-    const counted = this.#count(sender.recordedBy);
-    if (counted.kind === 'exceeded') return tooManyRequests(counted);
-    const reading = NOT_ASCII.test(body) ? readNewPlant(Buffer.from(body, 'latin1')) : readNewPlantText(body);
-    if (reading.kind === 'invalid') return errorResponse(reading.error, reading.message, counted.fields);
-    const write = { ...sender, plant: reading.plant };
-    return writeResponse(write, await this.#queue.write(write), counted.fields);
-  }
-
-  /** Step 5, which wrappers may change. It queues the plant before its first await. */
+  /** Step 7, which wrappers may change. It queues the plant before its first await. */
   async #createAdmitted(
     { tokenId, fields, request, ifRevision }: Admission,
     reading: NewPlantReading,
@@ -245,7 +177,7 @@ export class CreatePlant {
     return writeResponse(write, await this.#queue.write(write), fields);
   }
 
-  /** Counts the request against the rate limit of its token. */
+  /** Step 2: counts the request against the rate limit of its token. */
   #count(tokenId: number): CountedRequest {
     return this.#rateLimit === undefined ? UNLIMITED : this.#rateLimit.take(tokenId, this.#clock.now());
   }
@@ -257,10 +189,4 @@ function rejected(error: ErrorName, message?: string, fields?: HeaderFields): Re
 
 function tooManyRequests({ retryAfterSeconds, fields }: CountedRequest & { kind: 'exceeded' }): HttpResponse {
   return errorResponse('tooManyRequests', undefined, ['Retry-After', String(retryAfterSeconds), ...fields]);
-}
-
-function contentError(fields: HeaderFields): ErrorName | undefined {
-  if (fieldValues(fields, 'content-encoding').length > 0) return 'contentEncoding';
-  const mediaTypes = fieldValues(fields, 'content-type');
-  return mediaTypes.length === 1 && isJsonMediaType(mediaTypes[0]!) ? undefined : 'notJsonMediaType';
 }

@@ -106,10 +106,8 @@ export type Delivery =
    * `isClientThere`: the client has not ended its side.
    */
   | { kind: 'whole'; isLast: boolean; onTaken: (isClientThere: boolean) => void }
-  /** The connection is closed within the body: an incomplete message (RFC 9112 section 8). */
-  | { kind: 'incomplete' }
-  /** The connection is closed, and nothing of the response is sent. */
-  | { kind: 'none' };
+  /** The connection is closed after this part of the response. */
+  | { kind: 'cut'; partOf: (headers: string, body: string) => string };
 
 /** A response of which a wrapper may have said how it is delivered. */
 export interface WrappedResponse extends HttpResponse {

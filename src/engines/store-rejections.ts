@@ -1,12 +1,6 @@
 import { StoreMissing, StoreRejected } from '../core/commit/store-errors.ts';
 
 /**
- * The option with the address of the store, in advice. A command that has another option for it
- * replaces this one.
- */
-export const ADDRESS_OPTION = '--database';
-
-/**
  * Compares the schema that the schema steps make with the one found: the definition of each item by
  * its name. A trigger, for example, could delete or change each new plant.
  */
@@ -27,7 +21,10 @@ export function rejectSchema(faults: string[]): void {
 
 export function missingStoreError(place: string): StoreMissing {
   return new StoreMissing(`there is no plant store ${place}`, {
-    advice: `name an existing one with ${ADDRESS_OPTION}; only \`serve\`, \`token create\` and \`copy --to\` create one`,
+    advice: {
+      beforeOption: 'name an existing one with ',
+      afterOption: '; only `serve`, `token create` and `copy --to` create one',
+    },
   });
 }
 

@@ -1,4 +1,4 @@
-import { type CreateHeaders, createHeadersOf } from '../core/create-plant.ts';
+import { type CreateHeaders, createHeadersOf } from '../core/create-headers.ts';
 import { fieldValues } from '../core/header-fields.ts';
 import type { ByteText, RequestHeaders } from '../core/request.ts';
 import type { TickBudget } from '../core/tick-budget.ts';

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
+import type { WrappedResponse } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import { clientAddress } from './client-address.ts';
-import { sendingOf } from './delivery.ts';
 import type { Output } from './output.ts';
 import type { ServerContext } from './server-context.ts';
 
@@ -52,20 +52,20 @@ export class ResponseWriter {
    * @returns whether the connection goes on
    */
   add(
-    response: HttpResponse,
+    response: WrappedResponse,
     request: ReceivedRequest | undefined,
     isLast: boolean,
     isLatest: boolean,
     onTaken: (() => void) | undefined,
   ): boolean {
     const { socket, output, isInputOver, onWrite } = this.#connection;
-    const sending = sendingOf(response, socket);
-    const asksToBeLast = sending.kind === 'whole' && sending.asksToBeLast;
+    const { delivery } = response;
+    const asksToBeLast = delivery?.kind === 'whole' && delivery.isLast;
     const endsAfterIt = isLast || (isLatest && (asksToBeLast || isInputOver()));
     this.#observe(response, request);
     const headers = this.#context.responseHeaders.textOf(response, endsAfterIt, request);
-    if (sending.kind === 'cut') {
-      this.#text += sending.partOf(headers, response.body);
+    if (delivery?.kind === 'cut') {
+      this.#text += delivery.partOf(headers, response.body);
       this.#onTaken.push(() => socket.destroy());
       this.#flush();
       return false;
@@ -73,7 +73,7 @@ export class ResponseWriter {
     this.#text += headers;
     if (request?.headers.method !== 'HEAD') this.#text += response.body;
     if (onTaken !== undefined) this.#onTaken.push(onTaken);
-    if (sending.onTaken !== undefined) this.#onTaken.push(sending.onTaken);
+    if (delivery !== undefined) this.#onTaken.push(() => delivery.onTaken(!socket.readableEnded));
     if (!endsAfterIt) return true;
     this.#flush();
     output.end();

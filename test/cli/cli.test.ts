@@ -112,6 +112,9 @@ writeFileSync(join(folder, 'broken.seal'), `${SEAL}\n12 plants\n`);
 const MISUSES: Misuse[] = [
   [2, 'plant', /unknown command 'plant'/],
   [2, 'token create label --colour', /unknown option '--colour'/],
+  [2, '--listen :8080', /: --listen needs a command before it: npx plant-store serve --listen …$/],
+  [2, '--public-url=http://a', /: --public-url needs a command before it: npx plant-store serve /],
+  [2, '--colour', /unknown option '--colour'/],
 
   ...wrong('serve --listen', ADDRESSES, /'--listen <host:port>' argument .* HOST:PORT or PORT, for/),
   ...wrong(

@@ -23,6 +23,9 @@ export async function startFaulty(
     if (body === undefined) return;
     const respond: Post['respond'] = (status, responseBody = '{}', headers = {}) =>
       response.writeHead(status, headers).end(responseBody);
+    // A plant store rejects this header, too, which import tests first.
+    if (request.headers['if-plant-revision'] === 'test')
+      return respond(400, errorBody(40000, 'invalid If-Plant-Revision'));
     const [, id = ''] = /"id":([0-9]+),/.exec(body) ?? [];
     const stored = { 'Plant-Outcome': 'created', 'Plant-Revision': '1', 'Plant-Id': id };
     const store = (): void => respond(200, body.replace(`"id":${id},`, ''), stored);

@@ -71,9 +71,9 @@ test('each file that a text names is there', () => {
   assert.deepEqual(missing, []);
 });
 
-test('the reading list has the core and the SQLite engine, and each file after those that it uses', () => {
-  const [, section = ''] = read('ARCHITECTURE.md').split('## The reading list\n');
-  const items = section.split('\n## ')[0]!.match(/^\d\. .*(?:\n {3}.*)*/gm) ?? [];
+test('the reading lists have the core and the SQLite engine, and each file after those that it uses', () => {
+  const [, section = ''] = read('ARCHITECTURE.md').split('## The reading lists\n');
+  const items = section.split('\n## ')[0]!.match(/^\d+\. .*(?:\n {3,4}.*)*/gm) ?? [];
   const listed = items.flatMap(item => {
     const [folder = '', ...names] = [...item.matchAll(/`([^`]+)`/g)].map(([, name]) => name!);
     return names.map(name => path.posix.join(folder, name));

@@ -3,14 +3,13 @@ import type { Clock } from '../../src/core/clock.ts';
 import { BATCH_PLANTS_MAX, BATCH_TEXT_LENGTH_MAX } from '../../src/core/commit/batch-size.ts';
 import {
   ALONE_PLANTS_MIN,
-  BATCH_REPEATS_MAX,
   FAILING_QUEUE_TIMEOUT_MS,
   GroupCommit,
-  IN_FLIGHT_PLANTS_MIN,
   QUEUE_PLANTS_MAX,
   QUEUE_TEXT_LENGTH_MAX,
-  QUEUE_TIME_MAX_MS,
 } from '../../src/core/commit/group-commit.ts';
+import { BATCH_REPEATS_MAX } from '../../src/core/commit/ids-in-flight.ts';
+import { IN_FLIGHT_PLANTS_MIN, QUEUE_TIME_MAX_MS } from '../../src/core/commit/in-flight-limit.ts';
 import type { NotConfirmed, PlantWrite, WriteResult } from '../../src/core/commit/plant-commits.ts';
 import { StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { count, type Happened, type Part } from './part.ts';

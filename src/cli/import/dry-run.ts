@@ -1,15 +1,17 @@
 import { ERRORS } from '../../core/contract/errors.ts';
 import { BODY_BYTES_MAX } from '../../core/contract/limits.ts';
 import { type NewPlant, newPlantJson } from '../../core/contract/plant.ts';
+import type { PlantReader } from '../../engines/plant-reader.ts';
 import { Failure } from '../output/failure.ts';
 import { amount, formatCount } from '../output/number-text.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import { quoted } from '../output/visible-text.ts';
+import { EarlierIds, IDS_MAX } from './earlier-ids.ts';
 import { fileRows, type PlantFileOptions } from './plant-file.ts';
 import { countsText } from './progress.ts';
 import { IdMaker, type IdRule } from './rows/id-maker.ts';
 import { lineBreakText, type PlantRow } from './rows/plant-row.ts';
-import { type ComparedStore, IDS_MAX, StoreComparison } from './store-comparison.ts';
+import { type ComparedStore, StoreComparison } from './store-comparison.ts';
 import { fileName, plantFileSize, totalSize } from './text/file-bytes.ts';
 import { changeText, REPLACED_SHOWN_MAX, ReplacedList } from './written/replaced-list.ts';
 
@@ -24,7 +26,7 @@ const DOUBTS = ['repeated id', 'rounded id', 'blank name', 'line break'] as cons
 /** What is counted in the last line. */
 const COUNTED = [...DOUBTS, 'rejected row', 'faulty file'] as const;
 
-export interface DryRunSettings {
+export interface DryRunOptions {
   files: string[];
   reading: Omit<PlantFileOptions, 'onNote' | 'ids'>;
   /** How the ids are made, of which the first are printed; undefined if the files have them. */
@@ -42,19 +44,19 @@ export interface DryRunSettings {
  *
  * @returns the exit code: 1 if the import rejects a row or a file
  */
-export async function dryRun(settings: DryRunSettings): Promise<0 | 1> {
-  const { files, store, showReplaced } = settings;
+export async function dryRun(options: DryRunOptions): Promise<0 | 1> {
+  const { files, store, showReplaced } = options;
   // A file without a size is reported when it is read.
   const sizes = await Promise.all(files.map(file => plantFileSize(file).catch(() => undefined)));
   using list = showReplaced === undefined ? undefined : new ReplacedList(showReplaced);
   using progress = new CountedProgress('reading', 'bytes', totalSize(sizes));
-  const run = new DryRun(settings, progress, list);
+  const run = new DryRun(options, progress, list);
   for (const file of files) await run.read(file);
-  return run.report(store);
+  return await run.report(store);
 }
 
 class DryRun {
-  readonly #settings: DryRunSettings;
+  readonly #options: DryRunOptions;
   readonly #progress: CountedProgress;
   readonly #list: ReplacedList | undefined;
   readonly #comparison: StoreComparison | undefined;
@@ -65,15 +67,15 @@ class DryRun {
   >;
   /** What the import would count. */
   readonly #effects = { created: 0, unchanged: 0, revised: 0, rejected: 0 };
-  readonly #ids = new Set<bigint>();
+  readonly #ids = new EarlierIds();
   #rowCount = 0;
   #shownIds = 0;
   /** Rows with other content than the store. */
   #changedCount = 0;
 
-  constructor(settings: DryRunSettings, progress: CountedProgress, list: ReplacedList | undefined) {
-    const { store, replaces, idRule } = settings;
-    this.#settings = settings;
+  constructor(options: DryRunOptions, progress: CountedProgress, list: ReplacedList | undefined) {
+    const { store, replaces, idRule } = options;
+    this.#options = options;
     this.#progress = progress;
     this.#list = list;
     this.#comparison = store.kind === 'store' ? new StoreComparison(store.reader, replaces) : undefined;
@@ -82,7 +84,7 @@ class DryRun {
 
   /** Reads a file to its end, or to a fault, which is counted. */
   async read(file: string): Promise<void> {
-    const { reading } = this.#settings;
+    const { reading } = this.#options;
     await using batches = fileRows(file, {
       ...reading,
       ids: this.#madeIds,
@@ -108,40 +110,56 @@ class DryRun {
   }
 
   /** Prints the counts. @returns the exit code */
-  report(store: ComparedStore): 0 | 1 {
-    const print = (line: string): void => this.#progress.say(line, console.log);
+  async report(store: ComparedStore): Promise<0 | 1> {
+    const rejected = this.#counts['rejected row'] + this.#effects.rejected;
+    const faulty = this.#counts['faulty file'];
     if (store.kind === 'none')
-      print(
+      this.#print(
         `not compared with a store: ${store.why}; to compare, name one that this machine can read with --database`,
       );
     else {
-      const { created, unchanged, revised, rejected } = this.#effects;
-      print(
-        `compared with the store ${store.name}: import would make ` +
-          countsText({ created, unchanged, revised, rejected: rejected + this.#counts['rejected row'] }),
-      );
+      const would =
+        faulty === 0
+          ? 'import would make'
+          : 'import would end at the first faulty file; otherwise it would make';
+      const counts = countsText({ ...this.#effects, rejected });
+      this.#print(`compared with the store ${store.name}: ${would} ${counts}`);
+      await this.#reportNoneStored(store.reader);
     }
-    if (this.#changedCount > 0) print(this.#changedText());
+    if (this.#changedCount > 0) this.#print(this.#changedText());
     const totals = Object.entries({
       row: this.#rowCount,
       'distinct id': this.#ids.size,
       ...this.#counts,
+      'rejected row': rejected,
     });
-    const partial =
-      this.#ids.size === IDS_MAX ? `; only ${formatCount(IDS_MAX)} ids of the files were compared` : '';
+    const partial = this.#ids.isFull ? `; only ${formatCount(IDS_MAX)} ids of the files were compared` : '';
     const counted = totals.map(([kind, count]) => amount(count, kind)).join(', ');
-    print(`${counted}${partial}; nothing was sent`);
-    const { 'rejected row': invalid, 'faulty file': faulty } = this.#counts;
-    return invalid + faulty + this.#effects.rejected === 0 ? 0 : 1;
+    this.#print(`${counted}${partial}; nothing was sent`);
+    return rejected + faulty === 0 ? 0 : 1;
+  }
+
+  /** A list for another store can have only new ids, so that nothing is rejected. */
+  async #reportNoneStored(reader: PlantReader): Promise<void> {
+    if (this.#ids.size === 0 || this.#comparison!.hasFoundPlants) return;
+    const { plants } = await reader.size();
+    if (plants > 0)
+      this.#print(
+        `no id of the list is in the store, which has ${amount(plants, 'plant')}: is it the right store?`,
+      );
+  }
+
+  #print(line: string): void {
+    this.#progress.say(line, console.log);
   }
 
   #changedText(): string {
-    const { replaces, showReplaced } = this.#settings;
+    const { replaces, showReplaced } = this.#options;
     const count = this.#changedCount;
     const rows = `${amount(count, 'row')} ${count === 1 ? 'has' : 'have'} other content than is stored`;
     const effect = replaces
-      ? 'import --replace replaces it'
-      : 'import rejects them, and import --replace replaces it';
+      ? 'import --replace replaces the stored content'
+      : `import rejects ${count === 1 ? 'this row' : 'these rows'}, and import --replace replaces the stored content`;
     const isAllShown = showReplaced !== undefined || count <= REPLACED_SHOWN_MAX;
     return `${rows}: ${effect}${isAllShown ? '' : '; see all with --show-replaced FILE'}`;
   }
@@ -171,7 +189,7 @@ class DryRun {
       case 'changed':
       case 'changed by list': {
         const stored = effect.kind === 'changed' ? effect.stored : undefined;
-        this.#effects[this.#settings.replaces ? 'revised' : 'rejected']++;
+        this.#effects[this.#options.replaces ? 'revised' : 'rejected']++;
         this.#list?.add(stored, plant);
         if (++this.#changedCount <= REPLACED_SHOWN_MAX)
           this.#progress.say(`other content: ${place()}: ${changeText(stored, plant)}`, console.log);
@@ -188,14 +206,14 @@ class DryRun {
       this.#progress.say(`id: ${place()}: ${madeIdText(row)}`, console.log);
     if (BLANK_NAME.test(plant.name)) this.#add('blank name', place, quoted(plant.name));
     if (this.#ids.has(plant.id)) this.#add('repeated id', place, id);
-    else if (this.#ids.size < IDS_MAX) this.#ids.add(plant.id);
+    else this.#ids.add(plant.id);
   }
 
   #add(kind: (typeof COUNTED)[number], place: () => string, text?: string): void {
     const isDoubt = (DOUBTS as readonly string[]).includes(kind);
     if (++this.#counts[kind] > EXAMPLES_MAX && isDoubt) return;
     const line = [kind, place(), text].filter(part => part !== undefined).join(': ');
-    this.#progress.say(line, console.log);
+    this.#print(line);
   }
 }
 

@@ -1,24 +1,32 @@
+import { lstatSync } from 'node:fs';
 import { Interruption } from '../interruption.ts';
 import { amount } from '../output/number-text.ts';
 import { visible } from '../output/visible-text.ts';
-import type { ImportResult } from './import-run.ts';
+import type { ImportResult } from './import-result.ts';
 import { SAFE_TO_REPEAT } from './rows/plant-row.ts';
-import type { TimeBefore } from './sending/response-watch.ts';
+import { numberedPaths } from './written/numbered-paths.ts';
+
+/** Options of the commands that are printed. */
+export interface NextOptions {
+  /** The address and the token file, if they were given. */
+  service: string[];
+  /** How the ids of the rejects files are made. */
+  made: string[];
+}
 
 /**
  * Prints the result of an import, and the commands that come next.
  *
- * @param again options with which the rejects files are imported
  * @returns the exit code
  * @throws the reason if the import ended early
  */
-export function report(result: ImportResult, again: string[]): number {
+export function report(result: ImportResult, next: NextOptions): number {
   const { progress, idsSummary, unsent, cause } = result;
   const { rowCounts } = progress;
   if (cause === undefined || progress.done > 0) console.log(progress.summary());
   if (idsSummary !== undefined) console.log(idsSummary);
-  if (rowCounts.rejected > 0) reportRejected(result, again);
-  if (rowCounts.revised > 0) console.log(undoText(rowCounts.revised, result.timeBefore));
+  if (rowCounts.rejected > 0) reportRejected(result, next);
+  if (isUndoOffered(result)) reportUndo(result, next);
   if (cause !== undefined && unsent.length > 0) console.error(`not sent: ${visible(unsent.join(' '))}`);
   if (cause instanceof Interruption) {
     console.error(`plant-store: stopped; confirmed plants are stored, and ${SAFE_TO_REPEAT}`);
@@ -29,7 +37,10 @@ export function report(result: ImportResult, again: string[]): number {
 }
 
 /** Says where the rejected rows are, and which command stores them. */
-function reportRejected({ progress, rejectsFiles, changed, cause }: ImportResult, again: string[]): void {
+function reportRejected(
+  { progress, rejectsFiles, changed, cause }: ImportResult,
+  { service, made }: NextOptions,
+): void {
   const { rejected } = progress.rowCounts;
   const files = words(rejectsFiles);
   const where = `${amount(rejected, 'rejected row')} ${rejected === 1 ? 'is' : 'are'} in ${files}, with the reasons`;
@@ -38,7 +49,7 @@ function reportRejected({ progress, rejectsFiles, changed, cause }: ImportResult
     return;
   }
   const importAgain = (...options: string[]): string =>
-    `npx plant-store import ${words([...options, ...again, ...rejectsFiles])}`;
+    `npx plant-store import ${words([...options, ...service, ...made, ...rejectsFiles])}`;
   const invalid = rejected - changed;
   if (changed === 0) {
     console.log(`${where}; correct and import again: ${importAgain()}`);
@@ -48,22 +59,50 @@ function reportRejected({ progress, rejectsFiles, changed, cause }: ImportResult
   if (invalid > 0) console.log(`correct ${amount(invalid, 'row')}, and import again: ${importAgain()}`);
   console.log(
     `${amount(changed, 'row')} ${changed === 1 ? 'has' : 'have'} other content than is stored; ` +
-      `if the rows are right, replace it: ${importAgain('--replace')}`,
+      `if ${changed === 1 ? 'the row is' : 'the rows are'} right, replace it: ${importAgain('--replace')}`,
   );
 }
 
-/** Says how to set replaced plants back. */
-function undoText(replaced: number, time: TimeBefore): string {
-  const start = `to undo the replacement of ${amount(replaced, 'plant')}, `;
-  if (time.kind === 'unknown')
-    return `${start}see docs/operate/corrections.md; no response had a time, so choose one before the import`;
-  const at = new Date(time.ms).toISOString();
-  return `${start}run on the machine of the store: npx plant-store export --at ${at} --changed > earlier.csv && npx plant-store import --replace earlier.csv`;
+/**
+ * Without a lost response, each replaced row was counted. The repeated request of a row whose
+ * response was lost is `unchanged`, also if the first one has replaced content.
+ */
+function isUndoOffered({ progress, mayHaveReplaced, cause }: ImportResult): boolean {
+  const { unchanged, revised } = progress.rowCounts;
+  const isHidden = unchanged > 0 || (cause !== undefined && progress.done > 0);
+  return revised > 0 || (mayHaveReplaced && isHidden);
+}
+
+/** Says how to set replaced plants back. Others may have changed plants meanwhile: two commands. */
+function reportUndo({ progress, mayHaveReplaced, timeBefore }: ImportResult, { service }: NextOptions): void {
+  const { revised } = progress.rowCounts;
+  const certain = revised === 0 ? [] : [`${amount(revised, 'row')} replaced`];
+  const lost = mayHaveReplaced ? ['rows of a failed request may have replaced'] : [];
+  const start = `to undo what ${[...certain, ...lost].join(', and what ')}, `;
+  if (timeBefore.kind === 'unknown') {
+    console.log(
+      `${start}see docs/operate/corrections.md; no response had a time, so choose one before the import`,
+    );
+    return;
+  }
+  const at = new Date(timeBefore.ms).toISOString();
+  const file = unusedPath('earlier.csv');
+  console.log(
+    `${start}run on the machine of the store: npx plant-store export --at ${at} --changed > ${file}`,
+  );
+  console.log(
+    `delete the rows of ${file} that others have changed since, then run: ` +
+      `npx plant-store import --replace ${words([...service, file])}`,
+  );
+}
+
+function unusedPath(wanted: string): string {
+  return numberedPaths(wanted).find(file => lstatSync(file, { throwIfNoEntry: false }) === undefined)!;
 }
 
 /** Makes words for a shell, visible and quoted. */
 function words(texts: string[]): string {
   const quoted = (word: string): string =>
-    /^[\w./=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+    /^[\w./:=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
   return visible(texts.map(quoted).join(' '));
 }

@@ -1,12 +1,12 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command } from 'commander';
 import { stoppable } from '../interruption.ts';
 import { type DatabaseOptions, databaseOption, passwordFileOption } from '../options/database-option.ts';
-import { addServiceOptions, readServiceAddress } from '../options/service-options.ts';
+import { addServiceOptions, givenServiceOptions, readServiceAddress } from '../options/service-options.ts';
 import { countUpTo } from '../options/setting.ts';
 import { Failure } from '../output/failure.ts';
 import { checkNewFile } from '../output/new-file.ts';
-import type { CsvForm } from './csv/csv-header.ts';
 import { dryRun } from './dry-run.ts';
+import { addFormOptions, type FormOptions } from './form-options.ts';
 import { addIdOptions, type IdOptions, idRuleOf, rejectsOptions } from './id-options.ts';
 import { report } from './import-report.ts';
 import { importFiles } from './import-run.ts';
@@ -17,7 +17,6 @@ import { STANDARD_INPUT } from './text/file-bytes.ts';
 /** With fewer, import and service wait for each other: 64 reach three quarters of the rate. */
 const IN_FLIGHT_DEFAULT = 256;
 export const IN_FLIGHT_MAX = 1024;
-const HEADER_ROW_MAX = 1_000_000;
 
 const HELP = `
 FILE is CSV, JSON Lines, a JSON array, an object with one list, or GeoJSON, in
@@ -44,7 +43,7 @@ older. No revision is ever lost, and the last lines say how to undo this. You ca
 run an import again: a plant that equals the latest revision changes nothing.
 
 A dry run says what the import would do. It compares with the store, if this
-machine can read it.
+machine can read it. It does not know the options of the service.
 
 Examples:
   $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz
@@ -62,28 +61,6 @@ export function importCommand(): Command {
       'with --dry-run: new CSV file for all rows with other content than is stored',
     )
     .option(
-      '--columns <LIST>',
-      'names of CSV columns, such as id=ACCESSION; tag= for no tag, id= to ignore ids',
-      parseColumns,
-    )
-    .option('--delimiter <CHAR>', 'delimiter of CSV (default: comma, semicolon or tab)', parseDelimiter)
-    .addOption(
-      new Option(
-        '--quotes <on|off>',
-        'whether quotes enclose fields of CSV; off: they are text (default: on; with tabs, off if a line does not close a quote)',
-      ).choices(['on', 'off']),
-    )
-    .option(
-      '--header-row <N>',
-      'line of the header of CSV, if it has title rows above it (default: the first line with text)',
-      countUpTo(HEADER_ROW_MAX),
-    )
-    .option(
-      '--encoding <NAME>',
-      'encoding of the files, such as windows-1250 (default: UTF-8, or as a byte order mark says)',
-      parseEncoding,
-    )
-    .option(
       '--rejects <FILE>',
       'file for rejected rows (default: FILE.rejects.csv or FILE.rejects.jsonl in the current folder)',
     )
@@ -95,39 +72,16 @@ export function importCommand(): Command {
     )
     .addHelpText('after', HELP)
     .action(runImport);
-  command
+  addFormOptions(command)
     .addOption(databaseOption('with --dry-run: the store to compare with'))
     .addOption(passwordFileOption());
   return addIdOptions(command);
 }
 
-function parseColumns(text: string): CsvForm['columns'] {
-  const columns = text.split(/,(?=(?:id|name|tag)=)/).map(each => /^(id|name|tag)=(.*)$/.exec(each));
-  if (!columns.includes(null)) return Object.fromEntries(columns.map(match => match!.slice(1)));
-  throw new InvalidArgumentError('Write MEMBER=COLUMN for id, name or tag, such as id=ACCESSION,name=Taxon.');
-}
-
-function parseDelimiter(text: string): string {
-  if (/^(?:tab|[^"\r\n])$/u.test(text)) return text.replace('tab', '\t');
-  throw new InvalidArgumentError('Give one character, or the word tab.');
-}
-
-/** @returns the name of the encoding by the Encoding Standard, section 4.2 */
-function parseEncoding(text: string): string {
-  try {
-    return new TextDecoder(text.replace(/^latin-/i, 'latin')).encoding;
-  } catch {
-    throw new InvalidArgumentError(
-      'Give a name of the Encoding Standard (https://encoding.spec.whatwg.org/#names-and-labels), such as windows-1252 or utf-16le.',
-    );
-  }
-}
-
-interface ImportOptions extends CsvForm, IdOptions, DatabaseOptions {
+interface ImportOptions extends FormOptions, IdOptions, DatabaseOptions {
   dryRun?: true;
   replace?: true;
   showReplaced?: string;
-  encoding?: string;
   rejects?: string;
   inFlight: number;
 }
@@ -142,13 +96,10 @@ async function runImport(files: string[], options: ImportOptions, command: Comma
   if (isStoreNamed)
     throw new Failure('--database and --show-replaced are for --dry-run; import sends plants to --url', 2);
   const service = readServiceAddress(command);
-  const settings = { files, form: options, encoding, idRule, idsFile, service, replaces, rejects };
+  const run = { files, form: options, encoding, idRule, idsFile, service, replaces, rejects };
+  const next = { service: givenServiceOptions(command), made: rejectsOptions(idRule, options) };
   process.exitCode = await stoppable(
-    async stop =>
-      report(
-        await importFiles({ ...settings, inFlightMax: inFlight }, stop),
-        rejectsOptions(idRule, options),
-      ),
+    async stop => report(await importFiles({ ...run, inFlightMax: inFlight }, stop), next),
     'nothing was sent',
   );
 }

@@ -7,9 +7,7 @@ import { storeAt } from '../../engines/openers/open-store.ts';
 import type { PlantReader } from '../../engines/plant-reader.ts';
 import { type DatabaseOptions, readDatabase } from '../options/database-option.ts';
 import { Failure } from '../output/failure.ts';
-
-/** Ids of earlier rows that an import or a dry run remembers. More would fill the memory. */
-export const IDS_MAX = 1_000_000;
+import { IDS_MAX } from './earlier-ids.ts';
 
 /** The store with which a dry run compares, or why there is none. */
 export type ComparedStore =
@@ -53,6 +51,8 @@ export class StoreComparison {
   readonly #written = new Map<bigint, bigint>();
   /** The latest revisions of the ids of the current rows. */
   #stored = new Map<bigint, PlantRevision>();
+  /** Whether the store has the id of any row. */
+  hasFoundPlants = false;
 
   /** @param replaces whether the import replaces stored content */
   constructor(reader: PlantReader, replaces: boolean) {
@@ -64,6 +64,7 @@ export class StoreComparison {
   async read(plants: readonly NewPlant[]): Promise<void> {
     const ids = [...new Set(plants.map(({ id }) => id))];
     const revisions = await this.#reader.latestRevisions(ids);
+    this.hasFoundPlants ||= revisions.length > 0;
     this.#stored = new Map(revisions.map(revision => [revision.plant.id, revision]));
   }
 

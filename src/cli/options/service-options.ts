@@ -33,6 +33,14 @@ export function readServiceAddress(command: Command): ServiceAddress {
   return { url: readBaseUrl(command.opts<{ url: string }>().url, '--url'), ...readToken(command) };
 }
 
+/** The address and the token file that the user gave as options, for a command that is printed. */
+export function givenServiceOptions(command: Command): string[] {
+  const { url, tokenFile } = command.opts<{ url: string; tokenFile?: string }>();
+  const given = (option: string, words: string[]): string[] =>
+    command.getOptionValueSource(option) === 'cli' ? words : [];
+  return [...given('url', ['--url', url]), ...given('tokenFile', ['--token-file', tokenFile!])];
+}
+
 /** Makes the text for a 401 response. @param message of the response */
 export function unauthorizedText({ tokenSource }: ServiceAddress, message: string): string {
   return `the service rejects the token of ${tokenSource}: ${message}; or create a token with: npx plant-store token create LABEL`;

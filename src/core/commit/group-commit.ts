@@ -1,6 +1,8 @@
 import { type Clock, SYSTEM_CLOCK } from '../clock.ts';
 import { batchLimiter, textLengthOf } from './batch-size.ts';
 import { contentChecksum } from './checksum.ts';
+import { IdsInFlight } from './ids-in-flight.ts';
+import { InFlightLimit } from './in-flight-limit.ts';
 import type {
   CommitEngine,
   CommitStatistics,
@@ -15,23 +17,17 @@ import type {
 export const QUEUE_PLANTS_MAX = 16_384;
 /** Text of the plants that may wait for a commit, in UTF-16 code units of names and tags. */
 export const QUEUE_TEXT_LENGTH_MAX = 64 * 1024 * 1024;
-/** A plant that would wait longer than this, at the rate of the last batches, gets 503 at once. */
-export const QUEUE_TIME_MAX_MS = 500;
-/** Plants that may always be in flight. Small batches do not show the rate of the engine. */
-export const IN_FLIGHT_PLANTS_MIN = 1_024;
 /** When a commit fails, queued plants that have waited longer than this get 503, too. */
 export const FAILING_QUEUE_TIMEOUT_MS = 1_500;
 /** After so many plants in a row that were alone, a single client sends one plant at a time. */
 export const ALONE_PLANTS_MIN = 16;
-/** Plants of one id in one commit of an engine that is not sequential. */
-export const BATCH_REPEATS_MAX = 64;
 
 interface BatchRules {
   commit: CommitEngine['commit'];
   commitsInFlightMax: number;
   /**
    * The engine inserts plants one by one, and batches in the order of the calls. Otherwise an id is
-   * in only one batch in flight, with at most `BATCH_REPEATS_MAX` plants.
+   * in only one batch in flight ({@link IdsInFlight}).
    */
   isSequential: boolean;
   /**
@@ -56,7 +52,7 @@ interface QueuedPlant extends PlantWrite {
  * | ---------- | --------------------------------------- | ---------- | ------------------ |
  * | new        | `write`, the queue has room             | queued     |                    |
  * | new        | `write`, the queue is full, or as many  | settled    | `busy`             |
- * |            | are in flight as may be, see below      |            |                    |
+ * |            | are in flight as `InFlightLimit` allows |            |                    |
  * | new        | `write` after `close`                   | settled    | `shuttingDown`     |
  * | queued     | `dispatch` makes a batch                | in a batch |                    |
  * | queued     | a batch fails, and the plant has waited | settled    | `storeUnavailable` |
@@ -73,11 +69,6 @@ interface QueuedPlant extends PlantWrite {
  * time. Then `dispatch` runs at once, and the queue waits for the commit, because the service has
  * nothing else to do.
  *
- * If an engine is not sequential, an id is in one batch in flight at a time. Further plants of the
- * id stay queued until that batch ends. So of two plants of a connection, the later one never
- * becomes the earlier revision. A batch has few plants of one id, because their revisions are
- * inserted one after the other.
- *
  * A failed batch is not retried here, because the engine does not know whether the commit became
  * durable. The client can safely send the plants again.
  */
@@ -88,19 +79,14 @@ export class GroupCommit implements PlantQueue {
   #queuedTextLength = 0;
   /** Plants that are queued or in a batch. */
   #inFlight = 0;
-  /** See `#updateInFlightMax`. */
-  #inFlightMax = Number.POSITIVE_INFINITY;
+  readonly #inFlightLimit = new InFlightLimit();
   #batchesInFlight = 0;
   /** How many plants in a row have arrived while no other was queued or in a batch. */
   #alonePlants = 0;
   /** The number of plants of the batch that started last. */
   #lastBatchPlants = 0;
-  /** The ids of all batches in flight. It is empty if the engine is sequential. */
-  readonly #idsInFlight = new Set<bigint>();
-  /** `#isBatchDue` has examined so many plants from the start of the queue. */
-  #examinedPlants = 0;
-  /** So many of the examined plants have no id in flight. */
-  #examinedWithFreeId = 0;
+  /** Undefined if the engine is sequential. */
+  readonly #idsInFlight: IdsInFlight | undefined;
   /** Whether `#dispatch` will run at the end of this event-loop iteration. */
   #isDispatchScheduled = false;
   /** Set by `close`; resolved when no plant is in flight. */
@@ -108,13 +94,14 @@ export class GroupCommit implements PlantQueue {
 
   constructor(engine: BatchRules, clock: Clock = SYSTEM_CLOCK) {
     this.#engine = engine;
+    this.#idsInFlight = engine.isSequential ? undefined : new IdsInFlight();
     this.#clock = clock;
   }
 
   get statistics(): CommitStatistics {
     return {
       plantsInFlight: this.#inFlight,
-      plantsInFlightMax: Math.min(Math.floor(this.#inFlightMax), QUEUE_PLANTS_MAX),
+      plantsInFlightMax: Math.min(Math.floor(this.#inFlightLimit.plants), QUEUE_PLANTS_MAX),
       isFull: this.#isFull(1),
       batchesInFlight: this.#batchesInFlight,
     };
@@ -157,7 +144,7 @@ export class GroupCommit implements PlantQueue {
   #isFull(textLength: number): boolean {
     const { length } = this.#queue;
     return (
-      this.#inFlight >= this.#inFlightMax ||
+      this.#inFlight >= this.#inFlightLimit.plants ||
       length >= QUEUE_PLANTS_MAX ||
       (length > 0 && this.#queuedTextLength + textLength > QUEUE_TEXT_LENGTH_MAX)
     );
@@ -186,78 +173,46 @@ export class GroupCommit implements PlantQueue {
   #isBatchDue(): boolean {
     if (this.#batchesInFlight >= this.#engine.commitsInFlightMax) return false;
     const plantsMin = this.#batchesInFlight === 0 ? 1 : this.#lastBatchPlants;
-    if (this.#queue.length < plantsMin) return false;
-    if (this.#idsInFlight.size === 0) return true;
-    // Plants whose id is in flight cannot be in a batch now. There may be thousands, so each call
-    // continues where the last one ended.
-    while (this.#examinedWithFreeId < plantsMin && this.#examinedPlants < this.#queue.length) {
-      if (!this.#idsInFlight.has(this.#queue[this.#examinedPlants++]!.plant.id)) this.#examinedWithFreeId++;
-    }
-    return this.#examinedWithFreeId >= plantsMin;
+    return this.#idsInFlight?.hasFree(this.#queue, plantsMin) ?? this.#queue.length >= plantsMin;
   }
 
   #takeBatch(): QueuedPlant[] {
     const batch: QueuedPlant[] = [];
-    /** Plants before the end of the batch that stay queued, because of their ids. */
+    /** Plants before the end of the batch that stay queued. */
     const heldBack: QueuedPlant[] = [];
-    /** The number of plants of each id in the batch. It is empty if the engine is sequential. */
-    const repeats = new Map<bigint, number>();
-    const { isSequential } = this.#engine;
     const addIfFits = batchLimiter();
     let index = 0;
     for (; index < this.#queue.length; index++) {
       const next = this.#queue[index]!;
       const { id } = next.plant;
-      const repeated = isSequential ? 0 : (repeats.get(id) ?? 0);
-      if (repeated === BATCH_REPEATS_MAX || (!isSequential && this.#idsInFlight.has(id))) {
+      if (this.#idsInFlight?.mustWait(id)) {
         heldBack.push(next);
         continue;
       }
       if (!addIfFits(next.textLength)) break;
       this.#queuedTextLength -= next.textLength;
-      if (!isSequential) repeats.set(id, repeated + 1);
+      this.#idsInFlight?.add(id);
       batch.push(next);
     }
     this.#queue.splice(0, index, ...heldBack);
-    for (const id of repeats.keys()) this.#idsInFlight.add(id);
-    this.#examineAgain();
+    this.#idsInFlight?.batchMade();
     return batch;
   }
 
   #removeInFlight(batch: QueuedPlant[]): void {
     this.#batchesInFlight--;
     this.#inFlight -= batch.length;
-    if (!this.#engine.isSequential) for (const { plant } of batch) this.#idsInFlight.delete(plant.id);
-    this.#examineAgain();
-  }
-
-  /** Starts over after a change of the start of the queue, or of the ids in flight. */
-  #examineAgain(): void {
-    this.#examinedPlants = 0;
-    this.#examinedWithFreeId = 0;
+    this.#idsInFlight?.batchEnded(batch);
   }
 
   #batchEnded(batch: QueuedPlant[], results: WriteResult[]): void {
     this.#removeInFlight(batch);
-    this.#updateInFlightMax(batch.at(-1)!);
+    const { ahead, queuedAt } = batch.at(-1)!;
+    this.#inFlightLimit.update(ahead, this.#clock.now() - queuedAt);
     // The next batch starts first, so the engine works while the callers handle their results.
     this.#dispatch();
     for (const [index, queued] of batch.entries()) queued.settle(results[index]!);
     this.#resolveCloseIfIdle();
-  }
-
-  /**
-   * Limits the plants in flight so that the next plant waits at most `QUEUE_TIME_MAX_MS`. The rate
-   * is the number of plants ahead of the last one, divided by the time that it waited (Little's
-   * law). A short queue does not show the rate that the engine can reach: then the limit stays.
-   *
-   * @param last the last plant of a batch that has ended
-   */
-  #updateInFlightMax(last: QueuedPlant): void {
-    const { ahead, queuedAt } = last;
-    if (ahead < IN_FLIGHT_PLANTS_MIN / 2) return;
-    const waitedMs = this.#clock.now() - queuedAt;
-    this.#inFlightMax = Math.max((ahead * QUEUE_TIME_MAX_MS) / waitedMs, IN_FLIGHT_PLANTS_MIN);
   }
 
   #batchFailed(batch: QueuedPlant[]): void {

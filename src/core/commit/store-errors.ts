@@ -1,7 +1,7 @@
 import { type Problem, problemText } from '../problem.ts';
 
 interface StoreErrorOptions extends ErrorOptions {
-  advice?: string | undefined;
+  advice?: Problem['advice'];
 }
 
 /** An error of the store, for operators and users. The message consists of fault and advice. */
@@ -19,7 +19,7 @@ export abstract class StoreError extends Error implements Problem {
     return this.#problem.fault;
   }
 
-  get advice(): string | undefined {
+  get advice(): Problem['advice'] {
     return this.#problem.advice;
   }
 }

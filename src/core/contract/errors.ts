@@ -1,7 +1,7 @@
 import { ID_MAX, ID_MIN } from './limits.ts';
 
-/** The same request may succeed later after a response with one of these statuses. */
-const TRANSIENT_STATUSES: readonly number[] = [408, 429, 500, 503];
+/** The same request may succeed later after an error of the catalogue with one of these statuses. */
+const RETRY_STATUSES: readonly number[] = [408, 429, 500, 503];
 
 /** @param message the text of the body, unless the response lists the faults of its request */
 function entry<Status extends number, Num extends number>(
@@ -10,7 +10,7 @@ function entry<Status extends number, Num extends number>(
   message: string,
   mayRetry = true,
 ) {
-  return { number, status, retry: mayRetry && TRANSIENT_STATUSES.includes(status), message };
+  return { number, status, retry: mayRetry && RETRY_STATUSES.includes(status), message };
 }
 
 /**

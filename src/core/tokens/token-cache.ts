@@ -1,4 +1,5 @@
 import { type Clock, isRecent, type Moment, momentOf, repeat, SYSTEM_CLOCK } from '../clock.ts';
+import { PendingLookups } from './pending-lookups.ts';
 import { type StoredToken, type TokenGroup, tokenGroupOf } from './stored-token.ts';
 import { type TokenUseStore, TokenUses } from './token-uses.ts';
 
@@ -9,9 +10,6 @@ export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
 export const TOKEN_AGE_MAX_MS = 4_000;
 /** A lookup waits at most this long for a refresh. */
 export const TOKEN_LOOKUP_TIMEOUT_MS = 1_000;
-
-/** Lookups of unknown tokens that are resolved per event-loop iteration. */
-const UNKNOWN_TOKENS_AT_A_TIME_MAX = 16;
 
 const DAY_MS = 86_400_000;
 
@@ -92,14 +90,15 @@ export class TokenCache {
   /** Why the last refresh failed; undefined if it did not. */
   failure: unknown;
   #isClosed = false;
-  /** Lookups that need a refresh that begins after `since` (ms, monotonic clock). */
-  #pendingLookups: { since: number; resolve: () => void }[] = [];
+  /** Each needs a refresh that begins after it. */
+  readonly #pendingLookups: PendingLookups;
 
   private constructor(source: TokenSource, onError: (cause: unknown) => void, clock: Clock) {
     this.#source = source;
     this.#onError = onError;
     this.#clock = clock;
     this.#uses = new TokenUses(source, onError, clock);
+    this.#pendingLookups = new PendingLookups(clock);
   }
 
   /** @param onError is called when the store can no longer be read or written */
@@ -149,8 +148,8 @@ export class TokenCache {
    */
   async lookUp(hash: string): Promise<TokenLookup> {
     const since = this.#clock.now();
-    if (!this.#isClosed && !(this.#tokens.has(hash) && this.isCurrent))
-      await new Promise<void>(resolve => this.#pendingLookups.push({ since, resolve }));
+    const needsRefresh = !(this.#tokens.has(hash) && this.isCurrent);
+    if (needsRefresh && !this.#isClosed) await this.#pendingLookups.wait(since);
     const isKnown = this.#tokens.has(hash) || this.#lastSuccessAt.monotonicMs >= since;
     if (!isKnown || !this.isCurrent) return { kind: 'storeUnavailable' };
     const id = this.lookUpCached(hash);
@@ -188,16 +187,16 @@ export class TokenCache {
     await this.#refreshing;
     this.#isClosed = true;
     this.#lastSuccessAt.monotonicMs = Number.NEGATIVE_INFINITY;
-    for (const { resolve } of this.#pendingLookups) resolve();
+    this.#pendingLookups.end();
     await this.#uses.record();
   }
 
   #refreshIfDue(): void {
     const now = this.#clock.now();
     // Lookups that would time out before the next call are resolved now.
-    this.#resolveLookups(now + TOKEN_REFRESH_INTERVAL_MIN_MS - TOKEN_LOOKUP_TIMEOUT_MS);
+    this.#pendingLookups.resolve(now + TOKEN_REFRESH_INTERVAL_MIN_MS - TOKEN_LOOKUP_TIMEOUT_MS);
     const isDue = now - this.#lastRefreshAt >= TOKEN_REFRESH_INTERVAL_MS;
-    if (!isDue && this.#pendingLookups.length === 0) return;
+    if (!isDue && this.#pendingLookups.isEmpty) return;
     this.#refreshing ??= this.#refresh().finally(() => (this.#refreshing = undefined));
   }
 
@@ -205,28 +204,14 @@ export class TokenCache {
     try {
       await this.#readTokens();
       this.failure = undefined;
-      this.#resolveLookups(this.#lastRefreshAt);
+      this.#pendingLookups.resolve(this.#lastRefreshAt);
       // This is not awaited, because a store may be readable though it is not writable.
       void this.#uses.record();
     } catch (cause) {
       if (this.failure === undefined) this.#onError(cause);
       this.failure = cause;
-      this.#resolveLookups(Number.POSITIVE_INFINITY);
+      this.#pendingLookups.resolve(Number.POSITIVE_INFINITY);
     }
-  }
-
-  /** Resolves the lookups that have waited since then, or longer. */
-  #resolveLookups(since: number): void {
-    const later = this.#pendingLookups.findIndex(lookup => lookup.since > since);
-    const due = this.#pendingLookups.splice(0, later === -1 ? this.#pendingLookups.length : later);
-    // The next refresh does not wait for these lookups, since there may be thousands.
-    this.#resolveInGroups(due);
-  }
-
-  /** Uses many event-loop iterations, so that known tokens do not wait for thousands of guesses. */
-  #resolveInGroups(lookups: { resolve: () => void }[]): void {
-    for (const { resolve } of lookups.splice(0, UNKNOWN_TOKENS_AT_A_TIME_MAX)) resolve();
-    if (lookups.length > 0) this.#clock.nextIteration(() => this.#resolveInGroups(lookups));
   }
 
   /** Does one refresh. The numbers below are the steps in the comment of the class. */

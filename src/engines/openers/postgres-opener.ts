@@ -45,19 +45,4 @@ export class PostgresOpener implements StoreOpener {
     const { openPostgresTarget } = await import('../postgres/postgres-target.ts');
     return openPostgresTarget(this.#address);
   }
-
-  runningService(): undefined {
-    return undefined;
-  }
-
-  wasServed(): boolean {
-    return true;
-  }
-
-  wasOpenedForWriting(): boolean {
-    return true;
-  }
-
-  /** Any number of services may use the store. */
-  rejectServed(): void {}
 }

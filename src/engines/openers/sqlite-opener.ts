@@ -2,10 +2,9 @@ import { StoreMissing } from '../../core/commit/store-errors.ts';
 import type { CopyTarget } from '../copy-target.ts';
 import type { PlantReader } from '../plant-reader.ts';
 import type { PlantSearch } from '../plant-search.ts';
-import { wasOpenedForWriting } from '../sqlite/access/reading-database.ts';
 import { openSqliteReader } from '../sqlite/access/sqlite-reader.ts';
 import { openSqliteSearch } from '../sqlite/access/sqlite-search.ts';
-import { runningService, takeServeLock, wasServed } from '../sqlite/files/serve-lock.ts';
+import { takeServeLock } from '../sqlite/files/serve-lock.ts';
 import type { StorageEngine } from '../storage-engine.ts';
 import type { ServedSettings, ServedStore, StoreOpener } from './store-opener.ts';
 
@@ -52,22 +51,5 @@ export class SqliteOpener implements StoreOpener {
   async openCopyTarget(): Promise<CopyTarget> {
     const { openSqliteTarget } = await import('../sqlite/access/sqlite-target.ts');
     return openSqliteTarget(this.#path);
-  }
-
-  runningService(): string | undefined {
-    return runningService(this.#path);
-  }
-
-  wasServed(): boolean {
-    return wasServed(this.#path);
-  }
-
-  wasOpenedForWriting(): boolean {
-    return wasOpenedForWriting(this.#path);
-  }
-
-  rejectServed(): void {
-    // Taking the lock would create its file, so a store without this file is not locked.
-    if (wasServed(this.#path)) takeServeLock(this.#path)[Symbol.dispose]();
   }
 }

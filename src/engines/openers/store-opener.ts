@@ -43,15 +43,4 @@ export interface StoreOpener {
   openSearch(): Promise<PlantSearch>;
   /** Opens the store as the target of a copy, or creates it. @throws {StoreRejected} */
   openCopyTarget(): Promise<CopyTarget>;
-  /** Names the service that uses the store. PostgreSQL cannot tell services from other clients. */
-  runningService(): string | undefined;
-  /** Whether a service has ever used the store. On PostgreSQL this is unknown, and assumed. */
-  wasServed(): boolean;
-  /**
-   * Whether the store was opened for writing: a backup is not, until a program writes to it. On
-   * PostgreSQL no store is a backup. @throws {StoreMissing} @throws {StoreRejected}
-   */
-  wasOpenedForWriting(): boolean;
-  /** Rejects a store that a service uses, if the engine can tell. @throws {StoreRejected} */
-  rejectServed(): void;
 }

@@ -10,7 +10,7 @@ import { StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.
 import type { Problem } from '../../core/problem.ts';
 import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
 import type { PostgresStatistics, SchemaSteps, StorageEngine } from '../storage-engine.ts';
-import { ADDRESS_OPTION, SCHEMA_ADVICE } from '../store-rejections.ts';
+import { SCHEMA_ADVICE } from '../store-rejections.ts';
 import { OperatorTables } from '../tables/operator-tables.ts';
 import { numberOf, type Query, type Row, type TableAccess, textOf } from '../tables/table-access.ts';
 import { TokenTable } from '../tables/token-table.ts';
@@ -161,7 +161,10 @@ export class PostgresEngine implements StorageEngine {
         throw error;
       const { fault, cause } = error;
       throw new StoreRejected(`the store at ${shownPostgresAddress(this.#settings.address)}: ${fault}`, {
-        advice: `only the owner may create and revoke tokens, so name its role in ${ADDRESS_OPTION} of such a command`,
+        advice: {
+          beforeOption: 'only the owner may create and revoke tokens, so name its role in ',
+          afterOption: ' of such a command',
+        },
         cause,
       });
     }

@@ -4,7 +4,6 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../../core/commit/store-errors.ts';
-import { ADDRESS_OPTION } from '../store-rejections.ts';
 
 /** https://sqlite.org/rescode.html */
 const SQLITE_BUSY = 5;
@@ -28,7 +27,10 @@ export function explainFailure<T>(path: string, open: () => T): T {
     const { message, errcode } = error as Error & { errcode?: number };
     const advice =
       errcode === SQLITE_NOTADB
-        ? `it is not an SQLite database, or its first bytes are damaged; name another file with ${ADDRESS_OPTION}`
+        ? {
+            beforeOption:
+              'it is not an SQLite database, or its first bytes are damaged; name another file with ',
+          }
         : isDamage(errcode)
           ? 'the file is damaged; restore a backup'
           : isBusy(error)

@@ -62,7 +62,7 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
           : catalogueResponse(code ?? 'internal', admission, reading.plant);
       if (text !== '') await sleep(delayMs, undefined, { ref: false });
       if (lose !== undefined)
-        return marked(response, text, { kind: lose === 'half' ? 'incomplete' : 'none' });
+        return marked(response, text, { kind: 'cut', partOf: lose === 'half' ? firstHalf : () => '' });
       /** Records the status of a response that was sent while the client waited for it. */
       const onTaken = (isClientThere: boolean): void => {
         if (isClientThere) files.requests.append({ request, status: response.status });
@@ -71,6 +71,11 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
       return marked(response, text, { kind: 'whole', isLast, onTaken });
     },
   };
+}
+
+/** An incomplete message (RFC 9112 section 8). */
+function firstHalf(headers: string, body: string): string {
+  return headers + body.slice(0, body.length / 2);
 }
 
 /** Adds the field that says that this is a sandbox, and the applied faults. */

@@ -1,5 +1,5 @@
 import { ERRORS } from '../../core/contract/errors.ts';
-import type { Problem } from '../../core/problem.ts';
+import { adviceText, type Problem } from '../../core/problem.ts';
 import type { Disk } from '../../engines/storage-engine.ts';
 import { DAMAGE } from './known-damage.ts';
 import type { ServiceState } from './service-state.ts';
@@ -36,7 +36,7 @@ function passed(name: string, detail: string): ReadinessCheck {
 }
 
 function failed(name: string, problem: Problem, gravity: Gravity = 'warning'): ReadinessCheck {
-  const advice = problem.advice ?? 'fix this soon, since plants may be lost later';
+  const advice = adviceText(problem.advice ?? 'fix this soon, since plants may be lost later');
   return { kind: 'failed', name, detail: problem.fault, advice, gravity };
 }
 
@@ -83,7 +83,7 @@ function storeChecks(state: ServiceState): ReadinessCheck[] {
     failure: Problem,
     gravity: Gravity = 'not ready',
   ): ReadinessCheck => {
-    const advice = failure.advice ?? `check ${part}`;
+    const advice = adviceText(failure.advice ?? `check ${part}`);
     const problem = {
       fault: `${reason}${effect} and plants get 503 responses: ${failure.fault}`,
       advice: fullDisk === undefined ? `${advice}; the log of the service has the details` : DISK_ADVICE,

@@ -45,7 +45,7 @@ export function storeStateReader(
   );
   let logged: readonly string[] = [];
   const logChange = (problems: readonly Problem[]): void => {
-    const warnings = problems.map(problemText);
+    const warnings = problems.map(problem => problemText(problem));
     if (warnings.length === logged.length && warnings.every(warning => logged.includes(warning))) return;
     for (const warning of warnings) log.warn({ warnings }, `the store warns: ${warning}`);
     if (warnings.length === 0) log.info('the store has nothing to warn of any more');

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { symlinkSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
@@ -173,7 +174,10 @@ suite('import', { concurrency: 4 }, () => {
     const { stdout } = await importInto(service, files, 'id,name\nz,c\n');
     // As a shell reads them.
     const names = String.raw`a.rejects.csv a.rejects-2.csv 'it'\''s b.rejects.jsonl' plants.rejects.csv`;
-    assert.ok(stdout.includes(`in ${names}, with`) && stdout.endsWith(`import ${names}\n`), stdout);
+    assert.ok(
+      stdout.includes(`in ${names}, with`) && stdout.endsWith(`import --url ${service.url} ${names}\n`),
+      stdout,
+    );
     assert.match(await read(service, 'a.rejects.csv'), /\nx,a,2,1,/);
     assert.match(await read(service, 'a.rejects-2.csv'), /\ny,b,2,1,/);
     assert.match(await read(service, 'plants.rejects.csv'), /\nz,c,2,1,/);
@@ -204,6 +208,10 @@ suite('import', { concurrency: 4 }, () => {
     [['good.csv', 'delimiters.csv'], /delimiters\.csv is empty: it contains no plant; nothing was sent\n$/],
     [['good.csv', 'separator.csv'], /separator\.csv is empty: it contains no plant; nothing was sent\n$/],
     [['--rejects', 'empty.csv', 'good.csv'], /empty\.csv already exists/],
+    [
+      ['--rejects', 'link', 'good.csv'],
+      /link already exists and was not changed; name another file with --rejects/,
+    ],
     [['--rejects', 'no/r.csv', 'good.csv'], /no\/r\.csv \(ENOENT\)/],
     [
       ['good.csv', 'damaged.csv.gz'],
@@ -223,6 +231,7 @@ suite('import', { concurrency: 4 }, () => {
     await using service = await startTestService();
     await mkdir(join(service.folder, 'folder'));
     await write(service, UNUSABLE);
+    symlinkSync('nowhere', join(service.folder, 'link'));
     for (const [args, expected] of REJECTED) {
       const { exitCode, stderr } = await importInto(service, args);
       assert.match(stderr, expected);
@@ -231,7 +240,7 @@ suite('import', { concurrency: 4 }, () => {
     }
     assert.equal(await exported(service), 'id,name,tag\n');
     const files = await readdir(service.folder);
-    const written = files.filter(name => !name.startsWith('plants.db') && name !== 'folder');
+    const written = files.filter(name => !name.startsWith('plants.db') && !['folder', 'link'].includes(name));
     assert.deepEqual(written.sort(), Object.keys(UNUSABLE).sort());
   });
 
@@ -280,7 +289,7 @@ suite('import', { concurrency: 4 }, () => {
     const first = await importInto(service, [...options, 'list.csv']);
     assert.match(
       first.stdout,
-      /^2 rows: 1 created.*\n.* again: npx plant-store import list\.rejects\.csv\n$/,
+      /^2 rows: 1 created.*\n.* again: npx plant-store import --url \S+ list\.rejects\.csv\n$/,
     );
     const rejects = await read(service, 'list.rejects.csv');
     assert.match(

@@ -7,7 +7,6 @@ import { suite, test } from 'node:test';
 import { commandProcess } from '../../harness/command-lines.ts';
 import type { Finished } from '../../harness/program.ts';
 import { type RunningService, startTestService } from '../../harness/running-service.ts';
-import { testFolder } from '../../harness/test-folder.ts';
 
 const commands = commandProcess();
 
@@ -79,7 +78,7 @@ suite('ids of texts', { concurrency: 4 }, () => {
     assert.match(stdout, /^9,014 rows: 9,001 created, 0 unchanged, 0 replaced, 13 rejected/);
     assert.match(
       stdout,
-      /\ncorrect 12 rows, and import again: npx plant-store import --id-from 'Key no' one\.rejects\.csv two\.rejects\.csv three\.rejects\.jsonl\n1 row has other content than is stored; if the rows are right, replace it: npx plant-store import --replace --id-from 'Key no' one\.rejects\.csv /,
+      /\ncorrect 12 rows, and import again: npx plant-store import --url \S+ --id-from 'Key no' one\.rejects\.csv two\.rejects\.csv three\.rejects\.jsonl\n1 row has other content than is stored; if the row is right, replace it: npx plant-store import --replace --url \S+ --id-from 'Key no' one\.rejects\.csv /,
     );
     assert.equal(exitCode, 1);
     const faults = {
@@ -133,7 +132,7 @@ suite('ids of texts', { concurrency: 4 }, () => {
     await write(service, { 'list.csv': 'id,Taxon,name\nA1,Acer,\nA2,,x\n' });
     const options = ['--id-from', 'id,Taxon', '--columns', 'name=Taxon,id='];
     const first = await importInto(service, ...options, '--ids-file', 'ids.csv', 'list.csv');
-    const command = /npx plant-store import (.*) list\.rejects\.csv\n$/.exec(first.stdout)?.[1];
+    const command = /npx plant-store import --url \S+ (.*) list\.rejects\.csv\n$/.exec(first.stdout)?.[1];
     assert.equal(command, options.join(' '));
     assert.equal(await read(service, 'ids.csv'), `id,text of id,Taxon\n${idOf('A1', 'Acer')},A1,Acer\n`);
     const rejects = await read(service, 'list.rejects.csv');
@@ -169,7 +168,7 @@ suite('numbered rows', { concurrency: 4 }, () => {
       first.stdout,
       new RegExp(`\n9 ids are in ids\\.csv; the next free number is ${number(10)}\n`),
     );
-    assert.match(first.stdout, / import list\.rejects\.csv lines\.rejects\.jsonl\n$/);
+    assert.match(first.stdout, / import --url \S+ list\.rejects\.csv lines\.rejects\.jsonl\n$/);
     const ids = await read(service, 'ids.csv');
     const names = ['"a, b",t', ',', ',', ',', 'last,t', 'c,', ',', ',', 'd,'];
     assert.equal(
@@ -226,14 +225,18 @@ suite('numbered rows', { concurrency: 4 }, () => {
   });
 
   test('end at the largest id', async () => {
-    const folder = testFolder();
-    await writeFile(join(folder, 'list.csv'), 'name\na\nb\n');
-    const options = ['--number-from', '9223372036854775807', '--ids-file', 'ids.csv'];
-    const args = ['import', '--dry-run', ...options, 'list.csv'];
-    const { stdout } = await commands.run({ args, cwd: folder });
+    await using service = await startTestService();
+    await write(service, { 'list.csv': 'name\na\nb\n' });
+    const args = ['--number-from', '9223372036854775807', '--ids-file', 'ids.csv', 'list.csv'];
+    const dryRun = await commands.run({ args: ['import', '--dry-run', ...args], cwd: service.folder });
+    assert.match(
+      dryRun.stdout,
+      /^rejected row: list\.csv line 3 \(row 2\): its number would be above 9223372036854775807/m,
+    );
+    const { stdout } = await importInto(service, ...args);
     assert.match(
       stdout,
-      /^rejected row: list\.csv line 3 \(row 2\): its number would be above 9223372036854775807/m,
+      /^1 id is in ids\.csv; no number is free after the largest id, 9223372036854775807$/m,
     );
   });
 });

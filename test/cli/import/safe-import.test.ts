@@ -1,17 +1,12 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
-import { createServer, type IncomingHttpHeaders, request } from 'node:http';
-import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { commandProcess } from '../../harness/command-lines.ts';
-import { startFaulty } from '../../harness/faulty-service.ts';
-import { type LoopbackServer, listen } from '../../harness/loopback-server.ts';
+import { commandIn, countsIn, linesOf, pasteUndo, siteOf } from '../../harness/import-site.ts';
 import { paste } from '../../harness/pasted-commands.ts';
 import { assertFailed, type Finished } from '../../harness/program.ts';
-import { addToken, type RunningService, startTestService } from '../../harness/running-service.ts';
+import { addToken, startTestService } from '../../harness/running-service.ts';
 import { enginesUnderTest } from '../../harness/store-under-test.ts';
 import { changeRows } from '../../harness/stored-revisions.ts';
 import { testFolder } from '../../harness/test-folder.ts';
@@ -21,52 +16,6 @@ const commands = commandProcess();
 
 const SHARED = new URL('../../../../shared/data/', import.meta.url);
 const TREES = readFileSync(new URL('../../../examples/us-trees.csv', import.meta.url), 'utf8');
-
-/** A service whose store can be read, and how commands reach both. */
-interface Site {
-  service: RunningService;
-  env: Record<string, string>;
-  run(...args: string[]): Promise<Finished>;
-  write(files: Record<string, string>): Promise<void>;
-  read(name: string): Promise<string>;
-  exported(): Promise<string>;
-}
-
-async function siteOf(service: RunningService, token: string, url = service.url): Promise<Site> {
-  const cwd = testFolder();
-  const env = {
-    PLANT_STORE_URL: url,
-    PLANT_STORE_TOKEN: token,
-    PLANT_STORE_DATABASE: service.database,
-  };
-  const run = (...args: string[]): Promise<Finished> => commands.run({ args, env, cwd });
-  return {
-    service,
-    env: { ...env, FOLDER: cwd },
-    run,
-    write: async files => {
-      for (const [name, text] of Object.entries(files)) await writeFile(join(cwd, name), text);
-    },
-    read: name => readFile(join(cwd, name), 'utf8'),
-    exported: async () => (await run('export')).stdout,
-  };
-}
-
-function linesOf(text: string): string[] {
-  return text.trimEnd().split('\n');
-}
-
-/** The counts that an import prints, or a dry run expects: `1 created, 0 unchanged, …`. */
-function countsIn({ stdout }: Finished): string {
-  return /[0-9,]+ created, [0-9,]+ unchanged, [0-9,]+ replaced, [0-9,]+ rejected/.exec(stdout)?.[0] ?? stdout;
-}
-
-/** The command that a line of the output has. */
-function commandIn({ stdout }: Finished, start: string): string {
-  const line = linesOf(stdout).find(each => each.includes(start));
-  assert.ok(line !== undefined, stdout);
-  return line.slice(line.indexOf('npx '));
-}
 
 suite('a list in the wrong store', () => {
   if (!existsSync(SHARED)) {
@@ -89,7 +38,7 @@ suite('a list in the wrong store', () => {
       const database = await under.newDatabase();
       const token = await addToken(database, 'test');
       await using service = await startTestService({ database });
-      const site = await siteOf(service, token);
+      const site = await siteOf(commands, service, token);
       await site.write({ 'trees.csv': TREES, 'list.csv': `${list.join('\n')}\n` });
       assert.equal((await site.run('import', 'trees.csv')).exitCode, 0);
       const created = list.length - 1 - common;
@@ -105,6 +54,7 @@ suite('a list in the wrong store', () => {
       const all = linesOf(await site.read('all.csv'));
       assert.equal(all.length, 1 + common);
       assert.ok(all.some(line => line.startsWith('316,1,red maple,Acer,')));
+      assert.match(dryRun.stdout, new RegExp(` ${common.toLocaleString('en-GB')} rejected rows, `));
       assert.equal(dryRun.exitCode, 1);
       assert.equal(await site.exported(), TREES, 'a dry run changes nothing');
 
@@ -125,13 +75,13 @@ suite('a list in the wrong store', () => {
       const predicted = await site.run('import', '--dry-run', '--replace', 'list.rejects.csv');
       assert.equal(countsIn(predicted), counts(0, 0, common, 0));
       assert.equal(predicted.exitCode, 0);
-      const { FOLDER: folder, ...env } = site.env as Record<string, string> & { FOLDER: string };
-      const replaced = await paste(commandIn(safe, 'import --replace'), folder, env);
-      assert.equal(countsIn({ ...replaced, exitCode: 0 }), countsIn(predicted));
+      const { folder, env } = site;
+      const replaced = { ...(await paste(commandIn(safe, 'import --replace'), folder, env)), exitCode: 0 };
+      assert.equal(countsIn(replaced), countsIn(predicted));
       assert.notEqual(await site.exported(), afterSafe);
 
-      const undone = await paste(commandIn({ ...replaced, exitCode: 0 }, 'export --at'), folder, env);
-      assert.equal(countsIn({ ...undone, exitCode: 0 }), counts(0, 0, common, 0));
+      const undone = await pasteUndo(replaced, site);
+      assert.equal(countsIn(undone), counts(0, 0, common, 0));
       assert.equal(await site.exported(), afterSafe);
     });
 });
@@ -141,7 +91,7 @@ for (const under of engines)
     const database = await under.newDatabase();
     const token = await addToken(database, 'test');
     await using service = await startTestService({ database });
-    const site = await siteOf(service, token);
+    const site = await siteOf(commands, service, token);
     await site.write({
       'stored.csv': 'id,name,tag\n1,one,\n2,two,\n3,three,""\n-9223372036854775808,least,t\n9,nine,\n',
       // Same, other name, only another tag, then back; new, same and other in the same list; invalid.
@@ -173,95 +123,6 @@ for (const under of engines)
     );
     assert.match(rejects, /^2,TWO,.*,"plant 2 is stored with other content, revision 1"$/m);
   });
-
-/** Passes requests on to a service. @param change changes the headers; `false` loses the response */
-async function startProxy(
-  service: RunningService,
-  change: (headers: IncomingHttpHeaders, number: number) => boolean,
-): Promise<LoopbackServer> {
-  let count = 0;
-  return await listen(
-    createServer((incoming, response) => {
-      const { headers, method, url } = incoming;
-      const isAnswered = change(headers, ++count);
-      const passed = request(`${service.url}${url}`, { method, headers }, answer => {
-        if (!isAnswered) {
-          incoming.socket.destroy();
-          answer.resume();
-          return;
-        }
-        response.writeHead(answer.statusCode!, answer.headers);
-        answer.pipe(response);
-      });
-      incoming.pipe(passed);
-    }),
-  );
-}
-
-test('a gateway that drops the header ends the import at the first replaced plant, and names it', async () => {
-  await using service = await startTestService();
-  await using proxy = await startProxy(service, headers => {
-    delete headers['if-plant-revision'];
-    return true;
-  });
-  const direct = await siteOf(service, service.token);
-  const site = await siteOf(service, service.token, proxy.url);
-  const rows = (word: string): string =>
-    Array.from({ length: 500 }, (_, index) => `${index},${word} ${index}\n`).join('');
-  await direct.write({ 'stored.csv': `id,name\n${rows('stored')}` });
-  assert.equal((await direct.run('import', 'stored.csv')).exitCode, 0);
-  const before = await direct.exported();
-  // An import that ends early knows the time only to a second.
-  await wait(1_100);
-
-  await site.write({ 'list.csv': `id,name\n${rows('other')}` });
-  const ended = await site.run('import', 'list.csv');
-  assert.match(
-    ended.stderr,
-    /^plant-store: plant 0 was replaced by revision 2, although import sends If-Plant-Revision: 0, .* update the service, /,
-  );
-  assert.match(ended.stdout, /^1 row: 0 created, 0 unchanged, 1 replaced, 0 rejected/);
-  assert.equal(ended.exitCode, 1);
-  const { FOLDER: folder, ...env } = direct.env as Record<string, string> & { FOLDER: string };
-  await paste(commandIn(ended, 'export --at'), folder, env);
-  assert.equal(await direct.exported(), before);
-});
-
-test('rows whose responses are lost are sent again, and count as stored', async () => {
-  await using service = await startTestService();
-  await using proxy = await startProxy(service, (_, number) => number % 7 !== 3);
-  const site = await siteOf(service, service.token, proxy.url);
-  const rows = Array.from({ length: 100 }, (_, index) => `${index},name ${index},\n`);
-  await site.write({ 'list.csv': `id,name,tag\n${rows.join('')}` });
-  const { exitCode, stdout } = await site.run('import', 'list.csv');
-  assert.match(stdout, /^100 rows: \d+ created, [1-9]\d* unchanged, 0 replaced, 0 rejected/);
-  assert.equal(exitCode, 0);
-  assert.equal(await site.exported(), `id,name,tag\n${rows.join('')}`);
-});
-
-suite('the time of the command that undoes --replace', () => {
-  const DATE = 'Mon, 30 Nov 2026 05:00:00 GMT';
-  const WAIT_MS = 300;
-  const replaceWith = async (fields: Record<string, string>): Promise<string> => {
-    await using server = await startFaulty(({ respond }) => {
-      const stored = { 'Plant-Outcome': 'revised', 'Plant-Revision': '2', 'Plant-Id': '1', ...fields };
-      setTimeout(() => respond(200, '{"name":"a"}', stored), WAIT_MS);
-    });
-    const args = ['import', '--replace', '--url', server.url, '--token', 'plant_test', '-'];
-    const finished = await commands.run({ args, stdin: 'id,name\n1,a\n' });
-    return linesOf(finished.stdout).at(-1)!;
-  };
-
-  test('is before the first row was sent, by the clock of the service', async () => {
-    const [, time] = / --at (\S+) --changed /.exec(await replaceWith({ Date: DATE }))!;
-    const ahead = Date.parse(DATE) - Date.parse(time!);
-    assert.ok(ahead > WAIT_MS - 50 && ahead < WAIT_MS + 10_000, `${ahead} ms`);
-  });
-
-  test('is for a person to choose if no response has one', async () => {
-    assert.match(await replaceWith({ Date: 'x' }), /docs\/operate\/corrections\.md/);
-  });
-});
 
 suite('the store with which a dry run compares', () => {
   const folder = testFolder();
@@ -303,6 +164,40 @@ suite('the store with which a dry run compares', () => {
       assert.match(stdout, /^not compared with a store: .*--database\n1 row, /);
       assert.equal(exitCode, 0);
     }
+  });
+
+  test('may have none of the ids, or content of one row', async () => {
+    await using service = await startTestService();
+    const site = await siteOf(commands, service);
+    await site.write({
+      'stored.csv': 'id,name\n1,a\n2,b\n',
+      'other.csv': 'id,name\n7,a\n8,b\n',
+      'one.csv': 'id,name\n2,x\n',
+    });
+    const empty = await site.run('import', '--dry-run', 'stored.csv');
+    assert.doesNotMatch(empty.stdout, /right store/);
+    assert.equal((await site.run('import', 'stored.csv')).exitCode, 0);
+    const other = await site.run('import', '--dry-run', 'other.csv');
+    assert.match(
+      other.stdout,
+      /^no id of the list is in the store, which has 2 plants: is it the right store\?$/m,
+    );
+    assert.equal(other.exitCode, 0);
+    const one = await site.run('import', '--dry-run', 'one.csv');
+    assert.doesNotMatch(one.stdout, /right store/);
+    assert.match(
+      one.stdout,
+      /^1 row has other content than is stored: import rejects this row, and import /m,
+    );
+  });
+
+  test('has a count of all rows, although the import would end at a faulty file', async () => {
+    await using service = await startTestService();
+    const site = await siteOf(commands, service);
+    await site.write({ 'bad.csv': 'name\na\n', 'good.csv': 'id,name\n1,a\n' });
+    const { stdout, exitCode } = await site.run('import', '--dry-run', 'bad.csv', 'good.csv');
+    assert.match(stdout, /: import would end at the first faulty file; otherwise it would make 1 created, /);
+    assert.equal(exitCode, 1);
   });
 
   test('is named, since it may be another one than that of the service', async () => {

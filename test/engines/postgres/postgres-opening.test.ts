@@ -89,7 +89,7 @@ const FAULTS: [name: string, database: string, serveSays: RegExp, exportSays?: R
     'no right to create the tables',
     url('empty', 'visitor'),
     /no plant store yet, and this user may not create one \(permission denied .*\); as the role that owns the database, run `npx .* copy`/,
-    /there is no plant store in this database; name an existing one with --database; /,
+    /there is no plant store in this database; name an existing one with the database option; /,
   ],
   [
     'no right to write plants',

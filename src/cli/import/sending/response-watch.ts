@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { PlantStore, StoredPlant } from '../../../client/plant-store.ts';
-import type { Transport } from '../../../client/transport.ts';
+import { NOTHING_SENT } from '../../../client/plant-store-error.ts';
+import type { ReceivedResponse, Transport } from '../../../client/transport.ts';
 
 /** How long {@link ResponseWatch.waitForNextSecond} waits at most, and between two requests. */
 const SECOND_TIMEOUT_MS = 1_500;
@@ -22,7 +23,7 @@ export interface Replacement {
 /**
  * Sees the responses of an import. It finds a time before the first row, by the clock of the service,
  * which gives revisions their times. It counts replaced plants also if the client rejects the
- * response, because the service should not have replaced them.
+ * response, because the service should not have replaced them. It knows whether responses were lost.
  *
  * The field Date has whole seconds (RFC 9110 section 5.6.7), so a response shows that the clock has
  * reached this second. The first row was sent earlier, by the time that passed here until the
@@ -34,6 +35,8 @@ export class ResponseWatch {
   /** How many responses confirm a replaced plant, and the first of them. */
   replaced = 0;
   firstReplacement: Replacement | undefined;
+  /** Requests without a response that says what became of the plant. */
+  #unknownCount = 0;
   /** When the first request was sent; ms, monotonic clock. */
   #sentMs: number | undefined;
   /** The field Date of the latest response. */
@@ -44,11 +47,13 @@ export class ResponseWatch {
   constructor(transport: Transport) {
     this.send = (request, signal) => {
       this.#sentMs ??= performance.now();
+      this.#unknownCount++;
       const response = transport(request, signal);
       response.then(
-        ({ headers }) => this.#onResponse(headers),
-        // The client handles the error.
-        () => {},
+        received => this.#onResponse(received),
+        error => {
+          if (isNothingSent(error)) this.#unknownCount--;
+        },
       );
       return response;
     };
@@ -68,7 +73,16 @@ export class ResponseWatch {
     }
   }
 
-  #onResponse(headers: Readonly<Record<string, string | undefined>>): void {
+  /**
+   * Whether a plant may be stored without a response that says so. Its repeated request is
+   * `unchanged`, also if the first one has replaced content.
+   */
+  get hasLostResponses(): boolean {
+    return this.#unknownCount > 0;
+  }
+
+  #onResponse({ status, headers }: ReceivedResponse): void {
+    if (status < 500) this.#unknownCount--;
     const outcome = headers['plant-outcome'];
     if (outcome === undefined) return;
     if (outcome === 'revised') {
@@ -88,4 +102,9 @@ export class ResponseWatch {
     if (this.timeBefore.kind === 'unknown' || ms > this.timeBefore.ms)
       this.timeBefore = { kind: 'known', ms };
   }
+}
+
+/** Whether the connection was never opened. */
+function isNothingSent(error: unknown): boolean {
+  return NOTHING_SENT.includes((Object(error) as { code?: string }).code);
 }

@@ -36,7 +36,7 @@ interface Outage {
  * | 429 | prints one line, once; sends at the permitted rate | no row settled for OUTAGE_MAX_MS |
  * | error 50001 | sends the row again | the client's limit of tries; then the row is rejected |
  * | error 40000 | sends the row again | the client's limit of tries; then the import stops |
- * | 401, any other response, or an untrusted TLS certificate | stops at once | - |
+ * | 401, any other response, an untrusted TLS certificate, or an ignored header | stops at once | - |
  *
  * An outage begins with the first failed try; 429 and error 40000 begin none. It is printed once,
  * after OUTAGE_REPORT_DELAY_MS, since a single lost connection needs no message.
@@ -63,8 +63,13 @@ export class RetryRules {
     this.#outage = undefined;
   }
 
-  /** Notes a failed try that the client will repeat. @throws {Failure} if the address is wrong */
+  /**
+   * Notes a failed try that the client will repeat.
+   *
+   * @throws {Failure} if the address is wrong, or the cause is a failure that no retry changes
+   */
   retried(error: PlantStoreError): void {
+    if (error.cause instanceof Failure) throw error.cause;
     const { status, code } = error;
     if (status !== undefined) this.#hasResponded = true;
     else if (!this.#hasResponded && !INTERRUPTED_CODES.includes(code)) throw this.#noService(error);

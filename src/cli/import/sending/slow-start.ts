@@ -1,7 +1,7 @@
 /**
- * Lets at most as many rows be in flight as have had a result, and one more. So a service that ignores
- * If-Plant-Revision replaces few plants before its first response shows this. After some rows, the
- * limit of the client is smaller.
+ * Lets at most as many rows be in flight as have had a result, and one more. If a gateway drops
+ * If-Plant-Revision only after the test of this header, the first rows show it before many plants
+ * are replaced.
  */
 export class SlowStart {
   readonly #rowsMax: number;

@@ -1,3 +1,4 @@
+import { ID_MAX } from '../../../core/contract/limits.ts';
 import { csvLine } from '../../../operate/csv.ts';
 import { amount } from '../../output/number-text.ts';
 import { visible } from '../../output/visible-text.ts';
@@ -36,9 +37,11 @@ export class IdsFile implements Disposable {
 
   /** @returns what a person needs to know of the file. @param isComplete whether it has all rows */
   summary(isComplete: boolean): string {
+    const written = `${amount(this.#count, 'id')} ${this.#count === 1 ? 'is' : 'are'} in ${visible(this.#file.path)}`;
     const { nextNumber } = this.#ids;
-    const next = nextNumber === undefined || !isComplete ? '' : `; the next free number is ${nextNumber}`;
-    return `${amount(this.#count, 'id')} ${this.#count === 1 ? 'is' : 'are'} in ${visible(this.#file.path)}${next}`;
+    if (nextNumber === undefined || !isComplete) return written;
+    if (nextNumber > ID_MAX) return `${written}; no number is free after the largest id, ${ID_MAX}`;
+    return `${written}; the next free number is ${nextNumber}`;
   }
 
   [Symbol.dispose](): void {

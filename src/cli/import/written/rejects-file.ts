@@ -1,10 +1,12 @@
-import { closeSync, existsSync, openSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
 import type { ErrorBody } from '../../../core/contract/errors.ts';
 import { Failure } from '../../output/failure.ts';
+import { rejectExisting } from '../../output/new-file.ts';
 import type { PlantRow, RejectsFormat } from '../rows/plant-row.ts';
 import { STANDARD_INPUT } from '../text/file-bytes.ts';
+import { numberedPaths } from './numbered-paths.ts';
 
 interface OpenFile {
   path: string;
@@ -57,21 +59,19 @@ export class RejectsFile {
  * because a user may be correcting its rows.
  */
 function createUnused(wanted: string): OpenFile {
-  const { dir, name, ext } = path.parse(wanted);
-  for (let number = 1; ; number++) {
-    const file = number === 1 ? wanted : path.join(dir, `${name}-${number}${ext}`);
+  for (const file of numberedPaths(wanted))
     try {
       return { path: file, descriptor: openSync(file, 'wx') };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
-  }
+  // Names never end, which TypeScript does not know.
+  throw new Error('no name is free');
 }
 
 /** @throws {Failure} if a rejects file cannot be created, or exists and must be new */
 export async function checkRejectsPath(file: string, mustBeNew: boolean): Promise<void> {
-  const taken = `${file} already exists, and a rejects file never overwrites a file`;
-  if (mustBeNew && existsSync(file)) throw new Failure(`${taken}; give another name with --rejects`);
+  if (mustBeNew) rejectExisting(file, 'name another file with --rejects');
   try {
     await access(path.dirname(file), constants.W_OK | constants.X_OK);
   } catch (error) {

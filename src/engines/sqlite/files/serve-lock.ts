@@ -1,7 +1,6 @@
 import { chownSync, existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
-import { ADDRESS_OPTION } from '../../store-rejections.ts';
 import { explainFailure, isBusy, isInternal } from '../sqlite-errors.ts';
 import { identityOf, makeFile, prepareFile } from './store-files.ts';
 
@@ -116,7 +115,7 @@ function rejectOtherName(path: string): void {
 function servedError(path: string, lockedFile: string, cause: unknown): StoreRejected {
   const fault = `another plant-store service is running on ${path}${lockOwnerText(lockedFile)}`;
   return new StoreRejected(fault, {
-    advice: `stop it first, or name another file with ${ADDRESS_OPTION}`,
+    advice: { beforeOption: 'stop it first, or name another file with ' },
     cause,
   });
 }
@@ -165,4 +164,10 @@ export function runningService(path: string): string | undefined {
 /** Whether a service has ever used the store at this path. */
 export function wasServed(path: string): boolean {
   return existsSync(path) && existsSync(lockFileOf(realpathSync(path)));
+}
+
+/** Rejects a store that a service uses. @throws {StoreRejected} */
+export function rejectServed(path: string): void {
+  // Taking the lock would create its file, so a store without this file is not locked.
+  if (wasServed(path)) takeServeLock(path)[Symbol.dispose]();
 }

@@ -2,7 +2,6 @@ import * as fs from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
 import { flush } from '../../flush.ts';
-import { ADDRESS_OPTION } from '../../store-rejections.ts';
 
 /** The store of commands without --database. Only its folder is created if it does not exist. */
 export const DEFAULT_SQLITE_PATH = './data/plant-store.db';
@@ -71,7 +70,7 @@ function makeFolder(path: string): void {
   if (fs.existsSync(folder)) return;
   if (resolve(DEFAULT_SQLITE_PATH) !== resolve(path))
     throw new StoreRejected(`the folder ${folder} does not exist`, {
-      advice: `create it, or correct ${ADDRESS_OPTION}`,
+      advice: { beforeOption: 'create it, or correct ' },
     });
   createFolder(folder);
 }

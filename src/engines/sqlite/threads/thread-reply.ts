@@ -4,6 +4,7 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../../../core/commit/store-errors.ts';
+import type { Problem } from '../../../core/problem.ts';
 import { StoreFileReplaced, unavailable } from '../sqlite-errors.ts';
 
 /** A message loses the class of an error, so a reply has the index of the first class that fits. */
@@ -13,7 +14,7 @@ const ERROR_CLASSES = [StoreRejected, StoreFileReplaced, StoreDamaged, StoreUnav
 export type Reply<Result> = { kind: 'result'; result: Result } | ErrorReply;
 
 type ErrorReply =
-  | { kind: 'storeError'; errorClass: number; fault: string; advice: string | undefined }
+  | { kind: 'storeError'; errorClass: number; fault: string; advice: Problem['advice'] }
   /** The copy of an error keeps its stack, and its class if the class is built into JavaScript. */
   | { kind: 'internalError'; cause: unknown };
 

@@ -57,7 +57,14 @@ function Header({ current }) {
   const { problem, run } = useAction();
   return html`<header>
     <strong>Plant store</strong>
-    <nav aria-label="Screens">${Object.keys(SCREENS).map(title => html`<a href=${`#${title.toLowerCase()}`} aria-current=${title === current ? 'page' : undefined}>${title}</a>`)}</nav>
+    <nav aria-label="Screens">
+      ${Object.keys(SCREENS).map(
+        title => html`<a
+          href=${`#${title.toLowerCase()}`}
+          aria-current=${title === current ? 'page' : undefined}
+        >${title}</a>`,
+      )}
+    </nav>
     <button type="button" onClick=${() => run(signOut)}>Sign out</button>
     ${problem}
   </header>`;

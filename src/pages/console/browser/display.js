@@ -71,7 +71,14 @@ export function Table({ name, rows, columns }) {
  * @param {{ rows: [label: string, text?: string, at?: number][] }} props
  */
 export function Facts({ rows }) {
-  return html`<dl>${rows.map(([label, text, at]) => text && html`<dt>${label}</dt><dd>${at === undefined ? null : html`${time(at)}, `}${clientText(text)}</dd>`)}</dl>`;
+  return html`<dl>
+    ${rows.map(
+      ([label, text, at]) =>
+        text &&
+        html`<dt>${label}</dt>
+          <dd>${at === undefined ? null : html`${time(at)}, `}${clientText(text)}</dd>`,
+    )}
+  </dl>`;
 }
 
 /** Reads a form instead of sending it. @param {SubmitEvent} event */

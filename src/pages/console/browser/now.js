@@ -101,10 +101,33 @@ export function Now() {
       const isOn = view.zoom === undefined && view.span === span;
       return html`<button type="button" class=${isOn ? 'main' : ''} aria-pressed=${isOn} onClick=${() => change({ span, zoom: undefined })}>${label}</button>`;
     })}</div>
-    <p class="note">Values of the ${interval === 1 ? 'second' : '10 seconds'} until ${time}. ${axis.marks.map(([at, text]) => `Mark: ${text} at ${timeText(at)}. `)}To see a part, drag over a plot; to go back, double-click it.</p>
-    <div class="panels">${PANELS.map(({ names, ...panel }) => html`<${Panel} key=${panel.title} ...${{ ...panel, ...axis, lines: names?.map((name, lineStyle) => ({ name, lineStyle })) ?? axis.errorLines, time, index, isHeld: cursor !== undefined, onCursor: setCursor, onZoom, onToggle }} />`)}</div>
+    <p class="note">
+      Values of the ${interval === 1 ? 'second' : '10 seconds'} until ${time}.${' '}
+      ${axis.marks.map(([at, text]) => `Mark: ${text} at ${timeText(at)}. `)}
+      To see a part, drag over a plot; to go back, double-click it.
+    </p>
+    <div class="panels">
+      ${PANELS.map(
+        ({ names, ...panel }) => html`<${Panel}
+          key=${panel.title}
+          ...${panel}
+          ...${axis}
+          lines=${names?.map((name, lineStyle) => ({ name, lineStyle })) ?? axis.errorLines}
+          time=${time}
+          index=${index}
+          isHeld=${cursor !== undefined}
+          onCursor=${setCursor}
+          onZoom=${onZoom}
+          onToggle=${onToggle}
+        />`,
+      )}
+    </div>
     <h2>Busiest tokens of the last minute</h2>
-    ${content.busiest.length === 0 ? html`<p class="note">No token was used.</p>` : html`<${Table} name="Busiest tokens" columns=${SENDER_COLUMNS} rows=${content.busiest} />`}`;
+    ${
+      content.busiest.length === 0
+        ? html`<p class="note">No token was used.</p>`
+        : html`<${Table} name="Busiest tokens" columns=${SENDER_COLUMNS} rows=${content.busiest} />`
+    }`;
 }
 
 /**
@@ -133,7 +156,12 @@ function Panel({ lines, time, onToggle, ...props }) {
     <h2>${props.title}</h2>
     <div class="values">${lines.length === 0 && html`<p class="note">none in this time</p>`}${lines.map(
       ({ name, lineStyle }) =>
-        html`<div key=${name}><button type="button" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}><${Swatch} lineStyle=${lineStyle} /> ${name}</button> <strong>${valueText(name)}</strong> <span class="note">${props.unit}</span></div>`,
+        html`<div key=${name}>
+          <button type="button" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}>
+            <${Swatch} lineStyle=${lineStyle} /> ${name}
+          </button>${' '}
+          <strong>${valueText(name)}</strong> <span class="note">${props.unit}</span>
+        </div>`,
     )}</div>
     <${Plot} key=${visible.map(({ name }) => name).join()} ...${{ ...props, lines: visible, text }} />
   </section>`;

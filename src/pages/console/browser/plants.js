@@ -85,10 +85,18 @@ function Search({ query }) {
   };
   return html`
     <form class="fields" role="search" aria-describedby="search-note" onSubmit=${search}>
-      ${Object.entries(FIELDS).map(([name, label]) => html`<div><label for=${name}>${label}</label><input id=${name} name=${name} defaultValue=${filter.get(name) ?? ''} autocomplete="off" spellcheck=${false} /></div>`)}
+      ${Object.entries(FIELDS).map(
+        ([name, label]) => html`<div>
+          <label for=${name}>${label}</label>
+          <input id=${name} name=${name} defaultValue=${filter.get(name) ?? ''} autocomplete="off" spellcheck=${false} />
+        </div>`,
+      )}
       <button class="main">Search</button>
     </form>
-    <p id="search-note" class="note">An empty field does not limit the search, so plants without a tag cannot be searched for. In names, case and accents do not matter; in tags, they do.</p>
+    <p id="search-note" class="note">
+      An empty field does not limit the search, so plants without a tag cannot be searched for.${' '}
+      In names, case and accents do not matter; in tags, they do.
+    </p>
     ${query === '' ? html`<${Newest} />` : html`<${Results} key=${round} query=${query} />`}`;
 }
 
@@ -99,7 +107,19 @@ function Newest() {
   return html`
     <h2>Newest</h2>
     ${problem}
-    ${content && html`<p class="links"><span>${count === 0 ? 'Since its start, this instance has stored no plant.' : `The last ${count} that this instance confirmed since its start.`}</span><button type="button" onClick=${repeat}>Refresh</button></p>`}
+    ${
+      content &&
+      html`<p class="links">
+        <span>
+          ${
+            count === 0
+              ? 'Since its start, this instance has stored no plant.'
+              : `The last ${count} that this instance confirmed since its start.`
+          }
+        </span>
+        <button type="button" onClick=${repeat}>Refresh</button>
+      </p>`
+    }
     ${count > 0 && html`<${Table} name="Newest plants" columns=${NEWEST_COLUMNS} rows=${content.plants} />`}`;
 }
 
@@ -155,7 +175,12 @@ function Results({ query }) {
     <p class="links">
       ${previousPage !== undefined && html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
       ${hasNext && html`<a href=${`#plants?${nextPage}`}>${plants.length < SHOWN_PLANTS_MAX ? 'Go on' : 'Next page'}</a>`}
-      ${plants.length > 0 && html`<button type="button" disabled=${isRunning} onClick=${() => run(() => download(filter))}>${isRunning ? 'Downloading …' : 'Download all that match as CSV'}</button>`}
+      ${
+        plants.length > 0 &&
+        html`<button type="button" disabled=${isRunning} onClick=${() => run(() => download(filter))}>
+          ${isRunning ? 'Downloading …' : 'Download all that match as CSV'}
+        </button>`
+      }
     </p>
     ${failure}`;
 }
@@ -222,7 +247,10 @@ function Timeline({ id }) {
 function correctLink(docs, { id, name, tag, isDamaged }) {
   const plant = encodeURIComponent(JSON.stringify({ id, name, tag }));
   if (docs === null || isDamaged || plant.length > CORRECTED_LENGTH_MAX) return null;
-  return html`<p><a href=${`${docs}#plant=${plant}`} target="_blank" rel="noreferrer">Correct this plant</a> <span class="note">opens the form of the documentation; sending it needs a token</span></p>`;
+  return html`<p>
+    <a href=${`${docs}#plant=${plant}`} target="_blank" rel="noreferrer">Correct this plant</a>${' '}
+    <span class="note">opens the form of the documentation; sending it needs a token</span>
+  </p>`;
 }
 
 /** @param {Plant} plant */

@@ -28,7 +28,9 @@ export function timeText(second) {
 /** A sample of a line for the legend. @param {{ lineStyle: number }} props */
 export function Swatch({ lineStyle }) {
   const style = { color: `var(--${COLORS[lineStyle % COLORS.length]})` };
-  return html`<svg class=${`line${lineStyle}`} style=${style} width="32" height="8" aria-hidden="true"><path d="M0 3H32" stroke="currentColor" stroke-width="3" stroke-dasharray=${DASHES[lineStyle % DASHES.length]} /></svg>`;
+  return html`<svg class=${`line${lineStyle}`} style=${style} width="32" height="8" aria-hidden="true">
+    <path d="M0 3H32" stroke="currentColor" stroke-width="3" stroke-dasharray=${DASHES[lineStyle % DASHES.length]} />
+  </svg>`;
 }
 
 /**

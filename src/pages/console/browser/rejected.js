@@ -30,6 +30,8 @@ export function RejectedRequests() {
   const found = current.groups.filter((/** @type {Group} */ { error, name, label, address }) =>
     [error, name, label, address].join(' ').toLowerCase().includes(filter.toLowerCase()),
   );
+  const onInput = (/** @type {{ currentTarget: HTMLInputElement }} */ event) =>
+    setFilter(event.currentTarget.value);
   return html`
     <p>All requests that were rejected since the start, in groups of the same error, token and address. In memory only.</p>
     <div class="links">
@@ -38,8 +40,15 @@ export function RejectedRequests() {
     </div>
     ${failure}${problem}
     <div class="fields">
-      <div><label for="filter">Filter by error, token or address</label><input id="filter" value=${filter} onInput=${(/** @type {{ currentTarget: HTMLInputElement }} */ event) => setFilter(event.currentTarget.value)} autocomplete="off" spellcheck=${false} /></div>
-      ${added === 0 ? html`<span class="note">Nothing new</span>` : html`<button type="button" class="main" onClick=${() => setShown(content)}>Show ${added} new</button>`}
+      <div>
+        <label for="filter">Filter by error, token or address</label>
+        <input id="filter" value=${filter} onInput=${onInput} autocomplete="off" spellcheck=${false} />
+      </div>
+      ${
+        added === 0
+          ? html`<span class="note">Nothing new</span>`
+          : html`<button type="button" class="main" onClick=${() => setShown(content)}>Show ${added} new</button>`
+      }
     </div>
     <h2>Groups, the newest first</h2>
     ${found.length > 0 ? null : html`<p class="note">${current.count === 0 ? 'No request was rejected.' : 'No group matches the filter.'}</p>`}
@@ -50,8 +59,14 @@ export function RejectedRequests() {
 function GroupEntry({ group, error, status, name, label, address, count, firstAt, lastAt }) {
   const [isOpen, setIsOpen] = useState(false);
   const kind = status === 401 ? 'expired or revoked token' : 'token';
+  const sender = label === null ? 'no known token' : html`${kind} ${clientText(label)}`;
+  const origin = address === undefined ? 'other senders' : html`from <code>${address}</code>`;
+  const from = count === 1 ? 'at' : html`from ${time(firstAt)} to`;
   return html`<details class="entry" onToggle=${(/** @type {{ currentTarget: HTMLDetailsElement }} */ event) => setIsOpen(event.currentTarget.open)}>
-    <summary><strong>${error} ${name}</strong>, ${label === null ? 'no known token' : html`${kind} ${clientText(label)}`}, ${address === undefined ? 'other senders' : html`from <code>${address}</code>`}: <strong>${numberText(count)}</strong> <span class="note">${count === 1 ? 'at' : html`from ${time(firstAt)} to`} ${time(lastAt)}</span></summary>
+    <summary>
+      <strong>${error} ${name}</strong>, ${sender}, ${origin}: <strong>${numberText(count)}</strong>${' '}
+      <span class="note">${from} ${time(lastAt)}</span>
+    </summary>
     ${isOpen && html`<${Examples} group=${group} />`}
   </details>`;
 }
@@ -67,7 +82,11 @@ function Examples({ group }) {
   return html`${problem}${examples?.map(
     ({ at, message, requestLine, contentType, body, bodyBytes, isCut, faultAt }) => html`
     <p>${time(at)}: <span class="text">${message}</span></p>
-    <p class="note">Request ${clientText(requestLine)}, Content-Type ${clientText(contentType)}, ${bodyBytes === null ? 'no body was read' : `body of ${numberText(bodyBytes)} bytes`}${body === null ? '' : isCut ? '; its beginning:' : ':'}</p>
+    <p class="note">
+      Request ${clientText(requestLine)}, Content-Type ${clientText(contentType)},${' '}
+      ${bodyBytes === null ? 'no body was read' : `body of ${numberText(bodyBytes)} bytes`}
+      ${body === null ? '' : isCut ? '; its beginning:' : ':'}
+    </p>
     ${body !== null && (faultAt === null ? html`<pre>${escaped(body)}</pre>` : markedBody(body, faultAt))}`,
   )}`;
 }
@@ -76,5 +95,9 @@ function Examples({ group }) {
 function markedBody(body, faultAt) {
   const [fault = ''] = body.slice(faultAt);
   const place = fault === '' ? 'the end' : `character ${faultAt + 1}`;
-  return html`<pre>${escaped(body.slice(0, faultAt))}<mark>${escaped(fault) || '(end)'}</mark>${escaped(body.slice(faultAt + fault.length))}</pre><p>The fault is marked: ${place} of the text.</p>`;
+  const before = escaped(body.slice(0, faultAt));
+  const after = escaped(body.slice(faultAt + fault.length));
+  return html`
+    <pre>${before}<mark>${escaped(fault) || '(end)'}</mark>${after}</pre>
+    <p>The fault is marked: ${place} of the text.</p>`;
 }

@@ -100,7 +100,11 @@ function NewToken({ label, token, onDone }) {
     <h3 id=${token}>Copy the token of <q>${clientText(label)}</q> now</h3>
     <p>It is shown only this once: the store contains only its hash. Whoever has it can store plants.</p>
     <pre>${token}</pre>
-    <p class="links">${navigator.clipboard && html`<button type="button" onClick=${copy}>Copy the token</button>`}<span role="status" class="note">${copied}</span><button type="button" onClick=${onDone}>Hide it</button></p>
+    <p class="links">
+      ${navigator.clipboard && html`<button type="button" onClick=${copy}>Copy the token</button>`}
+      <span role="status" class="note">${copied}</span>
+      <button type="button" onClick=${onDone}>Hide it</button>
+    </p>
   </section>`;
 }
 
@@ -119,6 +123,9 @@ function RevokeDialog({ label, onRevoked, onClose }) {
     <h2 id="revoke-title">Revoke the token <q>${clientText(label)}</q>?</h2>
     <p>Within 5 seconds, clients that use it get status 401. A revoked token cannot be made valid again.</p>
     ${problem}
-    <p class="links"><button type="button" class="main danger" onClick=${() => run(revoke)}>Revoke it</button><button type="button" autofocus onClick=${() => dialog.current?.close()}>Cancel</button></p>
+    <p class="links">
+      <button type="button" class="main danger" onClick=${() => run(revoke)}>Revoke it</button>
+      <button type="button" autofocus onClick=${() => dialog.current?.close()}>Cancel</button>
+    </p>
   </dialog>`;
 }
