@@ -30,12 +30,13 @@ file of --ids-file, which is a list with these numbers. --columns id= ignores a
 column id.
 
 The command writes rejected rows to a rejects file, with four more columns:
-"line" and "row" (its numbers), "error" and "message". Correct these rows, then
-import the rejects file, without --columns, --delimiter, --quotes, --header-row
-and --encoding; with --id-from, give it and --columns again. A row with too few
-fields is rejected again until you fill one of the missing fields or delete its
-message. A row that was not UTF-8 has U+FFFD for each wrong byte, and is
-rejected again until you replace it.
+"line" and "row" (its numbers), "error" and "message". The error is a number of
+the API, or says what is wrong with the form: quotes, fields or encoding. Correct
+these rows, then import the rejects file, without --columns, --delimiter,
+--quotes, --header-row and --encoding; with --id-from, give it and --columns
+again. A row with too few fields is rejected again until you fill one of the
+missing fields or clear its error. A row in another encoding has U+FFFD for each
+wrong byte, and is rejected again until you replace it.
 
 An import replaces nothing: a row whose id is stored with other content goes to
 the rejects file. With --replace, it becomes the next revision, also if it is
