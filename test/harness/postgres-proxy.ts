@@ -16,7 +16,7 @@ const NO_ROWS = Buffer.concat([
 ]);
 
 /** Statements that write or look up plants. */
-export const PLANT_INSERT = /^INSERT INTO plant_revision\b/;
+export const PLANT_INSERT = /^(?:INSERT INTO|COPY) plant_revision\b/;
 export const PLANT_LOOKUP = /^SELECT\b.*\bplant_revision\b/s;
 
 /** A statement that the proxy has not passed to the server. Its client waits. */
@@ -169,8 +169,9 @@ class Passage {
       }
       this.#noteText(message);
       this.#arriving.push(message);
-      // Everything that pg sends ends with Sync, a simple Query, a password or Terminate.
-      if ('SQpX'.includes(String.fromCharCode(message[0]!))) this.#passOrHold();
+      // Everything that pg sends ends with Sync, a simple Query, a password, Terminate, or CopyDone.
+      const ends = this.#text.startsWith('COPY') ? 'c' : 'SQpX';
+      if (ends.includes(String.fromCharCode(message[0]!))) this.#passOrHold();
     }
   }
 

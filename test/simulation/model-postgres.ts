@@ -171,11 +171,12 @@ export class ModelPostgres {
   }
 
   /** Whether the statement may have committed, although there is an error. */
-  #mayBeExecuted(sqlState: string, session: Session, { values }: Statement): boolean {
+  #mayBeExecuted(sqlState: string, session: Session, { values, copyRows = '' }: Statement): boolean {
     if (!this.scheduler.happens(50)) return false;
     if (PROCESS_ENDS.test(sqlState)) return true;
     // Another server of Citus has committed, and this one fails then.
-    return this.isCitus && idsOf(values).some(id => this.#serverOf(id, session.server) !== session.server);
+    const ids = [...idsOf(values), ...copiedRows(copyRows).map(({ id }) => id)];
+    return this.isCitus && ids.some(id => this.#serverOf(id, session.server) !== session.server);
   }
 
   /** A server passes statements on to the one that stores the id. */
@@ -196,15 +197,18 @@ export class ModelPostgres {
     throw new ServerError('08006');
   }
 
-  async #executeNow(session: Session, { name, text, values }: Statement): Promise<Reply> {
+  async #executeNow(session: Session, { name, text, values, copyRows }: Statement): Promise<Reply> {
     if (name === 'confirm') return await this.#confirm(session, values![0] as bigint[]);
     if (name === 'confirm_missing') return await this.#confirmMissing(session, values![0] as bigint);
-    if (text.startsWith('INSERT INTO plant_revision')) return await this.#insert(session, values!);
+    if (text.startsWith('INSERT INTO plant_revision'))
+      return await this.#insert(session, insertedRows(values!), 'skip');
+    if (text.startsWith('COPY plant_revision'))
+      return await this.#insert(session, copiedRows(copyRows!), 'fail');
     if (text.startsWith('SELECT pg_logical_emit_message')) return await this.#emit(session, [session.server]);
-    return { rows: this.#read(session, { name: name ?? '', text, values: values ?? [] }), hasWarning: false };
+    return { rows: this.#read(session, name ?? '', text, values ?? []), hasWarning: false };
   }
 
-  #read(session: Session, { name, text, values }: Required<Statement>): TextRow[] {
+  #read(session: Session, name: string, text: string, values: unknown[]): TextRow[] {
     if (name === 'latest_revisions') {
       return (values[0] as bigint[]).flatMap(id => {
         const latest = this.#reach(this.#serverOf(id, session.server), session).latest(id);
@@ -230,6 +234,7 @@ export class ModelPostgres {
     if (text.includes(`coalesce(current_setting('synchronous_standby_names'`)) {
       return [[this.isSynchronous ? 'standby' : '']];
     }
+    if (name === 'guard_of_copy') return [[null]];
     return this.#readCatalog(text);
   }
 
@@ -249,16 +254,16 @@ export class ModelPostgres {
     return [];
   }
 
-  async #insert(session: Session, values: unknown[]): Promise<Reply> {
+  /** @param onConflict what a stored key does with all rows (COPY), or with its own (INSERT) */
+  async #insert(session: Session, rows: StoredRow[], onConflict: 'skip' | 'fail'): Promise<Reply> {
     if (session.server.isReadOnly) throw new ServerError('25006');
-    const rows: StoredRow[] = [];
-    for (let at = 0; at < values.length; at += COLUMNS) {
-      const cells = values.slice(at, at + COLUMNS).map(value => (value === undefined ? null : String(value)));
-      const [id, revision] = values.slice(at) as [bigint, number];
-      rows.push({ id, revision, cells, visibleAt: undefined });
-    }
     const serverOf = ({ id }: StoredRow) => this.#reach(this.#serverOf(id, session.server), session);
     await session.server.untilUnlocked(() => rows.some(row => serverOf(row).isPending(row)), session);
+    const isStored = (row: StoredRow): boolean => serverOf(row).table.get(row.id)?.has(row.revision) === true;
+    if (onConflict === 'fail' && rows.some(isStored)) {
+      count(this.happened, 'a COPY finds a stored key');
+      throw new ServerError('23505');
+    }
     const parts = [...Map.groupBy(rows, serverOf)].map(([server, own]) => ({
       server,
       own: server.append(own),
@@ -270,7 +275,8 @@ export class ModelPostgres {
     if (isSettingLost) count(this.happened, 'a connection has lost synchronous_commit');
     const end = this.isCitus ? [] : [isSettingLost ? 'on' : null];
     const inserted = changed.flatMap(({ own }) => own.map(({ id }) => [String(id), ...end]));
-    return { rows: inserted, hasWarning: confirmed.includes(false) };
+    const replied = onConflict === 'fail' ? [isSettingLost ? ['on'] : [null]] : inserted;
+    return { rows: replied, hasWarning: confirmed.includes(false) };
   }
 
   /** As {@link confirmLatest} on Citus: a message on each server that stores one of the ids. */
@@ -295,6 +301,32 @@ export class ModelPostgres {
     const confirmed = await Promise.all([...new Set(servers)].map(server => server.commit(session, [])));
     return { rows: [['0/0']], hasWarning: confirmed.includes(false) };
   }
+}
+
+function insertedRows(values: unknown[]): StoredRow[] {
+  return Array.from({ length: values.length / COLUMNS }, (_, row) => {
+    const own = values.slice(row * COLUMNS, (row + 1) * COLUMNS);
+    return storedRow(own.map(value => (value === undefined ? null : String(value))));
+  });
+}
+
+/** Reads the text format of COPY. */
+function copiedRows(text: string): StoredRow[] {
+  const unescaped = (cell: string): string | null =>
+    cell === '\\N'
+      ? null
+      : cell.replace(/\\(.)/g, (_, character: string) => COPY_ESCAPES[character] ?? character);
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map(line => storedRow(line.split('\t').map(unescaped)));
+}
+
+const COPY_ESCAPES: Record<string, string> = { n: '\n', r: '\r', t: '\t' };
+
+function storedRow(cells: TextRow): StoredRow {
+  const [id, revision] = cells;
+  return { id: BigInt(id!), revision: Number(revision), cells, visibleAt: undefined };
 }
 
 function ordered(rows: StoredRow[]): TextRow[] {

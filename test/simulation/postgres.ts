@@ -17,6 +17,7 @@ import {
 } from '../../src/engines/postgres/citus/citus-workers.ts';
 import { workerQueues } from '../../src/engines/postgres/citus/worker-queues.ts';
 import { ConnectionPool, OPERATION_TIMEOUT_MS } from '../../src/engines/postgres/connection-pool.ts';
+import { CopyChoice } from '../../src/engines/postgres/copy-choice.ts';
 import { HostSearch } from '../../src/engines/postgres/host-search.ts';
 import type { HostAddress, PostgresAddress } from '../../src/engines/postgres/postgres-url.ts';
 import { rowOf } from '../../src/engines/postgres/revision-statements.ts';
@@ -45,6 +46,7 @@ class Instance {
   readonly workers: CitusWorkers;
   readonly #model: ModelPostgres;
   readonly #rule: RepeatedIdRule;
+  readonly #copyChoice = new CopyChoice();
   queue!: PlantQueue;
   callsInFlight = 0;
 
@@ -88,7 +90,7 @@ class Instance {
   }
 
   async #commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
-    const batch = new BatchCommit(writes, this.#rule, this.#model.scheduler);
+    const batch = new BatchCommit(writes, this.#rule, this.#copyChoice, this.#model.scheduler);
     try {
       return await this.workers.use(writes[0]!.plant.id, connection => batch.run(connection));
     } catch (error) {

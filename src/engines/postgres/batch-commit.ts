@@ -20,9 +20,16 @@ import {
   unknownId,
 } from './batch-writes.ts';
 import { confirmLatest } from './confirm-commits.ts';
-import type { Connection, TextRow } from './connection.ts';
-import { ConnectionLost, kindOf } from './postgres-errors.ts';
-import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-statements.ts';
+import type { Connection } from './connection.ts';
+import type { CopyChoice } from './copy-choice.ts';
+import { ConnectionLost, KEY_EXISTS, kindOf, sqlStateOf } from './postgres-errors.ts';
+import {
+  copyRevisions,
+  latestRevisions,
+  revisionInsert,
+  revisionsAround,
+  rowOf,
+} from './revision-statements.ts';
 
 const NONE: LatestRevision = { kind: 'none' };
 
@@ -49,14 +56,17 @@ interface Round {
  * | open        | its latest revision has the same content          | unconfirmed: unchanged      |
  * | open        | its condition names another latest revision       | unconfirmed: `plantChanged` |
  * | open        | its latest revision differs, the rule is `reject` | unconfirmed: `idTaken`      |
- * | open        | otherwise: `INSERT ... ON CONFLICT DO NOTHING`    | sent with the next revision |
- * | sent        | the server returns the row                        | settled: created or revised |
- * | sent        | the server returns no row: look up the latest     | open                        |
+ * | open        | otherwise: COPY, or INSERT (see below)            | sent with the next revision |
+ * | sent        | COPY succeeds, or INSERT returns the row          | settled: created or revised |
+ * | sent        | COPY finds a stored key                           | sent again by INSERT        |
+ * | sent        | INSERT returns no row: look up the latest         | open                        |
  * | sent        | the server reports an error                       | open; on Citus: sent        |
  * | sent        | our own code fails                                | sent                        |
  * | sent        | the connection is lost, or was lost before        | sent, see below             |
  * | unconfirmed | a later commit of its server is durable           | settled with this result    |
  * | unconfirmed | `run` is called again                             | open                        |
+ *
+ * COPY stores all rows or none. `INSERT ... ON CONFLICT DO NOTHING` stores those that do not exist.
  *
  * After a failure `run` may be called again with another connection. It then looks up each sent
  * revision under the number with which it was sent, and may find there
@@ -76,6 +86,7 @@ export class BatchCommit {
   readonly #writes: readonly BatchWrite[];
   readonly #ids = new Map<bigint, SameId>();
   readonly #repeatedIdRule: RepeatedIdRule;
+  readonly #copyChoice: CopyChoice;
   /**
    * The time is the same for all attempts. It distinguishes our revision from one of another
    * instance. If two instances store the same content for one token in the same millisecond, both
@@ -86,7 +97,13 @@ export class BatchCommit {
   /** Whether the server may still execute a statement of this batch that timed out. */
   #mayBeStoredLate = false;
 
-  constructor(writes: readonly PlantWrite[], repeatedIdRule: RepeatedIdRule, clock: Clock = SYSTEM_CLOCK) {
+  /** @param copyChoice knows the conflicts of earlier batches */
+  constructor(
+    writes: readonly PlantWrite[],
+    repeatedIdRule: RepeatedIdRule,
+    copyChoice: CopyChoice,
+    clock: Clock = SYSTEM_CLOCK,
+  ) {
     this.#writes = writes.map(({ plant, contentChecksum, recordedBy, ifRevision }) => {
       const sameId = this.#ids.getOrInsertComputed(plant.id, unknownId);
       const write: BatchWrite = { plant, contentChecksum, recordedBy, ifRevision, sameId, status: OPEN };
@@ -94,6 +111,7 @@ export class BatchCommit {
       return write;
     });
     this.#repeatedIdRule = repeatedIdRule;
+    this.#copyChoice = copyChoice;
     this.#recordedAt = clock.wallNow();
   }
 
@@ -180,36 +198,47 @@ export class BatchCommit {
     }
   }
 
-  /** @returns the revisions that the server has not inserted; their writes are still `sent` */
+  /** @returns the revisions that the server has not stored; their writes are still `sent` */
   async #insert(connection: Connection, round: Sent[]): Promise<Sent[]> {
     const { isCitus } = connection;
-    const revisions = round.map(({ revision }) => revision);
-    let rows: TextRow[];
+    let storedIds: Set<bigint>;
     try {
-      rows = await connection.commit(revisionInsert(revisions, isCitus));
-      // This commit is durable, but later ones would not be. Another connection looks this one up.
-      if (rows.some(([, flush]) => flush === 'on'))
-        throw new ConnectionLost(
-          'synchronous_commit of the connection was lost; is there a pooler in between?',
-        );
+      storedIds = await this.#store(connection, round);
     } catch (error) {
-      // After an error of the server nothing is inserted, so a stored revision with such a number
-      // is not ours. But on Citus another server may have committed ours, and after an error of our
-      // own code the server may have.
+      // After an error of the server nothing is stored, so a stored revision with such a number is
+      // not ours. But on Citus another server may have committed ours, and after an error of our own
+      // code the server may have.
       const isUnknown = isCitus || ['connectionLost', 'internal'].includes(kindOf(error));
       if (!isUnknown && !this.#mayBeStoredLate) for (const { write } of round) write.status = OPEN;
       throw error;
     }
     // A commit confirms all earlier commits of its server. On Citus several servers may have
     // committed, so there `settleStored` settles only writes of the same id.
-    if (rows.length > 0 && !isCitus) settleUnconfirmed(this.#writes);
-    const insertedIds = new Set(rows.map(([id]) => BigInt(id!)));
+    if (storedIds.size > 0 && !isCitus) settleUnconfirmed(this.#writes);
     const conflicting: Sent[] = [];
     for (const sent of round) {
-      if (insertedIds.has(sent.write.plant.id)) settleStored(sent);
+      if (storedIds.has(sent.write.plant.id)) settleStored(sent);
       else conflicting.push(sent);
     }
+    if (conflicting.length > 0) this.#copyChoice.onConflict();
     return conflicting;
+  }
+
+  /** @returns the ids of the revisions that it has stored */
+  async #store(connection: Connection, round: Sent[]): Promise<Set<bigint>> {
+    const revisions = round.map(({ revision }) => revision);
+    if (this.#copyChoice.next(revisions.length)) {
+      try {
+        rejectLostFlush(await copyRevisions(connection, revisions));
+        return new Set(revisions.map(({ plant }) => plant.id));
+      } catch (error) {
+        if (sqlStateOf(error) !== KEY_EXISTS) throw error;
+        this.#copyChoice.onConflict();
+      }
+    }
+    const rows = await connection.commit(revisionInsert(revisions, connection.isCitus));
+    rejectLostFlush(rows.some(([, flush]) => flush === 'on'));
+    return new Set(rows.map(([id]) => BigInt(id!)));
   }
 
   /** Looks up the latest revision of each of these ids. @returns how many there are */
@@ -264,4 +293,10 @@ export class BatchCommit {
     // The latest revision of an id is the last one of its rows.
     for (const row of rows) this.#found(revisionOf(row));
   }
+}
+
+/** This commit is durable, but later ones would not be. Another connection looks this one up. */
+function rejectLostFlush(isLost: boolean): void {
+  if (isLost)
+    throw new ConnectionLost('synchronous_commit of the connection was lost; is there a pooler in between?');
 }

@@ -6,6 +6,7 @@ import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { type CancelKey, sendCancelRequest } from './cancel-request.ts';
 import { requireChannelBinding } from './channel-binding.ts';
+import { copyIn } from './copy-query.ts';
 import { passwordFromFile } from './password-file.ts';
 import {
   ConnectionLost,
@@ -25,6 +26,8 @@ export interface Statement {
   values?: unknown[];
   /** A named statement is prepared once on each connection. */
   name?: string;
+  /** The rows of COPY FROM STDIN, with which the text begins. It may have more statements. */
+  copyRows?: string;
 }
 
 /** A row as the server sends it: text or null. */
@@ -112,8 +115,9 @@ export class Connection {
   }
 
   /**
-   * Runs one statement.
+   * Runs one statement. With `copyRows`, its text may have several, which are one transaction.
    *
+   * @returns the rows of the last statement
    * @throws {NoResponse} when it times out; the server may have executed it
    * @throws {ConnectionLost} when the connection fails; the server may have executed it
    * @throws an error with a SQLSTATE when the server reports one
@@ -125,7 +129,11 @@ export class Connection {
     const options = { rowMode: 'array' as const, types: AS_TEXT, query_timeout: limitMs };
     this.#isInFlight = true;
     try {
-      const { rows } = await this.#client.query<TextRow>({ ...statement, ...options });
+      const { copyRows, ...query } = { ...statement, ...options };
+      const rows =
+        copyRows === undefined
+          ? (await this.#client.query<TextRow>(query)).rows
+          : await copyIn<TextRow>(this.#client, query, copyRows);
       this.#isInFlight = false;
       return rows;
     } catch (error) {

@@ -20,6 +20,7 @@ import { workerQueues } from './citus/worker-queues.ts';
 import { confirmEverythingBefore } from './confirm-commits.ts';
 import { STATEMENT_TIMEOUT_MS } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
+import { CopyChoice } from './copy-choice.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
 import { type FirstConnection, HostSearch } from './host-search.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
@@ -49,6 +50,7 @@ export class PostgresEngine implements StorageEngine {
   readonly #settings: PostgresSettings;
   readonly #pool: ConnectionPool;
   readonly #workers: CitusWorkers;
+  readonly #copyChoice = new CopyChoice();
 
   private constructor(
     settings: PostgresSettings,
@@ -111,7 +113,7 @@ export class PostgresEngine implements StorageEngine {
   async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
     const [first] = writes;
     if (first === undefined) return [];
-    const batch = new BatchCommit(writes, this.#settings.repeatedIdRule);
+    const batch = new BatchCommit(writes, this.#settings.repeatedIdRule, this.#copyChoice);
     return await this.#workers.use(first.plant.id, connection => batch.run(connection));
   }
 

@@ -68,6 +68,7 @@ export function sqlStateOf(error: unknown): string | undefined {
 export const TOO_MANY_CONNECTIONS = '53300';
 const DISK_FULL = '53100';
 export const INSUFFICIENT_PRIVILEGE = '42501';
+export const KEY_EXISTS = '23505';
 
 export const GRANTS = 'grant it with the statements in docs/postgresql-grants.sql';
 
