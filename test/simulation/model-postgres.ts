@@ -234,7 +234,7 @@ export class ModelPostgres {
     if (text.includes(`coalesce(current_setting('synchronous_standby_names'`)) {
       return [[this.isSynchronous ? 'standby' : '']];
     }
-    if (name === 'guard_of_copy') return [[null]];
+    if (name === 'guard_of_copy') return [[null, null]];
     return this.#readCatalog(text);
   }
 
@@ -275,7 +275,7 @@ export class ModelPostgres {
     if (isSettingLost) count(this.happened, 'a connection has lost synchronous_commit');
     const end = this.isCitus ? [] : [isSettingLost ? 'on' : null];
     const inserted = changed.flatMap(({ own }) => own.map(({ id }) => [String(id), ...end]));
-    const replied = onConflict === 'fail' ? [isSettingLost ? ['on'] : [null]] : inserted;
+    const replied = onConflict === 'fail' ? [[null, isSettingLost ? 'on' : null]] : inserted;
     return { rows: replied, hasWarning: confirmed.includes(false) };
   }
 

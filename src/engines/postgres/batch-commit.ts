@@ -22,14 +22,9 @@ import {
 import { confirmLatest } from './confirm-commits.ts';
 import type { Connection } from './connection.ts';
 import type { CopyChoice } from './copy-choice.ts';
-import { ConnectionLost, KEY_EXISTS, kindOf, sqlStateOf } from './postgres-errors.ts';
-import {
-  copyRevisions,
-  latestRevisions,
-  revisionInsert,
-  revisionsAround,
-  rowOf,
-} from './revision-statements.ts';
+import { kindOf } from './postgres-errors.ts';
+import { latestRevisions, revisionsAround, rowOf } from './revision-statements.ts';
+import { storeRevisions } from './store-revisions.ts';
 
 const NONE: LatestRevision = { kind: 'none' };
 
@@ -45,9 +40,9 @@ interface Round {
  * Writes one batch of plants into PostgreSQL, while other instances may write the same ids.
  *
  * The batch is written in rounds; most batches need one. A round has at most one revision of each
- * id, so plants with the same id keep their order and revision numbers have no gaps. Each statement
- * is a transaction. {@link decide} has the rule for an open write, and the primary key decides between
- * instances:
+ * id, so plants with the same id keep their order and revision numbers have no gaps. Each COPY or
+ * INSERT is a transaction ({@link storeRevisions}). {@link decide} has the rule for an open write, and
+ * the primary key decides between instances:
  *
  * | write is    | event                                             | next status                 |
  * | ----------- | ------------------------------------------------- | --------------------------- |
@@ -56,17 +51,15 @@ interface Round {
  * | open        | its latest revision has the same content          | unconfirmed: unchanged      |
  * | open        | its condition names another latest revision       | unconfirmed: `plantChanged` |
  * | open        | its latest revision differs, the rule is `reject` | unconfirmed: `idTaken`      |
- * | open        | otherwise: COPY, or INSERT (see below)            | sent with the next revision |
+ * | open        | otherwise: COPY, or INSERT                        | sent with the next revision |
  * | sent        | COPY succeeds, or INSERT returns the row          | settled: created or revised |
- * | sent        | COPY finds a stored key                           | sent again by INSERT        |
+ * | sent        | COPY finds that a key of the batch exists         | sent again by INSERT        |
  * | sent        | INSERT returns no row: look up the latest         | open                        |
  * | sent        | the server reports an error                       | open; on Citus: sent        |
  * | sent        | our own code fails                                | sent                        |
  * | sent        | the connection is lost, or was lost before        | sent, see below             |
  * | unconfirmed | a later commit of its server is durable           | settled with this result    |
  * | unconfirmed | `run` is called again                             | open                        |
- *
- * COPY stores all rows or none. `INSERT ... ON CONFLICT DO NOTHING` stores those that do not exist.
  *
  * After a failure `run` may be called again with another connection. It then looks up each sent
  * revision under the number with which it was sent, and may find there
@@ -97,7 +90,6 @@ export class BatchCommit {
   /** Whether the server may still execute a statement of this batch that timed out. */
   #mayBeStoredLate = false;
 
-  /** @param copyChoice knows the conflicts of earlier batches */
   constructor(
     writes: readonly PlantWrite[],
     repeatedIdRule: RepeatedIdRule,
@@ -183,9 +175,9 @@ export class BatchCommit {
     return undefined;
   }
 
-  /** Inserts these revisions. Of those that conflict with others, it looks up the latest ones. */
+  /** Stores these revisions. Of those that conflict with others, it looks up the latest ones. */
   async #send(connection: Connection, toSend: Sent[]): Promise<void> {
-    const conflicting = await this.#insert(connection, toSend);
+    const conflicting = await this.#store(connection, toSend);
     if (conflicting.length === 0) return;
     if (this.#mayBeStoredLate) return await this.#lookUpSent(connection, conflicting);
     for (const { write } of conflicting) write.status = OPEN;
@@ -199,15 +191,16 @@ export class BatchCommit {
   }
 
   /** @returns the revisions that the server has not stored; their writes are still `sent` */
-  async #insert(connection: Connection, round: Sent[]): Promise<Sent[]> {
+  async #store(connection: Connection, round: Sent[]): Promise<Sent[]> {
     const { isCitus } = connection;
-    let storedIds: Set<bigint>;
+    const revisions = round.map(({ revision }) => revision);
+    let storedIds: ReadonlySet<bigint>;
     try {
-      storedIds = await this.#store(connection, round);
+      storedIds = await storeRevisions(connection, revisions, this.#copyChoice);
     } catch (error) {
-      // After an error of the server nothing is stored, so a stored revision with such a number is
-      // not ours. But on Citus another server may have committed ours, and after an error of our own
-      // code the server may have.
+      // After an error of the server nothing is stored, so a stored revision with such a number
+      // is not ours. But on Citus another server may have committed ours, and after an error of our
+      // own code the server may have.
       const isUnknown = isCitus || ['connectionLost', 'internal'].includes(kindOf(error));
       if (!isUnknown && !this.#mayBeStoredLate) for (const { write } of round) write.status = OPEN;
       throw error;
@@ -220,25 +213,7 @@ export class BatchCommit {
       if (storedIds.has(sent.write.plant.id)) settleStored(sent);
       else conflicting.push(sent);
     }
-    if (conflicting.length > 0) this.#copyChoice.onConflict();
     return conflicting;
-  }
-
-  /** @returns the ids of the revisions that it has stored */
-  async #store(connection: Connection, round: Sent[]): Promise<Set<bigint>> {
-    const revisions = round.map(({ revision }) => revision);
-    if (this.#copyChoice.next(revisions.length)) {
-      try {
-        rejectLostFlush(await copyRevisions(connection, revisions));
-        return new Set(revisions.map(({ plant }) => plant.id));
-      } catch (error) {
-        if (sqlStateOf(error) !== KEY_EXISTS) throw error;
-        this.#copyChoice.onConflict();
-      }
-    }
-    const rows = await connection.commit(revisionInsert(revisions, connection.isCitus));
-    rejectLostFlush(rows.some(([, flush]) => flush === 'on'));
-    return new Set(rows.map(([id]) => BigInt(id!)));
   }
 
   /** Looks up the latest revision of each of these ids. @returns how many there are */
@@ -293,10 +268,4 @@ export class BatchCommit {
     // The latest revision of an id is the last one of its rows.
     for (const row of rows) this.#found(revisionOf(row));
   }
-}
-
-/** This commit is durable, but later ones would not be. Another connection looks this one up. */
-function rejectLostFlush(isLost: boolean): void {
-  if (isLost)
-    throw new ConnectionLost('synchronous_commit of the connection was lost; is there a pooler in between?');
 }

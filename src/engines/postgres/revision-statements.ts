@@ -12,46 +12,6 @@ export function rowOf({ plant, revision, recordedAt, recordedBy, checksum }: Pla
   return [String(id), String(revision), name, tag, String(recordedAt), String(recordedBy), String(checksum)];
 }
 
-const COPY_ESCAPES: Record<string, string> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
-
-/** A text in the text format of COPY (https://www.postgresql.org/docs/current/sql-copy.html). */
-function copied(text: string): string {
-  return text.replace(/[\\\n\r\t]/g, character => COPY_ESCAPES[character]!);
-}
-
-/** The name of a statement that ends with an error when the table may change rows ({@link tableGuard}). */
-const GUARD = 'guard_of_copy';
-/** Connections on which the guard is prepared: to parse it for each batch would cost as much as the COPY. */
-const guardedConnections = new WeakSet<Connection>();
-
-/**
- * Stores revisions by COPY in one transaction, and returns when it is committed. Unlike
- * {@link revisionInsert}, it stores none of them if one exists (SQLSTATE 23505).
- *
- * Several statements in one text are one transaction
- * (https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-MULTI-STATEMENT). The
- * guard is the last one, because COPY locks the table, so it cannot change between guard and commit.
- *
- * @returns whether the connection had lost `synchronous_commit`; the transaction itself had it
- */
-export async function copyRevisions(
-  connection: Connection,
-  revisions: readonly PlantRevision[],
-): Promise<boolean> {
-  if (!guardedConnections.has(connection)) {
-    await connection.run({ name: GUARD, text: `SELECT ${FLUSH} WHERE ${tableGuard(connection.isCitus)}` });
-    guardedConnections.add(connection);
-  }
-  let copyRows = '';
-  for (const { plant, revision, recordedAt, recordedBy, checksum } of revisions) {
-    const tag = plant.tag === undefined ? '\\N' : copied(plant.tag);
-    copyRows += `${plant.id}\t${revision}\t${copied(plant.name)}\t${tag}\t${recordedAt}\t${recordedBy}\t${checksum}\n`;
-  }
-  const text = `COPY plant_revision (${REVISION_COLUMNS}) FROM STDIN; EXECUTE ${GUARD}`;
-  const [[flush]] = (await connection.commit({ text, copyRows })) as [TextRow];
-  return flush === 'on';
-}
-
 /**
  * Inserts revisions that do not exist yet, and returns the ids of the inserted ones.
  *
@@ -85,7 +45,7 @@ function preparedCount(rowCount: number): number {
  * the commit of this statement, and returns `on`. Citus rejects this expression, so on Citus the
  * role has the setting.
  */
-const FLUSH = `(SELECT CASE current_setting('synchronous_commit', true)
+export const FLUSH = `(SELECT CASE current_setting('synchronous_commit', true)
   WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END)`;
 
 const insertTexts = new Map<string, string>();
