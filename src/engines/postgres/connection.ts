@@ -1,12 +1,13 @@
 import type { EventEmitter } from 'node:events';
-import { Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
-import pg from 'pg';
+import type pg from 'pg';
 import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { type CancelKey, sendCancelRequest } from './cancel-request.ts';
 import { requireChannelBinding } from './channel-binding.ts';
-import { passwordFromFile } from './password-file.ts';
+import { pgClientOf } from './pg-client.ts';
+import { PROCESS_ID, poolerError, rejectPooler } from './pooler.ts';
 import {
   ConnectionLost,
   connectionError,
@@ -33,10 +34,12 @@ export type TextRow = (string | null)[];
 /** Timeout of one statement. After the timeout, the server may have executed the statement. */
 export const STATEMENT_TIMEOUT_MS = 2_000;
 const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
-const KEEP_ALIVE_DELAY_MS = 5_000;
 const CLOSE_TIMEOUT_MS = 1_000;
 /** The server cancels a statement this much before its timeout, so none keeps running there. */
 const STATEMENT_CANCEL_MARGIN_MS = 250;
+
+/** These are behind a proxy that gives each session a process of its own. */
+const HOSTS_WITHOUT_POOLER = new WeakSet<HostAddress>();
 
 /** Every value stays text, so no id is converted to a double. */
 const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
@@ -68,6 +71,7 @@ export class Connection {
   #broken: Error | undefined;
   #warning: string | undefined;
   #isInFlight = false;
+  #isBehindProxy = false;
 
   private constructor(host: HostAddress, client: pg.Client, socket: Socket, clock: Clock) {
     this.host = host;
@@ -222,22 +226,7 @@ export class Connection {
     clock: Clock,
   ): Promise<Connection> {
     signal.throwIfAborted();
-    const socket = new Socket();
-    const client = new pg.Client({
-      ...host,
-      stream: () => socket,
-      ssl,
-      database: address.database,
-      user: address.user,
-      password: address.password ?? (() => passwordFromFile(address, host)),
-      enableChannelBinding: address.channelBinding !== 'disable',
-      application_name: address.applicationName,
-      options: address.options,
-      connectionTimeoutMillis: timeoutMs,
-      // Detects that the host of an idle connection has vanished without closing it.
-      keepAlive: true,
-      keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
-    });
+    const { client, socket } = pgClientOf(address, host, ssl, timeoutMs);
     const connection = new Connection(host, client, socket, clock);
     const checkBinding =
       address.channelBinding === 'require'
@@ -253,6 +242,11 @@ export class Connection {
       });
       checkBinding?.();
       await connection.#setUp();
+      if (connection.#isBehindProxy && !HOSTS_WITHOUT_POOLER.has(host)) {
+        const other = pgClientOf(address, host, ssl, timeoutMs);
+        await connection.#rejectPooler(other.client).finally(() => other.socket.destroy());
+        HOSTS_WITHOUT_POOLER.add(host);
+      }
       return connection;
     } catch (error) {
       connection.destroy();
@@ -269,14 +263,6 @@ export class Connection {
         pg_backend_pid()`,
     });
     const [readOnly, encoding, synchronousCommit, isCitus, processID] = row!;
-    // The key for cancel requests names the process of the server. A pooler makes its own keys. A
-    // pooler may run each transaction in another process, which lacks the settings below.
-    if (processID !== String(this.#cancelKey?.processID)) {
-      throw new StoreRejected(
-        'a pooler, such as PgBouncer, is between this program and PostgreSQL, so confirmed plants could be lost',
-        { advice: 'name the server itself' },
-      );
-    }
     if (readOnly === 'on') {
       const { host, port } = this.host;
       throw new HostIsReadOnly(
@@ -296,5 +282,18 @@ export class Connection {
       await this.run({ text: `SET synchronous_commit = ${value}` });
     }
     this.isCitus = isCitus === 't';
+    // A server names its process in the key for cancel requests. A proxy may make its own keys.
+    this.#isBehindProxy = processID !== String(this.#cancelKey?.processID);
+    if (!this.#isBehindProxy) return;
+    const [now] = await this.run({ text: `SELECT pg_backend_pid(), current_setting('client_min_messages')` });
+    if (now![0] !== processID || now![1] !== 'warning') throw poolerError();
+  }
+
+  async #rejectPooler(other: pg.Client): Promise<void> {
+    other.on('error', () => {});
+    await other.connect().catch(error => {
+      throw connectionError(error);
+    });
+    await rejectPooler(async ms => (await this.run({ text: PROCESS_ID }, ms))[0]![0]!, other);
   }
 }

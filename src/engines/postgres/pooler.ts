@@ -1,0 +1,67 @@
+import type pg from 'pg';
+import { StoreRejected } from '../../core/commit/store-errors.ts';
+import { connectionError, NoResponse, sqlStateOf } from './postgres-errors.ts';
+
+/** A pooler without a free connection lets a statement wait. */
+const PROBE_TIMEOUT_MS = 2_000;
+/** Between two statements of a probe, another client of a pooler may get their connection. */
+const PROBES = 3;
+
+/** The process of the server that executes the statement. */
+export const PROCESS_ID = 'SELECT pg_backend_pid()';
+
+/**
+ * Rejects a pooler that gives the statements of one session to several processes of the server, as
+ * PgBouncer does in its modes `transaction` and `statement`. Such a process lacks the settings of the
+ * session, so a commit may not be durable.
+ *
+ * A pooler gives a session away while it is idle. So here another session begins a transaction while
+ * the first one is idle. With a pooler, it gets the process of the first session, or the next
+ * statement of the first session gets another process. Proxies that connect each client with a
+ * process of its own pass: PgBouncer in its mode `session`, and the proxy of Neon.
+ *
+ * @param processOf reads the process of the first session within this time
+ * @param other a second session of the same server
+ * @throws {StoreRejected}
+ */
+export async function rejectPooler(
+  processOf: (timeoutMs: number) => Promise<string>,
+  other: pg.Client,
+): Promise<void> {
+  for (let probe = 0; probe < PROBES; probe++) {
+    // A pooler that takes turns between its connections gives these statements to two of them. Another
+    // pooler gives the second one and the transaction to the same.
+    const first = await processOf(PROBE_TIMEOUT_MS);
+    const before = await processOf(PROBE_TIMEOUT_MS);
+    const between = await processOfTransaction(other);
+    const after = await processOf(PROBE_TIMEOUT_MS).catch(error => {
+      // The transaction of the other session occupies the only connection of the pooler.
+      throw error instanceof NoResponse ? poolerError(error) : error;
+    });
+    await other.query('ROLLBACK').catch(error => {
+      throw connectionError(error);
+    });
+    if (first !== before || between === before || after !== before) throw poolerError();
+  }
+}
+
+/** Begins a transaction, and leaves it open. */
+async function processOfTransaction(other: pg.Client): Promise<string> {
+  try {
+    await other.query('BEGIN');
+    // pg accepts `query_timeout` for one query, but its types lack it.
+    const query = { text: PROCESS_ID, rowMode: 'array', query_timeout: PROBE_TIMEOUT_MS } as const;
+    const { rows } = await other.query<[number]>(query);
+    return String(rows[0]![0]);
+  } catch (error) {
+    // PgBouncer rejects BEGIN in its mode `statement`.
+    throw sqlStateOf(error) === undefined ? connectionError(error as Error) : poolerError(error);
+  }
+}
+
+export function poolerError(cause?: unknown): StoreRejected {
+  return new StoreRejected(
+    'a pooler, such as PgBouncer, is between this program and PostgreSQL, so confirmed plants could be lost',
+    { advice: 'name the server itself, or let the pooler keep a connection for each session', cause },
+  );
+}
