@@ -26,6 +26,8 @@ export interface StoredRow {
   cells: TextRow;
   /** When a statement could see it first. */
   visibleAt: number | undefined;
+  /** Whether it was in a table that a command has dropped. */
+  isDropped?: boolean;
 }
 
 /** What a transaction has written. Its place in the log is its number. */
@@ -36,6 +38,9 @@ export class Session {
   server: ModelServer;
   hasEnded = false;
   isCancelled = false;
+  transaction: 'none' | 'open' | 'failed' = 'none';
+  /** Of the transaction. */
+  lockTimeoutMs: number | undefined;
   /** Tells the client that the connection is closed. */
   readonly onEnd: () => void;
   /** Of the other servers of Citus, by their number, that it has a connection to. */
@@ -98,6 +103,8 @@ export class ModelServer {
   isUp = true;
   /** When the last commit was confirmed, also by the standby. */
   confirmedAtMs = Number.NEGATIVE_INFINITY;
+  /** When its host vanished last, so that clients did not notice it at once. */
+  vanishedAtMs = Number.NEGATIVE_INFINITY;
   isPrimary = false;
   isReadOnly = false;
   isFull = false;
@@ -159,7 +166,7 @@ export class ModelServer {
     session.checkEnd();
     // Another server of Citus had passed the statement on.
     if (this.#stops !== stops) throw new ServerError('08006');
-    this.show(rows);
+    this.show(rows.filter(row => !row.isDropped));
     return isConfirmed;
   }
 
@@ -170,8 +177,19 @@ export class ModelServer {
     }
   }
 
+  /** The table is replaced by another one with these rows. */
+  keepOnly(copied: ReadonlySet<StoredRow>): void {
+    for (const row of this.log.flat()) row.isDropped = !copied.has(row);
+    this.log = this.log.map(rows => rows.filter(row => !row.isDropped));
+    for (const [id, rows] of this.table) {
+      for (const [revision, row] of rows) if (!copied.has(row)) rows.delete(revision);
+      if (rows.size === 0) this.table.delete(id);
+    }
+  }
+
   /** Ends every process. The rows of commits in the log become visible when it starts again. */
   stop(noticedMs = 0): void {
+    if (noticedMs > 0) this.vanishedAtMs = this.scheduler.now();
     this.isUp = false;
     this.#stops++;
     for (const session of [...this.sessions]) session.end(noticedMs);
