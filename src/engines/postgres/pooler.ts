@@ -15,9 +15,9 @@ export const PROCESS_ID = 'SELECT pg_backend_pid()';
  * PgBouncer does in its modes `transaction` and `statement`. Such a process lacks the settings of the
  * session, so a commit may not be durable.
  *
- * A pooler gives a session away while it is idle. So here another session begins a transaction while
- * the first one is idle. With a pooler, it gets the process of the first session, or the next
- * statement of the first session gets another process. Proxies that connect each client with a
+ * A pooler gives a process away while its session is idle. So here another session begins a
+ * transaction while the first one is idle. With a pooler, it gets the process of the first session,
+ * whose next statement then gets another process or none. Proxies that connect each client with a
  * process of its own pass: PgBouncer in its mode `session`, and the proxy of Neon.
  *
  * @param processOf reads the process of the first session within this time
@@ -29,11 +29,9 @@ export async function rejectPooler(
   other: pg.Client,
 ): Promise<void> {
   for (let probe = 0; probe < PROBES; probe++) {
-    // A pooler that takes turns between its connections gives these statements to two of them. Another
-    // pooler gives the second one and the transaction to the same.
-    const first = await processOf(PROBE_TIMEOUT_MS);
-    const before = await processOf(PROBE_TIMEOUT_MS);
-    const between = await processOfTransaction(other);
+    // A pooler that takes turns between its connections gives these two statements to two of them.
+    const processes = new Set([await processOf(PROBE_TIMEOUT_MS), await processOf(PROBE_TIMEOUT_MS)]);
+    await beginTransaction(other);
     const after = await processOf(PROBE_TIMEOUT_MS).catch(error => {
       // The transaction of the other session occupies the only connection of the pooler.
       throw error instanceof NoResponse ? poolerError(error) : error;
@@ -41,18 +39,16 @@ export async function rejectPooler(
     await other.query('ROLLBACK').catch(error => {
       throw connectionError(error);
     });
-    if (first !== before || between === before || after !== before) throw poolerError();
+    if (processes.add(after).size > 1) throw poolerError();
   }
 }
 
-/** Begins a transaction, and leaves it open. */
-async function processOfTransaction(other: pg.Client): Promise<string> {
+/** The transaction keeps its process of the server, since it has executed a statement. */
+async function beginTransaction(other: pg.Client): Promise<void> {
   try {
     await other.query('BEGIN');
     // pg accepts `query_timeout` for one query, but its types lack it.
-    const query = { text: PROCESS_ID, rowMode: 'array', query_timeout: PROBE_TIMEOUT_MS } as const;
-    const { rows } = await other.query<[number]>(query);
-    return String(rows[0]![0]);
+    await other.query({ text: PROCESS_ID, query_timeout: PROBE_TIMEOUT_MS } as pg.QueryConfig);
   } catch (error) {
     // PgBouncer rejects BEGIN in its mode `statement`.
     throw sqlStateOf(error) === undefined ? connectionError(error as Error) : poolerError(error);

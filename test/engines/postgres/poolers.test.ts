@@ -60,15 +60,20 @@ listen_addr = 127.0.0.1\nlisten_port = ${port}\nauth_type = any\nunix_socket_dir
       };
     }
 
-    for (const settings of [
-      'pool_mode = transaction',
-      // The next statement gets the connection that has been idle longest.
-      'pool_mode = transaction\nserver_round_robin = 1\nmin_pool_size = 4',
-      'pool_mode = transaction\ndefault_pool_size = 1',
-      'pool_mode = statement',
-    ])
+    for (const [settings, connections] of [
+      ['pool_mode = transaction', 1],
+      // A statement gets the connection that has been idle longest.
+      ['pool_mode = transaction\nserver_round_robin = 1', 2],
+      ['pool_mode = transaction\ndefault_pool_size = 1', 1],
+      ['pool_mode = statement', 1],
+    ] as const)
       test(`is rejected with ${settings.replaceAll('\n', ', ')}`, async () => {
         await using pooler = await startPooler(settings);
+        // Statements at the same time need a connection of the pooler each.
+        const sleeping = Array.from({ length: connections }, () =>
+          queryOnce(pooler.url, 'SELECT pg_sleep(0.3)'),
+        );
+        await Promise.all(sleeping);
         await assert.rejects(openTokens(pooler.url), POOLED);
       });
 
