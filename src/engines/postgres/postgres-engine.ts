@@ -25,7 +25,7 @@ import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
 import { type FirstConnection, HostSearch } from './host-search.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
-import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
+import { type HostAddress, type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { applySchemaSteps, rejectMissingRights, SERVICE_RIGHTS, schemaFaults, tableGuard } from './schema.ts';
 
 interface PostgresSettings {
@@ -84,10 +84,12 @@ export class PostgresEngine implements StorageEngine {
     // plants. They share one pool: after a failover, tokens must come from the host of the plants.
     const pool = new ConnectionPool(search, settings.connections + 2);
     const locks = new ConnectionPool(search, TABLE_LOCKS_MAX);
-    const workers = new CitusWorkers(pool, locks, worker => {
+    const openPool = (worker: HostAddress): ConnectionPool => {
       const address = { ...settings.address, hosts: [worker] };
       return new ConnectionPool(new HostSearch(address, prepareServer), settings.connections + 1);
-    });
+    };
+    const areWorkersUsed = settings.address.citus === 'workers';
+    const workers = new CitusWorkers(pool, locks, areWorkersUsed ? openPool : undefined);
     const { connection, prepared: schemaSteps } = await search.open(async opened => {
       await opened.setStatementTimeout();
       const steps = await applySchemaSteps(opened);

@@ -101,6 +101,20 @@ test('serve warns of a server that may lose plants until it is fixed, and flushe
   }
 });
 
+test('on Aurora, full_page_writes is no warning, since nobody can turn it on', async () => {
+  const [database, url] = await newDatabase();
+  await using engine = await openTokens(url);
+  await setOnServer(['full_page_writes'], 'off');
+  try {
+    const [warning] = await engine.warnings();
+    assert.match(problemText(warning!), /^full_page_writes is off/);
+    await server.query(`CREATE FUNCTION aurora_version() RETURNS text RETURN '16.4.0'`, database);
+    assert.deepEqual(await engine.warnings(), []);
+  } finally {
+    await setOnServer(['full_page_writes'], 'on');
+  }
+});
+
 test('synchronous_commit of the database changes while a service runs; only off is changed back', async () => {
   const [database, url] = await newDatabase();
   await using running = await startTestService({ database: url });

@@ -9,12 +9,13 @@ import { unavailable } from '../postgres-errors.ts';
 import type { HostAddress } from '../postgres-url.ts';
 import { rejectDangerousTable } from '../schema.ts';
 import { readShards, type Shards, workerOf } from './citus-shards.ts';
+import { hiddenWorkerWarnings, rejectLosingWorkers } from './hidden-workers.ts';
 import { TableLock, type Waiting } from './table-lock.ts';
 
 /** A batch needs a map of the shards that was read within this time. */
 export const SHARDS_AGE_MAX_MS = 1_000;
-/** An instance without plants renews its lock at this interval. */
-const LOCK_RENEWAL_INTERVAL_MS = 3_000;
+/** An instance without plants renews its lock at this interval, so that others get it soon. */
+const LOCK_RENEWAL_INTERVAL_MS = 1_000;
 /** Timeout for the renewal, also for its connection. Until then, batches may wait for the shards. */
 const LOCK_RENEWAL_TIMEOUT_MS = 500;
 /** The renewal waits so long for locks of others. */
@@ -54,9 +55,11 @@ const WORKER_CHECK_TIMEOUT_MS = 1_500;
 export class CitusWorkers {
   readonly #coordinator: ConnectionPool;
   readonly #lockPool: ConnectionPool;
-  readonly #openPool: (worker: HostAddress) => ConnectionPool;
+  readonly #openPool: ((worker: HostAddress) => ConnectionPool) | undefined;
   readonly #clock: Clock;
   readonly #workers = new Map<string, ConnectionPool>();
+  /** The workers that have responded. */
+  readonly #reached = new Set<string>();
   #shards: Shards = [];
   /** When the last reading of the shards began, on the monotonic clock. */
   #shardsReadAt = Number.NEGATIVE_INFINITY;
@@ -69,12 +72,13 @@ export class CitusWorkers {
 
   /**
    * @param lockPool has {@link TABLE_LOCKS_MAX} connections to the coordinator
-   * @param openPool makes the pool of a worker, whose connections need {@link prepareServer}
+   * @param openPool makes the pool of a worker, whose connections need {@link prepareServer};
+   *   undefined: the coordinator passes all plants on, since the workers cannot be reached from here
    */
   constructor(
     coordinator: ConnectionPool,
     lockPool: ConnectionPool,
-    openPool: (worker: HostAddress) => ConnectionPool,
+    openPool: ((worker: HostAddress) => ConnectionPool) | undefined,
     clock: Clock = SYSTEM_CLOCK,
   ) {
     this.#coordinator = coordinator;
@@ -88,7 +92,12 @@ export class CitusWorkers {
     if (coordinator.isCitus) await rejectDangerousTable(coordinator);
     this.#useShards(await readShards(coordinator));
     if (!this.areUsed) return;
-    const renew = (): void => void this.refresh().catch(() => {});
+    if (this.#openPool === undefined) await rejectLosingWorkers(coordinator);
+    const renew = (): void => {
+      if (this.#clock.now() - this.#shardsReadAt < LOCK_RENEWAL_INTERVAL_MS) return;
+      // Whoever needs the lock gets the error.
+      void this.refresh().catch(() => {});
+    };
     this.#renewal = repeat(this.#clock, renew, LOCK_RENEWAL_INTERVAL_MS);
   }
 
@@ -140,19 +149,23 @@ export class CitusWorkers {
     const failures: StorePartlyUnavailable[] = [];
     const checks = [...this.#workers].map(async ([name, pool]) => {
       try {
-        return await pool.use(async connection => {
+        const found = await pool.use(async connection => {
           await confirmEverythingBefore(connection);
           return await durabilityWarnings(connection, `the worker ${name}`);
         }, this.#clock.now() + WORKER_CHECK_TIMEOUT_MS);
+        this.#reached.add(name);
+        return found;
       } catch (cause) {
-        const failure = unreachable(name, cause);
+        const failure = this.#unreachable(name, cause);
         failures.push(failure);
         return [failure];
       }
     });
     const warnings: Problem[] = (await Promise.all(checks)).flat();
-    if (this.#waiting.kind === 'conversion') warnings.push(CONVERSION_WAITS);
     if (failures.length > 0 && failures.length === checks.length) throw failures[0];
+    if (this.areUsed && this.#openPool === undefined)
+      warnings.push(...(await this.#coordinator.use(hiddenWorkerWarnings)));
+    if (this.#waiting.kind === 'conversion') warnings.push(CONVERSION_WAITS);
     return warnings;
   }
 
@@ -175,8 +188,15 @@ export class CitusWorkers {
     try {
       return await pool.use(work, deadline);
     } catch (cause) {
-      throw unreachable(name, cause);
+      throw this.#unreachable(name, cause);
     }
+  }
+
+  #unreachable(name: string, cause: unknown): StorePartlyUnavailable {
+    const { fault, advice } = unavailable(cause);
+    return new StorePartlyUnavailable(`the worker ${name} cannot be used, so its plants get 503: ${fault}`, {
+      advice: this.#reached.has(name) ? advice : [advice, HIDDEN_WORKERS].filter(Boolean).join(', or '),
+    });
   }
 
   /** Begins a batch. @returns the lock, after a recent reading of the shards with it */
@@ -239,7 +259,7 @@ export class CitusWorkers {
       if (worker === undefined) continue;
       const name = nameOf(worker);
       removed.delete(name);
-      if (!this.#workers.has(name)) this.#workers.set(name, this.#openPool(worker));
+      if (this.#openPool && !this.#workers.has(name)) this.#workers.set(name, this.#openPool(worker));
     }
     for (const [name, pool] of removed) {
       this.#workers.delete(name);
@@ -249,6 +269,7 @@ export class CitusWorkers {
 }
 
 const STOP_INSTANCES = 'stop all instances before `undistribute_table` and `alter_distributed_table`';
+const HIDDEN_WORKERS = 'add citus=coordinator to the address if no worker can be reached from here';
 const CONVERSION_WAITS: Problem = {
   fault: 'a command waits to replace the table plant_revision, and instances that start now wait for it',
   advice: `cancel the command, and ${STOP_INSTANCES}`,
@@ -256,11 +277,4 @@ const CONVERSION_WAITS: Problem = {
 
 function nameOf({ host, port }: HostAddress): string {
   return `${host}:${port}`;
-}
-
-function unreachable(name: string, cause: unknown): StorePartlyUnavailable {
-  const { fault, advice } = unavailable(cause);
-  return new StorePartlyUnavailable(`the worker ${name} cannot be used, so its plants get 503: ${fault}`, {
-    advice,
-  });
 }
