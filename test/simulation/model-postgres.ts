@@ -335,6 +335,7 @@ export class ModelPostgres {
     }
     const serverOf = ({ id }: StoredRow) => this.#reach(this.#serverOf(id, session.server), session);
     await session.server.untilUnlocked(() => rows.some(row => serverOf(row).isPending(row)), session);
+    if (rows.some(row => serverOf(row).isAfterDropped(row))) throw new ServerError('42P01');
     const parts = [...Map.groupBy(rows, serverOf)].map(([server, own]) => ({
       server,
       own: server.append(own),
