@@ -163,10 +163,18 @@ export class CitusWorkers {
     });
     const warnings: Problem[] = (await Promise.all(checks)).flat();
     if (failures.length > 0 && failures.length === checks.length) throw failures[0];
-    if (this.areUsed && this.#openPool === undefined)
-      warnings.push(...(await this.#coordinator.use(hiddenWorkerWarnings)));
+    if (this.areUsed && this.#openPool === undefined) warnings.push(...(await this.#hiddenWarnings()));
     if (this.#waiting.kind === 'conversion') warnings.push(CONVERSION_WAITS);
     return warnings;
+  }
+
+  /** The coordinator waits long for a worker that is away, but passes on the plants of the others. */
+  async #hiddenWarnings(): Promise<Problem[]> {
+    const deadline = this.#clock.now() + WORKER_CHECK_TIMEOUT_MS;
+    return await this.#coordinator.use(hiddenWorkerWarnings, deadline).catch(cause => {
+      const { fault, advice } = unavailable(cause);
+      return [{ fault: `the workers cannot be inspected: ${fault}`, advice }];
+    });
   }
 
   async close(): Promise<void> {
@@ -248,6 +256,8 @@ export class CitusWorkers {
     }
     // A lost lock also frees its connection of the pool.
     held?.retire();
+    // The table may change before the new lock is there, so no batch begins before it is checked.
+    this.#shardsReadAt = Number.NEGATIVE_INFINITY;
     this.#lock = await TableLock.take(this.#lockPool, deadline);
     return this.#lock;
   }
