@@ -38,9 +38,6 @@ const CLOSE_TIMEOUT_MS = 1_000;
 /** The server cancels a statement this much before its timeout, so none keeps running there. */
 const STATEMENT_CANCEL_MARGIN_MS = 250;
 
-/** These are behind a proxy that gives each session a process of its own. */
-const HOSTS_WITHOUT_POOLER = new WeakSet<HostAddress>();
-
 /** Every value stays text, so no id is converted to a double. */
 const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
 /** A notice with this SQLSTATE is not a warning. */
@@ -242,10 +239,9 @@ export class Connection {
       });
       checkBinding?.();
       await connection.#setUp();
-      if (connection.#isBehindProxy && !HOSTS_WITHOUT_POOLER.has(host)) {
-        const other = pgClientOf(address, host, ssl, timeoutMs);
-        await connection.#rejectPooler(other.client).finally(() => other.socket.destroy());
-        HOSTS_WITHOUT_POOLER.add(host);
+      if (connection.#isBehindProxy) {
+        const processOf = (ms: number) => connection.run({ text: PROCESS_ID }, ms);
+        await rejectPooler(host, processOf, pgClientOf(address, host, ssl, timeoutMs));
       }
       return connection;
     } catch (error) {
@@ -287,13 +283,5 @@ export class Connection {
     if (!this.#isBehindProxy) return;
     const [now] = await this.run({ text: `SELECT pg_backend_pid(), current_setting('client_min_messages')` });
     if (now![0] !== processID || now![1] !== 'warning') throw poolerError();
-  }
-
-  async #rejectPooler(other: pg.Client): Promise<void> {
-    other.on('error', () => {});
-    await other.connect().catch(error => {
-      throw connectionError(error);
-    });
-    await rejectPooler(async ms => (await this.run({ text: PROCESS_ID }, ms))[0]![0]!, other);
   }
 }

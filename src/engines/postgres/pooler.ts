@@ -1,6 +1,8 @@
+import type { Socket } from 'node:net';
 import type pg from 'pg';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { connectionError, NoResponse, sqlStateOf } from './postgres-errors.ts';
+import type { HostAddress } from './postgres-url.ts';
 
 /** A pooler without a free connection lets a statement wait. */
 const PROBE_TIMEOUT_MS = 2_000;
@@ -20,27 +22,47 @@ export const PROCESS_ID = 'SELECT pg_backend_pid()';
  * whose next statement then gets another process or none. Proxies that connect each client with a
  * process of its own pass: PgBouncer in its mode `session`, and the proxy of Neon.
  *
+ * @param host tested once
  * @param processOf reads the process of the first session within this time
- * @param other a second session of the same server
+ * @param other a client for a second session of the same server
  * @throws {StoreRejected}
  */
 export async function rejectPooler(
-  processOf: (timeoutMs: number) => Promise<string>,
-  other: pg.Client,
+  host: HostAddress,
+  processOf: (timeoutMs: number) => Promise<(string | null)[][]>,
+  { client, socket }: { client: pg.Client; socket: Socket },
 ): Promise<void> {
-  for (let probe = 0; probe < PROBES; probe++) {
-    // A pooler that takes turns between its connections gives these two statements to two of them.
-    const processes = new Set([await processOf(PROBE_TIMEOUT_MS), await processOf(PROBE_TIMEOUT_MS)]);
-    await beginTransaction(other);
-    const after = await processOf(PROBE_TIMEOUT_MS).catch(error => {
-      // The transaction of the other session occupies the only connection of the pooler.
-      throw error instanceof NoResponse ? poolerError(error) : error;
-    });
-    await other.query('ROLLBACK').catch(error => {
+  if (HOSTS_WITHOUT_POOLER.has(host)) return;
+  client.on('error', () => {});
+  try {
+    await client.connect().catch(error => {
       throw connectionError(error);
     });
-    if (processes.add(after).size > 1) throw poolerError();
+    for (let probe = 0; probe < PROBES; probe++) await rejectSharedProcess(processOf, client);
+  } finally {
+    socket.destroy();
   }
+  HOSTS_WITHOUT_POOLER.add(host);
+}
+
+/** These are behind a proxy that gives each session a process of its own. */
+const HOSTS_WITHOUT_POOLER = new WeakSet<HostAddress>();
+
+async function rejectSharedProcess(
+  processOf: (timeoutMs: number) => Promise<(string | null)[][]>,
+  other: pg.Client,
+): Promise<void> {
+  // A pooler that takes turns between its connections gives these two statements to two of them.
+  const processes = [await processOf(PROBE_TIMEOUT_MS), await processOf(PROBE_TIMEOUT_MS)];
+  await beginTransaction(other);
+  const after = await processOf(PROBE_TIMEOUT_MS).catch(error => {
+    // The transaction of the other session occupies the only connection of the pooler.
+    throw error instanceof NoResponse ? poolerError(error) : error;
+  });
+  await other.query('ROLLBACK').catch(error => {
+    throw connectionError(error);
+  });
+  if (new Set([...processes, after].map(([row]) => row![0])).size > 1) throw poolerError();
 }
 
 /** The transaction keeps its process of the server, since it has executed a statement. */
