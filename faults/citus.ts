@@ -13,6 +13,9 @@ const AWAY_MS_MAX = 5_000;
 const REVOKED_MS_MAX = 5_000;
 /** Number of the last requests whose plants a transaction in doubt locks. */
 const IN_DOUBT_REQUESTS = 100;
+/** The lock timeout of a command that copies the table. */
+const CONVERSION_MS_MAX = 2_500;
+const LOCK_NOT_AVAILABLE = '55P03';
 /** From the start of a fault until every statement that was sent before it has ended. */
 const IN_FLIGHT_MS_MAX = 500;
 
@@ -57,6 +60,10 @@ const FAULTS: Record<string, (round: CitusRound, worker: CitusNode) => Promise<v
   },
   'drained and added workers': drainAndAdd,
   'in-doubt transactions': withTransactionInDoubt,
+  'attempts to undistribute the table': round => convertTable(round, `undistribute_table('plant_revision')`),
+  'attempts to change the number of shards': round =>
+    convertTable(round, `alter_distributed_table('plant_revision', shard_count := 6)`),
+  'added columns': addColumn,
   'kills of an instance': ({ store, random }) => store.replace(random(INSTANCES), 'SIGKILL').then(() => {}),
 };
 
@@ -158,6 +165,25 @@ export function nextRevisions(table: string, ids: readonly bigint[]): string {
   return `INSERT INTO ${table}
     SELECT id, max(revision) + next, 'in doubt', NULL, 0, 1, 0 FROM ${table}, generate_series(1, 9) AS next
     WHERE id IN (${ids.join(',')}) GROUP BY id, next ON CONFLICT DO NOTHING`;
+}
+
+/**
+ * Runs a command that copies the table while plants arrive. It would lose the ones that it misses, so
+ * the instances hold a lock for which it waits.
+ */
+async function convertTable({ store, place: { url } }: CitusRound, call: string): Promise<void> {
+  const ended = await query(url, `SET lock_timeout = '${CONVERSION_MS_MAX}ms'; SELECT ${call}`).then(
+    () => 'success',
+    ({ code, message }) => (code === LOCK_NOT_AVAILABLE ? LOCK_NOT_AVAILABLE : message),
+  );
+  if (ended !== LOCK_NOT_AVAILABLE) store.faults.push(`${call} ended with ${ended}`);
+}
+
+/** A schema step may add a column while instances of the old version run. */
+async function addColumn({ store, place: { url } }: CitusRound): Promise<void> {
+  await query(url, 'ALTER TABLE plant_revision ADD COLUMN height integer');
+  await store.recovered();
+  await query(url, 'ALTER TABLE plant_revision DROP COLUMN height');
 }
 
 /** No plant of a worker may be confirmed while its synchronous standby is away. */

@@ -4,7 +4,12 @@ import {
   type Statement,
   type TextRow,
 } from '../../src/engines/postgres/connection.ts';
-import { ConnectionLost, HostIsReadOnly, NoResponse } from '../../src/engines/postgres/postgres-errors.ts';
+import {
+  ConnectionLost,
+  HostIsReadOnly,
+  kindOf,
+  NoResponse,
+} from '../../src/engines/postgres/postgres-errors.ts';
 import type { HostAddress } from '../../src/engines/postgres/postgres-url.ts';
 import type { ModelPostgres, Reply } from './model-postgres.ts';
 import { type ModelServer, ServerError, Session, SessionEnded } from './model-server.ts';
@@ -26,6 +31,8 @@ export class ModelConnection {
   #broken: Error | undefined;
   #isClosed = false;
   #fail: ((error: Error) => void) | undefined;
+  /** The server may not have received the statement yet. */
+  #isExecuting = false;
   /** A statement timed out, so the server may still execute it. */
   #isUnanswered = false;
 
@@ -88,13 +95,26 @@ export class ModelConnection {
     throw new ConnectionLost('the commit is not confirmed');
   }
 
+  /** As `Connection.transaction`. */
+  async transaction(work: () => Promise<void>): Promise<void> {
+    try {
+      await this.run({ text: 'BEGIN' });
+      await work();
+      await this.commit({ text: 'COMMIT' });
+    } catch (error) {
+      if (kindOf(error) !== 'connectionLost')
+        await this.run({ text: 'ROLLBACK' }).catch(() => this.destroy());
+      throw error;
+    }
+  }
+
   destroy(): void {
     const { scheduler } = this.#model;
     // The cancel request may come too late, or get lost.
     const isInFlight = this.#isUnanswered || this.#fail !== undefined;
     if (isInFlight && scheduler.happens(70)) scheduler.later(0, 20, () => this.#session.cancel());
     // The server notices the end of the connection only between two statements.
-    if (!isInFlight) this.#session.end();
+    if (!this.#isExecuting) this.#session.end();
     this.#break('the connection was aborted');
     this.#close();
   }
@@ -127,6 +147,7 @@ export class ModelConnection {
 
   async #send(statement: Statement, respond: (reply: Reply) => void): Promise<void> {
     const { scheduler, faults, happened } = this.#model;
+    this.#isExecuting = true;
     // At least 1 ms: a batch knows its row by the ms in which it began.
     await scheduler.pause(1, scheduler.happens(faults.slow) ? SLOW_MS_MAX : 2);
     if (scheduler.happens(faults.requestLost)) {
@@ -149,6 +170,7 @@ export class ModelConnection {
       if (!(error instanceof ServerError)) throw error;
       this.#fail?.(error);
     }
+    this.#isExecuting = false;
     if (this.#isClosed) this.#session.end();
   }
 

@@ -1,12 +1,19 @@
 import { COORDINATOR_GROUP, hashOf } from '../../src/engines/postgres/citus/citus-shards.ts';
+import { SHARDS_AGE_MAX_MS } from '../../src/engines/postgres/citus/citus-workers.ts';
 import type { Statement, TextRow } from '../../src/engines/postgres/connection.ts';
+import { OPERATION_TIMEOUT_MS } from '../../src/engines/postgres/connection-pool.ts';
 import { EXPECTED_SCHEMA } from '../../src/engines/postgres/expected-schema.ts';
 import type { HostAddress } from '../../src/engines/postgres/postgres-url.ts';
 import { ModelServer, ServerError, type Session, type StoredRow } from './model-server.ts';
+import { ModelTableLock } from './model-table-lock.ts';
 import { count, type Happened } from './part.ts';
 import type { Scheduler } from './scheduler.ts';
 
 const COLUMNS = 7;
+/** From the loss of a lock until every batch that needed it has ended. */
+const LOST_LOCK_MS_MAX = SHARDS_AGE_MAX_MS + OPERATION_TIMEOUT_MS;
+/** How long a command has the table for itself. */
+const CONVERSION_MS_MAX = 400;
 
 export interface Reply {
   rows: TextRow[];
@@ -67,10 +74,12 @@ export class ModelPostgres {
   violation: Error | undefined;
   #shardMovedAtMs = Number.NEGATIVE_INFINITY;
   openConnections = 0;
+  readonly tableLock: ModelTableLock;
 
   constructor(scheduler: Scheduler, happened: Happened) {
     this.scheduler = scheduler;
     this.happened = happened;
+    this.tableLock = new ModelTableLock(scheduler, happened);
     this.isCitus = scheduler.happens(40);
     this.isSynchronous = scheduler.happens(65);
     const isSearched = !this.isCitus && scheduler.happens(70);
@@ -152,6 +161,64 @@ export class ModelPostgres {
 
   /** @returns when the server has executed it @throws {ServerError} @throws {SessionEnded} */
   async execute(session: Session, statement: Statement): Promise<Reply> {
+    const { text } = statement;
+    const isEnd = text === 'COMMIT' || text === 'ROLLBACK';
+    if (session.transaction === 'failed' && !isEnd) throw new ServerError('25P02');
+    if (text === 'BEGIN') {
+      if (session.transaction !== 'none') this.violation ??= new Error('a transaction is begun twice');
+      session.transaction = 'open';
+      session.lockTimeoutMs = undefined;
+    } else if (isEnd) {
+      session.transaction = 'none';
+      this.tableLock.release(session);
+    }
+    try {
+      return await this.#executeOrFail(session, statement);
+    } catch (error) {
+      if (session.transaction === 'open') {
+        session.transaction = 'failed';
+        this.tableLock.release(session);
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * A command copies the rows that are visible, and drops the table with all rows that it missed.
+   * Nobody runs it so soon after the host of the coordinator vanished that a batch of before is still
+   * in flight: an instance may not have noticed yet that its lock is lost.
+   *
+   * @param timeoutMs how long it waits for its lock
+   */
+  async convertTable(timeoutMs: number): Promise<void> {
+    const vanishedAtMs = Math.max(...this.pairs[0]!.servers.map(server => server.vanishedAtMs));
+    if (this.scheduler.now() - vanishedAtMs < LOST_LOCK_MS_MAX) return;
+    const isConnected = this.#coordinatorSession();
+    await this.tableLock.alone('ExclusiveLock', timeoutMs, isConnected, async () => {
+      const copied = new Set(this.pairs.flatMap(pair => rowsOf(pair.primary)));
+      await this.scheduler.pause(1, CONVERSION_MS_MAX);
+      if (!isConnected()) return;
+      for (const server of this.pairs.flatMap(pair => pair.servers)) server.keepOnly(copied);
+      this.tableLock.tableId++;
+      count(this.happened, 'a command has replaced the table');
+    });
+  }
+
+  /** A schema step, or another command that changes no row. */
+  async changeTable(): Promise<void> {
+    const change = () => this.scheduler.pause(1, CONVERSION_MS_MAX);
+    const isConnected = this.#coordinatorSession();
+    await this.tableLock.alone('AccessExclusiveLock', Number.POSITIVE_INFINITY, isConnected, change);
+  }
+
+  /** @returns whether a session of the coordinator that begins now still runs */
+  #coordinatorSession(): () => boolean {
+    const { primary } = this.pairs[0]!;
+    const { starts } = primary;
+    return () => primary === this.pairs[0]!.primary && primary.isUp && primary.starts === starts;
+  }
+
+  async #executeOrFail(session: Session, statement: Statement): Promise<Reply> {
     const fault = this.scheduler.happens(this.faults.error)
       ? this.scheduler.pick(...(this.scheduler.happens(50) ? NOTHING_CHANGED : LOST))
       : undefined;
@@ -198,6 +265,9 @@ export class ModelPostgres {
   }
 
   async #executeNow(session: Session, { name, text, values, copyRows }: Statement): Promise<Reply> {
+    if (text.startsWith('SET LOCAL lock_timeout')) session.lockTimeoutMs = Number(text.split('=')[1]);
+    if (text.startsWith('SELECT lock_relation_if_exists'))
+      await this.tableLock.share(session, session.lockTimeoutMs);
     if (name === 'confirm') return await this.#confirm(session, values![0] as bigint[]);
     if (name === 'confirm_missing') return await this.#confirmMissing(session, values![0] as bigint);
     if (text.startsWith('INSERT INTO plant_revision'))
@@ -241,7 +311,13 @@ export class ModelPostgres {
   #readCatalog(text: string): TextRow[] {
     if (text.startsWith('SELECT groupid FROM pg_dist_local_group')) return [[COORDINATOR_GROUP]];
     if (text.startsWith(`SELECT format('GRANT EXECUTE`)) return [['GRANT']];
-    if (text.startsWith('SET plan_cache_mode') || text.startsWith('DO $$')) return [];
+    if (/^(?:SET (?:plan_cache_mode|LOCAL)|DO \$\$|BEGIN|COMMIT|ROLLBACK|SELECT lock_relation)/.test(text))
+      return [];
+    if (text.startsWith(`SELECT to_regclass('plant_revision')::oid`))
+      return [[String(this.tableLock.tableId)]];
+    if (text.startsWith('SELECT DISTINCT mode FROM pg_locks'))
+      return this.tableLock.waitingModes.map(mode => [mode]);
+    if (text.startsWith('SELECT relkind')) return [['t']];
     if (text.startsWith(`SELECT current_setting('fsync'`)) return [['on', 'on', 'on', 'n']];
     if (text.startsWith('SELECT item ||')) return [...EXPECTED_SCHEMA];
     if (text.startsWith('SELECT DISTINCT ON (hash_min)')) {
@@ -259,6 +335,7 @@ export class ModelPostgres {
     if (session.server.isReadOnly) throw new ServerError('25006');
     const serverOf = ({ id }: StoredRow) => this.#reach(this.#serverOf(id, session.server), session);
     await session.server.untilUnlocked(() => rows.some(row => serverOf(row).isPending(row)), session);
+    if (rows.some(row => serverOf(row).isAfterDropped(row))) throw new ServerError('42P01');
     const isStored = (row: StoredRow): boolean => serverOf(row).table.get(row.id)?.has(row.revision) === true;
     if (onConflict === 'fail' && rows.some(isStored)) {
       count(this.happened, 'a COPY finds a stored key');
@@ -301,6 +378,10 @@ export class ModelPostgres {
     const confirmed = await Promise.all([...new Set(servers)].map(server => server.commit(session, [])));
     return { rows: [['0/0']], hasWarning: confirmed.includes(false) };
   }
+}
+
+function rowsOf(server: ModelServer): StoredRow[] {
+  return [...server.table.values()].flatMap(rows => [...rows.values()]);
 }
 
 function insertedRows(values: unknown[]): StoredRow[] {

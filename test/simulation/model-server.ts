@@ -26,6 +26,8 @@ export interface StoredRow {
   cells: TextRow;
   /** When a statement could see it first. */
   visibleAt: number | undefined;
+  /** Whether it was in a table that a command has dropped. */
+  isDropped?: boolean;
 }
 
 /** What a transaction has written. Its place in the log is its number. */
@@ -36,6 +38,9 @@ export class Session {
   server: ModelServer;
   hasEnded = false;
   isCancelled = false;
+  transaction: 'none' | 'open' | 'failed' = 'none';
+  /** Of the transaction. */
+  lockTimeoutMs: number | undefined;
   /** Tells the client that the connection is closed. */
   readonly onEnd: () => void;
   /** Of the other servers of Citus, by their number, that it has a connection to. */
@@ -89,6 +94,7 @@ export class ModelServer {
   /** Rows of transactions that wait for the standby. */
   readonly #pending = new Set<string>();
   #waits: { length: number; end: (isConfirmed: boolean) => void }[] = [];
+  readonly #droppedIds = new Set<bigint>();
   #stops = 0;
   /** What this primary sends its log to. */
   standby: ModelServer | undefined;
@@ -98,6 +104,8 @@ export class ModelServer {
   isUp = true;
   /** When the last commit was confirmed, also by the standby. */
   confirmedAtMs = Number.NEGATIVE_INFINITY;
+  /** When its host vanished last, so that clients did not notice it at once. */
+  vanishedAtMs = Number.NEGATIVE_INFINITY;
   isPrimary = false;
   isReadOnly = false;
   isFull = false;
@@ -159,7 +167,7 @@ export class ModelServer {
     session.checkEnd();
     // Another server of Citus had passed the statement on.
     if (this.#stops !== stops) throw new ServerError('08006');
-    this.show(rows);
+    this.show(rows.filter(row => !row.isDropped));
     return isConfirmed;
   }
 
@@ -170,8 +178,30 @@ export class ModelServer {
     }
   }
 
+  /**
+   * Whether a revision follows one that was dropped with its table. A batch that lost its lock may
+   * leave such a gap. Nobody was told that any of its plants is stored, so this is not simulated.
+   */
+  isAfterDropped({ id, revision }: StoredRow): boolean {
+    return this.#droppedIds.has(id) && revision > 1 && !this.table.get(id)?.has(revision - 1);
+  }
+
+  /** The table is replaced by another one with these rows. */
+  keepOnly(copied: ReadonlySet<StoredRow>): void {
+    for (const row of this.log.flat()) {
+      row.isDropped = !copied.has(row);
+      if (row.isDropped) this.#droppedIds.add(row.id);
+    }
+    this.log = this.log.map(rows => rows.filter(row => !row.isDropped));
+    for (const [id, rows] of this.table) {
+      for (const [revision, row] of rows) if (!copied.has(row)) rows.delete(revision);
+      if (rows.size === 0) this.table.delete(id);
+    }
+  }
+
   /** Ends every process. The rows of commits in the log become visible when it starts again. */
   stop(noticedMs = 0): void {
+    if (noticedMs > 0) this.vanishedAtMs = this.scheduler.now();
     this.isUp = false;
     this.#stops++;
     for (const session of [...this.sessions]) session.end(noticedMs);

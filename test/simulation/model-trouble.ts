@@ -31,7 +31,10 @@ export class Trouble {
       () => this.#takeOver(),
       () => this.#takeOver(),
     ].filter(() => scheduler.happens(50));
-    if (model.isCitus) this.#kinds.push(() => this.#moveShards());
+    if (!model.isCitus) return;
+    this.#kinds.push(() => this.#moveShards());
+    if (scheduler.happens(50)) this.#kinds.push(() => this.#convertTable());
+    if (scheduler.happens(30)) this.#kinds.push(() => this.#changeTable());
   }
 
   begin(): void {
@@ -128,6 +131,15 @@ export class Trouble {
   #moveShards(): void {
     this.#model.moveShard();
     this.#model.moveShard();
+  }
+
+  #convertTable(): void {
+    const { scheduler } = this.#model;
+    void scheduler.start(() => this.#model.convertTable(scheduler.random(TROUBLE_MS_MAX)));
+  }
+
+  #changeTable(): void {
+    void this.#model.scheduler.start(() => this.#model.changeTable());
   }
 
   /** Without a synchronous standby only in a way that loses nothing. */

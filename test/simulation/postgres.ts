@@ -10,11 +10,9 @@ import type {
 import { StoreInternalError } from '../../src/core/commit/store-errors.ts';
 import type { NewPlant } from '../../src/core/contract/plant.ts';
 import { BatchCommit } from '../../src/engines/postgres/batch-commit.ts';
-import {
-  CitusWorkers,
-  prepareCoordinator,
-  prepareServer,
-} from '../../src/engines/postgres/citus/citus-workers.ts';
+import { CitusWorkers } from '../../src/engines/postgres/citus/citus-workers.ts';
+import { prepareCoordinator, prepareServer } from '../../src/engines/postgres/citus/prepare-server.ts';
+import { TABLE_LOCKS_MAX } from '../../src/engines/postgres/citus/table-lock.ts';
 import { workerQueues } from '../../src/engines/postgres/citus/worker-queues.ts';
 import { ConnectionPool, OPERATION_TIMEOUT_MS } from '../../src/engines/postgres/connection-pool.ts';
 import { CopyChoice } from '../../src/engines/postgres/copy-choice.ts';
@@ -43,6 +41,7 @@ class Instance {
   readonly number: number;
   readonly connectionsMax: number;
   readonly pool: ConnectionPool;
+  readonly locks: ConnectionPool;
   readonly workers: CitusWorkers;
   readonly #model: ModelPostgres;
   readonly #rule: RepeatedIdRule;
@@ -55,20 +54,23 @@ class Instance {
     this.#model = model;
     this.#rule = rule;
     this.connectionsMax = model.scheduler.pick(1, 2, 3);
-    this.pool = this.#openPool(model.pairs[0]!.hosts, prepareCoordinator, this.connectionsMax + 2);
+    const { hosts } = model.pairs[0]!;
+    this.pool = this.#openPool(hosts, prepareCoordinator, this.connectionsMax + 2);
+    this.locks = this.#openPool(hosts, prepareCoordinator, TABLE_LOCKS_MAX);
     this.workers = new CitusWorkers(
       this.pool,
+      this.locks,
       worker => this.#openPool([worker], prepareServer, this.connectionsMax + 1),
       model.scheduler,
     );
   }
 
   get connections(): number {
-    return this.pool.connections + this.workers.connections;
+    return this.pool.connections + this.locks.connections + this.workers.connections;
   }
 
   async open(): Promise<void> {
-    await this.refresh();
+    await this.pool.use(connection => this.workers.open(connection));
     const { scheduler } = this.#model;
     const commit = (writes: readonly PlantWrite[]) => this.#commit(writes);
     const open = (commitsInFlightMax: number) =>
@@ -79,10 +81,6 @@ class Instance {
           () => open(1),
         )
       : open(this.connectionsMax);
-  }
-
-  async refresh(): Promise<void> {
-    await this.pool.use(connection => this.workers.refresh(connection));
   }
 
   async close(): Promise<void> {
@@ -171,6 +169,7 @@ class Simulation {
     await Promise.all(tasks);
     this.#trouble.endAll();
     await scheduler.pause(HEAL_MS);
+    assert.deepEqual(this.#model.tableLock.waitingModes, [], 'a command waits for ever');
     await Promise.all(this.#instances.map(instance => this.#checkRecovery(instance)));
     if (closed !== undefined) this.#instances.push(closed);
     // Until the connections to a worker without a shard are closed.
@@ -240,7 +239,7 @@ class Simulation {
 
   async #checkReadiness(instance: Instance): Promise<void> {
     if (!this.#model.isCitus) return;
-    await instance.refresh().catch(() => {});
+    await instance.workers.refresh().catch(() => {});
     await instance.workers.warnings().catch(() => {});
   }
 

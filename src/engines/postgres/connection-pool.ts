@@ -2,21 +2,14 @@ import { type Clock, SYSTEM_CLOCK, sleep } from '../../core/clock.ts';
 import { StoreUnavailable } from '../../core/commit/store-errors.ts';
 import type { Connection } from './connection.ts';
 import { type HostSearch, SEARCH_INTERVAL_MS } from './host-search.ts';
-import {
-  ConnectionLost,
-  kindOf,
-  NoResponse,
-  sqlStateOf,
-  TOO_MANY_CONNECTIONS,
-  unavailable,
-} from './postgres-errors.ts';
+import { ConnectionLost, kindOf, NoResponse, unavailable } from './postgres-errors.ts';
 
 /** Timeout of one operation with all its attempts. Plants get 503 after it. */
 export const OPERATION_TIMEOUT_MS = 3_000;
 /** Maximum delay after a serialization failure or deadlock, multiplied by the attempts so far. */
 const RETRY_DELAY_MS = 5;
-/** Delay before the next new connection, after the server had no connection left. */
-const FULL_SERVER_INTERVAL_MS = 1_000;
+/** Delay before the next new connection, after one could not be opened beside others. */
+const REOPEN_INTERVAL_MS = 1_000;
 
 type PoolState = { kind: 'up' } | Outage | { kind: 'closed' };
 
@@ -34,16 +27,19 @@ interface Outage {
  * | state  | event                                          | next   | what the pool does         |
  * | ------ | ---------------------------------------------- | ------ | -------------------------- |
  * | up     | an operation needs a connection, none is idle  | up     | opens one, up to the limit |
- * | up     | the server has no connection left, one is open | up     | opens none for             |
- * |        |                                                |        | `FULL_SERVER_INTERVAL_MS`  |
+ * | up     | a connection cannot be opened beside others    | up     | opens none for             |
+ * |        |                                                |        | `REOPEN_INTERVAL_MS`       |
  * | up     | our own code fails during an operation         | up     | closes its connection      |
  * | up     | Citus reports that another server failed       | up     | retries after a delay      |
- * | up     | a connection fails, or cannot be opened        | outage | closes all idle ones, then |
- * |        |                                                |        | searches all hosts         |
+ * | up     | a connection fails, or the only one cannot be  | outage | closes all idle ones, then |
+ * |        | opened                                         |        | searches all hosts         |
  * | outage | an operation needs a connection                | outage | lets the operation wait    |
  * | outage | `OPERATION_TIMEOUT_MS` after the outage began  | outage | operations fail at once    |
  * | outage | a host accepts writes                          | up     | waiting operations resume  |
  * | any    | the service closes the pool                    | closed | operations fail at once    |
+ *
+ * A server may be full, or too busy to accept a connection in time, while it executes statements. If
+ * it has failed, the open connections show it.
  *
  * During a long outage operations fail at once. Otherwise a plant would wait for two timeouts: in
  * the queue behind a failing batch, and in its own batch.
@@ -56,7 +52,7 @@ export class ConnectionPool {
   readonly #idle: Connection[] = [];
   #count = 0;
   #state: PoolState = { kind: 'up' };
-  #fullUntil = 0;
+  #reopenAt = 0;
   #change = Promise.withResolvers<void>();
 
   /** @param random draws from 0 to 1 */
@@ -133,7 +129,7 @@ export class ConnectionPool {
         const noneFree = 'no connection to the store was free in time';
         throw unavailable(isOutage ? state.cause : new ConnectionLost(noneFree));
       }
-      const mayOpen = this.#count === 0 || (this.#count < this.#connectionsMax && now >= this.#fullUntil);
+      const mayOpen = this.#count === 0 || (this.#count < this.#connectionsMax && now >= this.#reopenAt);
       // The next operation uses a connection that opens too late for this one.
       if (!isOutage && mayOpen) void this.#open(now);
       await this.#nextChange(giveUpAt - now);
@@ -146,8 +142,8 @@ export class ConnectionPool {
       this.#release(await this.#search.connect());
     } catch (error) {
       this.#count--;
-      if (sqlStateOf(error) === TOO_MANY_CONNECTIONS && this.#count > 0) {
-        this.#fullUntil = this.#clock.now() + FULL_SERVER_INTERVAL_MS;
+      if (this.#count > 0) {
+        this.#reopenAt = this.#clock.now() + REOPEN_INTERVAL_MS;
         this.#announceChange();
       } else {
         this.#beginOutage(startedAt, error);

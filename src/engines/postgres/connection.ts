@@ -1,13 +1,14 @@
 import type { EventEmitter } from 'node:events';
-import { Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
-import pg from 'pg';
+import type pg from 'pg';
 import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { type CancelKey, sendCancelRequest } from './cancel-request.ts';
 import { requireChannelBinding } from './channel-binding.ts';
 import { copyIn } from './copy-query.ts';
-import { passwordFromFile } from './password-file.ts';
+import { pgClientOf } from './pg-client.ts';
+import { PROCESS_ID, poolerError, rejectPooler } from './pooler.ts';
 import {
   ConnectionLost,
   connectionError,
@@ -36,7 +37,6 @@ export type TextRow = (string | null)[];
 /** Timeout of one statement. After the timeout, the server may have executed the statement. */
 export const STATEMENT_TIMEOUT_MS = 2_000;
 const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
-const KEEP_ALIVE_DELAY_MS = 5_000;
 const CLOSE_TIMEOUT_MS = 1_000;
 /** The server cancels a statement this much before its timeout, so none keeps running there. */
 const STATEMENT_CANCEL_MARGIN_MS = 250;
@@ -71,6 +71,7 @@ export class Connection {
   #broken: Error | undefined;
   #warning: string | undefined;
   #isInFlight = false;
+  #isBehindProxy = false;
 
   private constructor(host: HostAddress, client: pg.Client, socket: Socket, clock: Clock) {
     this.host = host;
@@ -230,22 +231,7 @@ export class Connection {
     clock: Clock,
   ): Promise<Connection> {
     signal.throwIfAborted();
-    const socket = new Socket();
-    const client = new pg.Client({
-      ...host,
-      stream: () => socket,
-      ssl,
-      database: address.database,
-      user: address.user,
-      password: address.password ?? (() => passwordFromFile(address, host)),
-      enableChannelBinding: address.channelBinding !== 'disable',
-      application_name: address.applicationName,
-      options: address.options,
-      connectionTimeoutMillis: timeoutMs,
-      // Detects that the host of an idle connection has vanished without closing it.
-      keepAlive: true,
-      keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
-    });
+    const { client, socket } = pgClientOf(address, host, ssl, timeoutMs);
     const connection = new Connection(host, client, socket, clock);
     const checkBinding =
       address.channelBinding === 'require'
@@ -261,6 +247,10 @@ export class Connection {
       });
       checkBinding?.();
       await connection.#setUp();
+      if (connection.#isBehindProxy) {
+        const processOf = (ms: number) => connection.run({ text: PROCESS_ID }, ms);
+        await rejectPooler(host, processOf, pgClientOf(address, host, ssl, timeoutMs));
+      }
       return connection;
     } catch (error) {
       connection.destroy();
@@ -277,14 +267,6 @@ export class Connection {
         pg_backend_pid()`,
     });
     const [readOnly, encoding, synchronousCommit, isCitus, processID] = row!;
-    // The key for cancel requests names the process of the server. A pooler makes its own keys. A
-    // pooler may run each transaction in another process, which lacks the settings below.
-    if (processID !== String(this.#cancelKey?.processID)) {
-      throw new StoreRejected(
-        'a pooler, such as PgBouncer, is between this program and PostgreSQL, so confirmed plants could be lost',
-        { advice: 'name the server itself' },
-      );
-    }
     if (readOnly === 'on') {
       const { host, port } = this.host;
       throw new HostIsReadOnly(
@@ -304,5 +286,10 @@ export class Connection {
       await this.run({ text: `SET synchronous_commit = ${value}` });
     }
     this.isCitus = isCitus === 't';
+    // A server names its process in the key for cancel requests. A proxy may make its own keys.
+    this.#isBehindProxy = processID !== String(this.#cancelKey?.processID);
+    if (!this.#isBehindProxy) return;
+    const [now] = await this.run({ text: `SELECT pg_backend_pid(), current_setting('client_min_messages')` });
+    if (now![0] !== processID || now![1] !== 'warning') throw poolerError();
   }
 }

@@ -15,7 +15,9 @@ import { OperatorTables } from '../tables/operator-tables.ts';
 import { numberOf, type Query, type Row, type TableAccess, textOf } from '../tables/table-access.ts';
 import { TokenTable } from '../tables/token-table.ts';
 import { BatchCommit } from './batch-commit.ts';
-import { CitusWorkers, prepareCoordinator, prepareServer } from './citus/citus-workers.ts';
+import { CitusWorkers } from './citus/citus-workers.ts';
+import { prepareCoordinator, prepareServer } from './citus/prepare-server.ts';
+import { TABLE_LOCKS_MAX } from './citus/table-lock.ts';
 import { workerQueues } from './citus/worker-queues.ts';
 import { confirmEverythingBefore } from './confirm-commits.ts';
 import { STATEMENT_TIMEOUT_MS } from './connection.ts';
@@ -24,7 +26,7 @@ import { CopyChoice } from './copy-choice.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
 import { type FirstConnection, HostSearch } from './host-search.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
-import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
+import { type HostAddress, type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { applySchemaSteps, rejectMissingRights, SERVICE_RIGHTS, schemaFaults, tableGuard } from './schema.ts';
 
 interface PostgresSettings {
@@ -83,15 +85,18 @@ export class PostgresEngine implements StorageEngine {
     // The pool has one more connection for tokens and one for `warnings`, so neither waits for
     // plants. They share one pool: after a failover, tokens must come from the host of the plants.
     const pool = new ConnectionPool(search, settings.connections + 2);
-    const workers = new CitusWorkers(pool, worker => {
+    const locks = new ConnectionPool(search, TABLE_LOCKS_MAX);
+    const openPool = (worker: HostAddress): ConnectionPool => {
       const address = { ...settings.address, hosts: [worker] };
       return new ConnectionPool(new HostSearch(address, prepareServer), settings.connections + 1);
-    });
+    };
+    const areWorkersUsed = settings.address.citus === 'workers';
+    const workers = new CitusWorkers(pool, locks, areWorkersUsed ? openPool : undefined);
     const { connection, prepared: schemaSteps } = await search.open(async opened => {
       await opened.setStatementTimeout();
       const steps = await applySchemaSteps(opened);
       await rejectMissingRights(opened, SERVICE_RIGHTS);
-      await workers.refresh(opened);
+      await workers.open(opened);
       await opened.setStatementTimeout(STATEMENT_TIMEOUT_MS);
       return steps;
     }, first);
@@ -129,8 +134,8 @@ export class PostgresEngine implements StorageEngine {
   }
 
   async warnings(): Promise<readonly Problem[]> {
+    await this.#workers.refresh();
     const warnings = await this.#pool.use(async connection => {
-      await this.#workers.refresh(connection);
       // A primary without its synchronous standby runs queries, but confirms no commit.
       await confirmEverythingBefore(connection);
       const faults = await schemaFaults(connection);

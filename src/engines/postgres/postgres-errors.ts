@@ -65,7 +65,7 @@ export function sqlStateOf(error: unknown): string | undefined {
   return typeof code === 'string' && severity !== undefined ? code : undefined;
 }
 
-export const TOO_MANY_CONNECTIONS = '53300';
+const TOO_MANY_CONNECTIONS = '53300';
 const DISK_FULL = '53100';
 export const INSUFFICIENT_PRIVILEGE = '42501';
 export const KEY_EXISTS = '23505';

@@ -7,7 +7,7 @@ import { knownDamage } from '../tables/damage-record.ts';
 import { countRows, newestTime, REVISION_COLUMNS, revisionOf } from '../tables/revision-rows.ts';
 import type { Query } from '../tables/table-access.ts';
 import { allTokens } from '../tables/token-rows.ts';
-import { rejectWorker } from './citus/citus-workers.ts';
+import { rejectWorker } from './citus/prepare-server.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { HostSearch } from './host-search.ts';
 import { commandFailure, INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf } from './postgres-errors.ts';

@@ -1,6 +1,6 @@
 import { type PlantSearch, revisionsOf, searchPage } from '../plant-search.ts';
 import type { Query } from '../tables/table-access.ts';
-import { rejectWorker } from './citus/citus-workers.ts';
+import { rejectWorker } from './citus/prepare-server.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { HostSearch } from './host-search.ts';

@@ -1,6 +1,6 @@
 import { type CopyTarget, concurrentChangeError } from '../copy-target.ts';
 import { PUT_TOKEN, putValues } from '../tables/token-rows.ts';
-import { prepareCoordinator } from './citus/citus-workers.ts';
+import { prepareCoordinator } from './citus/prepare-server.ts';
 import { HostSearch } from './host-search.ts';
 import { orUnavailable } from './postgres-errors.ts';
 import type { PostgresAddress } from './postgres-url.ts';

@@ -38,11 +38,17 @@ export interface PostgresAddress {
   applicationName: string;
   /** It is undefined if the URL gives none. */
   connectTimeoutMs: number | undefined;
+  /** The servers of Citus to which plants are sent. Without Citus it does not matter. */
+  citus: CitusRoute;
   /** Server settings for this connection, as `-c name=value`. */
   options: string | undefined;
 }
 
-/** The supported parameters of libpq and their values; docs/scale.md describes them. */
+/** `coordinator`: for a cluster whose workers cannot be reached from here. */
+export const CITUS_ROUTES = ['workers', 'coordinator'] as const;
+export type CitusRoute = (typeof CITUS_ROUTES)[number];
+
+/** The parameters and their values, those of libpq and `citus`; docs/scale.md describes them. */
 const PARAMETERS = {
   host: [/./, 'a host'],
   port: [/^[1-9][0-9]{0,4}(?:,[1-9][0-9]{0,4})*$/, 'a number from 1 to 65535, or one for each host'],
@@ -55,6 +61,7 @@ const PARAMETERS = {
     new RegExp(`^(?:${CHANNEL_BINDINGS.join('|')})$`),
     `one of ${CHANNEL_BINDINGS.join(', ')}`,
   ],
+  citus: [new RegExp(`^(?:${CITUS_ROUTES.join('|')})$`), `one of ${CITUS_ROUTES.join(', ')}`],
   connect_timeout: [/^[1-9][0-9]{0,2}$/, 'a whole number of seconds from 1 to 999'],
   options: [/^/, 'server settings'],
   application_name: [/^/, 'a name'],
@@ -106,6 +113,7 @@ export function postgresAddressOf(text: string): PostgresAddress {
     channelBinding: (given.channel_binding ?? 'disable') as ChannelBinding,
     applicationName: given.application_name ?? 'plant-store',
     connectTimeoutMs: given.connect_timeout ? Number(given.connect_timeout) * 1_000 : undefined,
+    citus: (given.citus ?? 'workers') as CitusRoute,
     options: given.options,
   };
   validateAddress(address);

@@ -111,7 +111,31 @@ const TABLE_GUARD = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence 
   THEN true ELSE ('plant_revision was changed; \`npx plant-store verify\` names it in ' || current_database())::boolean END
   FROM (SELECT) AS one LEFT JOIN plant_revision ON false)`;
 
-/** Citus rejects this condition, so `CitusWorkers.refresh` compares the schema there. */
+/**
+ * The same rule as a statement of its own, since Citus rejects the condition within a statement.
+ * A worker does not tell what the coordinator knows, so it runs on the coordinator.
+ */
+const TABLE_CHECK = `SELECT relkind = 'r' AND relpersistence = 'p'
+    AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = ours.oid)
+    AND EXISTS (SELECT FROM pg_index WHERE indrelid = ours.oid AND indisprimary
+      AND pg_get_indexdef(indexrelid) LIKE '%(id, revision)')
+    AND ARRAY(SELECT atttypid::regtype FROM pg_attribute JOIN unnest('{${REVISION_COLUMNS}}'::name[]) WITH ORDINALITY
+        AS columns (name, number) ON attname = name AND attrelid = ours.oid AND NOT attisdropped ORDER BY number)
+      = '{bigint,integer,text,text,bigint,bigint,bigint}'::regtype[]
+  FROM pg_class AS ours WHERE oid = to_regclass('plant_revision')`;
+
+/**
+ * Rejects a table on Citus that may lose or change rows. Other differences, such as a further
+ * column, do no harm: {@link schemaFaults} finds them, and they are warnings.
+ *
+ * @throws {StoreRejected}
+ */
+export async function rejectDangerousTable(coordinator: Connection): Promise<void> {
+  const [row] = await coordinator.run({ text: TABLE_CHECK });
+  if (row?.[0] !== 't') rejectSchema(await schemaFaults(coordinator));
+}
+
+/** Citus rejects this condition, so {@link rejectDangerousTable} checks the table there. */
 export const tableGuard = (isCitus: boolean): string => (isCitus ? 'true' : TABLE_GUARD);
 
 const READER_RIGHTS = ['SELECT on plant_revision', 'SELECT on token'];

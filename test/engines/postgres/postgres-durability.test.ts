@@ -1,20 +1,14 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import pg from 'pg';
 import { StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
 import { problemText } from '../../../src/core/problem.ts';
-import { freePort } from '../../harness/free-port.ts';
 import { openSearch } from '../../harness/open-store.ts';
-import { PATIENCE, queryOnce } from '../../harness/postgres-server.ts';
+import { PATIENCE } from '../../harness/postgres-server.ts';
 import { assertFailed, runProgram, startServe } from '../../harness/program.ts';
 import { addToken, type RunningService, startTestService } from '../../harness/running-service.ts';
 import { newPlant, send } from '../../harness/store-outage.ts';
 import { databaseName, openTokens, postgresUnderTest } from '../../harness/store-under-test.ts';
-import { testFolder } from '../../harness/test-folder.ts';
 import { until } from '../../harness/until.ts';
 
 const { server } = await postgresUnderTest();
@@ -104,6 +98,20 @@ test('serve warns of a server that may lose plants until it is fixed, and flushe
     assert.match(stderr, new RegExp(`^WARNING: ${warning}\n[^]*^Accepting plants at `, 'm'));
     const logged = stdout.match(new RegExp(`^\\{"level":40,.*"the store warns: ${warning}"`, 'gm'));
     assert.equal(logged?.length, 1, 'once');
+  }
+});
+
+test('on Aurora, full_page_writes is no warning, since nobody can turn it on', async () => {
+  const [database, url] = await newDatabase();
+  await using engine = await openTokens(url);
+  await setOnServer(['full_page_writes'], 'off');
+  try {
+    const [warning] = await engine.warnings();
+    assert.match(problemText(warning!), /^full_page_writes is off/);
+    await server.query(`CREATE FUNCTION aurora_version() RETURNS text RETURN '16.4.0'`, database);
+    assert.deepEqual(await engine.warnings(), []);
+  } finally {
+    await setOnServer(['full_page_writes'], 'on');
   }
 });
 
@@ -204,39 +212,6 @@ test('a user who may not confirm commits is told the grant that helps', async ()
     await server.set({ synchronous_standby_names: `''` });
   }
 });
-
-const PGBOUNCER = '/usr/sbin/pgbouncer';
-if (!existsSync(PGBOUNCER)) console.error(`NOT TESTED HERE: a pooler needs ${PGBOUNCER}`);
-else
-  test('a pooler is rejected', async () => {
-    const folder = testFolder();
-    const [database] = await newDatabase();
-    for (const mode of ['transaction', 'session']) {
-      const port = await freePort();
-      const file = join(folder, `${mode}.ini`);
-      writeFileSync(
-        file,
-        `[databases]\n* = host=127.0.0.1 port=${server.port} user=careless password=secret\n[pgbouncer]
-listen_addr = 127.0.0.1\nlisten_port = ${port}\nauth_type = any\nunix_socket_dir =
-pool_mode = ${mode}\n`,
-      );
-      const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];
-      const pooler = spawn(PGBOUNCER, ['-q', ...user, file], { stdio: 'ignore' });
-      try {
-        const url = `postgres://careless@127.0.0.1:${port}/${database}`;
-        await until('the pooler listens', () =>
-          queryOnce(url, 'SELECT 1').then(
-            () => true,
-            () => false,
-          ),
-        );
-        await assert.rejects(openTokens(url), /a pooler, such as PgBouncer, is between .*; name the server/);
-      } finally {
-        pooler.kill();
-        await once(pooler, 'exit');
-      }
-    }
-  });
 
 test('a token that an earlier attempt stored or revoked is shown only when the standby has it', async () => {
   const [name, url] = await newDatabase();

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { type Clock, SYSTEM_CLOCK } from '../../../src/core/clock.ts';
 import { StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
@@ -111,6 +112,30 @@ test('a deadline is a time of the clock of the caller', async () => {
   connection.deadline = clock.now() + 50;
   await assert.rejects(connection.run({ text: 'SELECT pg_sleep(1)' }), NoResponse);
   connection.destroy();
+});
+
+test('connections that the server accepts too late: plants get 200 on the open one', async () => {
+  let opened = 0;
+  await using busy = await listen(
+    createServer(async socket => {
+      socket.on('error', () => {});
+      // Longer than the default of connect_timeout. The first connection of a service may take 60 s.
+      await wait(opened++ === 0 ? 0 : 2_500);
+      const passage = connect(server.port, '127.0.0.1').on('error', () => {});
+      socket.pipe(passage).pipe(socket);
+    }),
+  );
+  const url = new URL(await server.createDatabase());
+  url.port = String(busy.port);
+  await using running = await startTestService({ database: url.href });
+  const since = performance.now();
+  let confirmed = 0;
+  while (performance.now() - since < 5_000) {
+    const sent = await Promise.all(Array.from({ length: 8 }, () => send(running, newPlant(), [])));
+    for (const { status } of sent) assert.equal(status, 200, `after ${confirmed} plants`);
+    confirmed += sent.length;
+  }
+  assert.ok(opened > 2, 'further connections were tried again');
 });
 
 test('the server has no connection left: plants get 200 on fewer, or 503 in time', async () => {

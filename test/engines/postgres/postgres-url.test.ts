@@ -20,6 +20,7 @@ const DEFAULTS: PostgresAddress = {
   keyFile: undefined,
   channelBinding: 'disable',
   applicationName: 'plant-store',
+  citus: 'workers',
   connectTimeoutMs: undefined,
   options: undefined,
 };
@@ -56,6 +57,7 @@ const FORMS: [text: string, differs: Partial<PostgresAddress>][] = [
   ['postgres://u:first@h/d?password=second', { password: 'second' }],
   ['postgres://u@h/d?connect_timeout=3', { connectTimeoutMs: 3_000 }],
   ['postgres://u@h/d?application_name=my%20plants', { applicationName: 'my plants' }],
+  ['postgres://u@h/d?citus=coordinator', { citus: 'coordinator' }],
   ['postgres://u@h/d?options=-c%20search_path%3Dplants', { options: '-c search_path=plants' }],
   ['postgres://u@h/d?target_session_attrs=read-write', {}],
   ['postgres://u@h/d?sslcert=/c.pem&sslkey=/k.pem', { certificateFile: '/c.pem', keyFile: '/k.pem' }],

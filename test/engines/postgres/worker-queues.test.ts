@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { GroupCommit, QUEUE_PLANTS_MAX } from '../../../src/core/commit/group-commit.ts';
-import type { WriteResult } from '../../../src/core/commit/plant-commits.ts';
+import type { PlantQueue, WriteResult } from '../../../src/core/commit/plant-commits.ts';
 import { workerQueues } from '../../../src/engines/postgres/citus/worker-queues.ts';
 import { plantWrite } from '../../harness/plant-write.ts';
 
@@ -10,20 +10,38 @@ import { plantWrite } from '../../harness/plant-write.ts';
 class Cluster {
   workerOf = (_id: bigint): string => 'w1';
   readonly batches: { names: string[]; end: () => void }[] = [];
+  /** Called once, between the end of a plant in its queue and the end of its write. */
+  onSettled: (() => void) | undefined;
   readonly queues = workerQueues(
     id => this.workerOf(id),
-    () =>
-      new GroupCommit({
-        commitsInFlightMax: 1,
-        isSequential: false,
-        commit: async writes => {
-          const { promise, resolve } = Promise.withResolvers<void>();
-          this.batches.push({ names: writes.map(({ plant }) => plant.name), end: resolve });
-          await promise;
-          return writes.map((): WriteResult => ({ kind: 'confirmed', outcome: 'created', revision: 1 }));
-        },
-      }),
+    () => this.#openQueue(),
   );
+
+  #openQueue(): PlantQueue {
+    const queue = new GroupCommit({
+      commitsInFlightMax: 1,
+      isSequential: false,
+      commit: async writes => {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        this.batches.push({ names: writes.map(({ plant }) => plant.name), end: resolve });
+        await promise;
+        return writes.map((): WriteResult => ({ kind: 'confirmed', outcome: 'created', revision: 1 }));
+      },
+    });
+    return {
+      get statistics() {
+        return queue.statistics;
+      },
+      write: async write => {
+        const result = await queue.write(write);
+        const call = this.onSettled;
+        this.onSettled = undefined;
+        call?.();
+        return result;
+      },
+      close: () => queue.close(),
+    };
+  }
 
   write(id: bigint, name: string) {
     return this.queues.write(plantWrite({ id, name }, 1));
@@ -76,4 +94,25 @@ test('workers that come and go leave no queue behind', async () => {
   while ((await cluster.inFlight()).length > 0) cluster.endAll();
   await closing;
   for (const { kind } of await Promise.all([...burst, other])) assert.equal(kind, 'confirmed');
+});
+
+test('a plant that follows a settled one of its id is in a queue that `close` waits for', async () => {
+  const cluster = new Cluster();
+  const writes = [cluster.write(1n, 'first')];
+  cluster.onSettled = () => {
+    cluster.workerOf = id => (id === 1n ? 'w1' : 'w2');
+    writes.push(cluster.write(2n, 'of another worker'), cluster.write(1n, 'second'));
+  };
+  await cluster.inFlight();
+  cluster.endAll();
+  await writes[0];
+  assert.deepEqual((await cluster.inFlight()).sort(), ['of another worker', 'second']);
+  const closing = cluster.queues.close().then(() => 'closed');
+  const batches = cluster.batches.splice(0).sort((one, two) => (one.names[0]! < two.names[0]! ? -1 : 1));
+  for (const { end } of batches) {
+    assert.equal(await Promise.race([closing, nextIteration('open')]), 'open', 'a plant is in flight');
+    end();
+  }
+  assert.equal(await closing, 'closed');
+  for (const { kind } of await Promise.all(writes)) assert.equal(kind, 'confirmed');
 });

@@ -1,23 +1,27 @@
-import { type Clock, SYSTEM_CLOCK } from '../../../core/clock.ts';
-import { StorePartlyUnavailable, StoreRejected } from '../../../core/commit/store-errors.ts';
+import { type Clock, repeat, SYSTEM_CLOCK } from '../../../core/clock.ts';
+import { StorePartlyUnavailable, StoreUnavailable } from '../../../core/commit/store-errors.ts';
 import type { Problem } from '../../../core/problem.ts';
-import { rejectSchema } from '../../store-rejections.ts';
 import { confirmEverythingBefore } from '../confirm-commits.ts';
 import type { Connection } from '../connection.ts';
 import { type ConnectionPool, OPERATION_TIMEOUT_MS } from '../connection-pool.ts';
 import { durabilityWarnings } from '../durability-warnings.ts';
-import { sqlStateOf, unavailable } from '../postgres-errors.ts';
+import { unavailable } from '../postgres-errors.ts';
 import type { HostAddress } from '../postgres-url.ts';
-import { schemaFaults } from '../schema.ts';
-import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-shards.ts';
+import { rejectDangerousTable } from '../schema.ts';
+import { readShards, type Shards, workerOf } from './citus-shards.ts';
+import { hiddenWorkerWarnings, rejectLosingWorkers } from './hidden-workers.ts';
+import { TableLock, type Waiting } from './table-lock.ts';
 
 /** A batch needs a map of the shards that was read within this time. */
-const SHARDS_AGE_MAX_MS = 1_000;
+export const SHARDS_AGE_MAX_MS = 1_000;
+/** An instance without plants renews its lock at this interval, so that others get it soon. */
+const LOCK_RENEWAL_INTERVAL_MS = 1_000;
+/** Timeout for the renewal, also for its connection. Until then, batches may wait for the shards. */
+const LOCK_RENEWAL_TIMEOUT_MS = 500;
+/** The renewal waits so long for locks of others. */
+const LOCK_RENEWAL_WAIT_MS = 100;
 /** Timeout for the warnings of one worker, so that `/readyz` does not fail while it is away. */
 const WORKER_CHECK_TIMEOUT_MS = 1_500;
-
-/** The SQLSTATE when another instance changes the role at the same time. */
-const CONCURRENT_UPDATE = 'XX000';
 
 /**
  * The workers of Citus, each with its own connections; none without Citus.
@@ -33,26 +37,68 @@ const CONCURRENT_UPDATE = 'XX000';
  * The batch ends within `OPERATION_TIMEOUT_MS`. Citus drops the table of a moved shard after 15 s
  * or more (`citus.defer_shard_delete_interval`). This rule also stops an instance while the
  * coordinator is away, when the instance would not learn of revoked tokens.
+ *
+ * A batch also needs the {@link TableLock} of the coordinator, which every reading of the shards renews.
+ * The new lock comes first. The old one is released when the batches that began with it have ended.
+ *
+ * | somebody waits for the table     | what the instance does                                       |
+ * | -------------------------------- | ------------------------------------------------------------ |
+ * | nobody                           | takes the new lock, and releases the old one                 |
+ * | `undistribute_table`,            | keeps the old lock, and reads the shards with it, so the     |
+ * | `alter_distributed_table`        | command waits until its own lock timeout                     |
+ * | ALTER TABLE, CREATE INDEX and    | ends its batches, releases the lock, and queues behind the   |
+ * | others, as a schema step does    | command, as an INSERT on a plain server does                 |
+ *
+ * The lock is lost when its connection ends. Then batches wait for a new one. A batch that was in
+ * flight is confirmed only if the new lock is of the same table.
  */
 export class CitusWorkers {
   readonly #coordinator: ConnectionPool;
-  readonly #openPool: (worker: HostAddress) => ConnectionPool;
+  readonly #lockPool: ConnectionPool;
+  readonly #openPool: ((worker: HostAddress) => ConnectionPool) | undefined;
   readonly #clock: Clock;
   readonly #workers = new Map<string, ConnectionPool>();
+  /** The workers that have responded. */
+  readonly #reached = new Set<string>();
   #shards: Shards = [];
   /** When the last reading of the shards began, on the monotonic clock. */
-  #shardsReadAt = 0;
+  #shardsReadAt = Number.NEGATIVE_INFINITY;
+  #lock: TableLock | undefined;
+  /** The lock before `#lock`. Batches may still use it. */
+  #previousLock: TableLock | undefined;
+  #waiting: Waiting = { kind: 'nothing' };
   #refreshing: Promise<void> | undefined;
+  #renewal: Disposable | undefined;
 
-  /** @param openPool makes the pool of a worker, whose connections need {@link prepareServer} */
+  /**
+   * @param lockPool has {@link TABLE_LOCKS_MAX} connections to the coordinator
+   * @param openPool makes the pool of a worker, whose connections need {@link prepareServer};
+   *   undefined: the coordinator passes all plants on, since the workers cannot be reached from here
+   */
   constructor(
     coordinator: ConnectionPool,
-    openPool: (worker: HostAddress) => ConnectionPool,
+    lockPool: ConnectionPool,
+    openPool: ((worker: HostAddress) => ConnectionPool) | undefined,
     clock: Clock = SYSTEM_CLOCK,
   ) {
     this.#coordinator = coordinator;
+    this.#lockPool = lockPool;
     this.#openPool = openPool;
     this.#clock = clock;
+  }
+
+  /** Finds out whether the database has shards. */
+  async open(coordinator: Connection): Promise<void> {
+    if (coordinator.isCitus) await rejectDangerousTable(coordinator);
+    this.#useShards(await readShards(coordinator));
+    if (!this.areUsed) return;
+    if (this.#openPool === undefined) await rejectLosingWorkers(coordinator);
+    const renew = (): void => {
+      if (this.#clock.now() - this.#shardsReadAt < LOCK_RENEWAL_INTERVAL_MS) return;
+      // Whoever needs the lock gets the error.
+      void this.refresh().catch(() => {});
+    };
+    this.#renewal = repeat(this.#clock, renew, LOCK_RENEWAL_INTERVAL_MS);
   }
 
   /** Whether the database has shards. Without Citus it has none. */
@@ -79,41 +125,23 @@ export class CitusWorkers {
    */
   async use<T>(id: bigint, work: (connection: Connection) => Promise<T>): Promise<T> {
     const deadline = this.#clock.now() + OPERATION_TIMEOUT_MS;
-    if (this.areUsed && this.#clock.now() - this.#shardsReadAt > SHARDS_AGE_MAX_MS) {
-      // The batches of all workers share one reading of the shards.
-      this.#refreshing ??= this.#coordinator
-        .use(connection => this.refresh(connection), deadline)
-        .finally(() => (this.#refreshing = undefined));
-      await this.#refreshing;
-    }
-    const name = this.workerOf(id);
-    const pool = name === undefined ? undefined : this.#workers.get(name);
-    if (name === undefined || pool === undefined) return await this.#coordinator.use(work, deadline);
+    if (this.#renewal === undefined) return await this.#coordinator.use(work, deadline);
+    const lock = await this.#enterLock(deadline);
     try {
-      return await pool.use(work, deadline);
-    } catch (cause) {
-      throw unreachable(name, cause);
+      const result = await this.#useServerOf(id, work, deadline);
+      if (!lock.isHeld) await this.#rejectOtherTable(lock, deadline);
+      return result;
+    } finally {
+      lock.leave();
     }
   }
 
-  /** Reads the shards, opens the pools of new workers, and closes those of removed workers. */
-  async refresh(coordinator: Connection): Promise<void> {
-    const startedAt = this.#clock.now();
-    // Citus rejects a table guard in a statement, so the schema is compared here.
-    if (coordinator.isCitus) rejectSchema(await schemaFaults(coordinator));
-    this.#shards = await readShards(coordinator);
-    this.#shardsReadAt = startedAt;
-    const removed = new Map(this.#workers);
-    for (const { worker } of this.#shards) {
-      if (worker === undefined) continue;
-      const name = nameOf(worker);
-      removed.delete(name);
-      if (!this.#workers.has(name)) this.#workers.set(name, this.#openPool(worker));
-    }
-    for (const [name, pool] of removed) {
-      this.#workers.delete(name);
-      void pool.close();
-    }
+  /** Renews the lock, reads the shards, opens pools of new workers, and closes those of removed ones. */
+  refresh(deadline = this.#clock.now() + OPERATION_TIMEOUT_MS): Promise<void> {
+    if (this.#renewal === undefined) return Promise.resolve();
+    // The batches of all workers share one reading of the shards.
+    this.#refreshing ??= this.#refresh(deadline).finally(() => (this.#refreshing = undefined));
+    return this.#refreshing;
   }
 
   /** Inspects all workers. @throws {StorePartlyUnavailable} when no worker can be used */
@@ -121,78 +149,142 @@ export class CitusWorkers {
     const failures: StorePartlyUnavailable[] = [];
     const checks = [...this.#workers].map(async ([name, pool]) => {
       try {
-        return await pool.use(async connection => {
+        const found = await pool.use(async connection => {
           await confirmEverythingBefore(connection);
           return await durabilityWarnings(connection, `the worker ${name}`);
         }, this.#clock.now() + WORKER_CHECK_TIMEOUT_MS);
+        this.#reached.add(name);
+        return found;
       } catch (cause) {
-        const failure = unreachable(name, cause);
+        const failure = this.#unreachable(name, cause);
         failures.push(failure);
         return [failure];
       }
     });
-    const warnings = (await Promise.all(checks)).flat();
+    const warnings: Problem[] = (await Promise.all(checks)).flat();
     if (failures.length > 0 && failures.length === checks.length) throw failures[0];
+    if (this.areUsed && this.#openPool === undefined) warnings.push(...(await this.#hiddenWarnings()));
+    if (this.#waiting.kind === 'conversion') warnings.push(CONVERSION_WAITS);
     return warnings;
   }
 
+  /** The coordinator waits long for a worker that is away, but passes on the plants of the others. */
+  async #hiddenWarnings(): Promise<Problem[]> {
+    const deadline = this.#clock.now() + WORKER_CHECK_TIMEOUT_MS;
+    return await this.#coordinator.use(hiddenWorkerWarnings, deadline).catch(cause => {
+      const { fault, advice } = unavailable(cause);
+      return [{ fault: `the workers cannot be inspected: ${fault}`, advice }];
+    });
+  }
+
   async close(): Promise<void> {
-    await Promise.all(this.#workers.values().map(pool => pool.close()));
+    this.#renewal?.[Symbol.dispose]();
+    const closing = [this.#lockPool, ...this.#workers.values()].map(pool => pool.close());
+    await this.#refreshing?.catch(() => {});
+    this.#lock?.retire();
+    await Promise.all(closing);
+  }
+
+  async #useServerOf<T>(
+    id: bigint,
+    work: (connection: Connection) => Promise<T>,
+    deadline: number,
+  ): Promise<T> {
+    const name = this.workerOf(id);
+    const pool = name === undefined ? undefined : this.#workers.get(name);
+    if (name === undefined || pool === undefined) return await this.#coordinator.use(work, deadline);
+    try {
+      return await pool.use(work, deadline);
+    } catch (cause) {
+      throw this.#unreachable(name, cause);
+    }
+  }
+
+  #unreachable(name: string, cause: unknown): StorePartlyUnavailable {
+    const { fault, advice } = unavailable(cause);
+    return new StorePartlyUnavailable(`the worker ${name} cannot be used, so its plants get 503: ${fault}`, {
+      advice: this.#reached.has(name) ? advice : [advice, HIDDEN_WORKERS].filter(Boolean).join(', or '),
+    });
+  }
+
+  /** Begins a batch. @returns the lock, after a recent reading of the shards with it */
+  async #enterLock(deadline: number): Promise<TableLock> {
+    const isRecent = this.#clock.now() - this.#shardsReadAt <= SHARDS_AGE_MAX_MS;
+    if (!isRecent || !this.#lock?.isHeld) await this.refresh(deadline);
+    const lock = this.#lock;
+    if (!lock?.isHeld) throw new StoreUnavailable('the connection to the coordinator was lost');
+    lock.enter();
+    return lock;
+  }
+
+  /** The lock was lost during a batch, so a command may have replaced the table without its plants. */
+  async #rejectOtherTable(lost: TableLock, deadline: number): Promise<void> {
+    const lock = await this.#enterLock(deadline);
+    lock.leave();
+    if (lock.tableId === lost.tableId) return;
+    throw new StoreUnavailable('the table plant_revision was replaced while plants were written', {
+      advice: STOP_INSTANCES,
+    });
+  }
+
+  async #refresh(deadline: number): Promise<void> {
+    const startedAt = this.#clock.now();
+    const lock = await this.#renewLock(deadline);
+    const shards = await lock.read(async coordinator => {
+      await rejectDangerousTable(coordinator);
+      return await readShards(coordinator);
+    });
+    this.#shardsReadAt = startedAt;
+    this.#useShards(shards);
+  }
+
+  async #renewLock(deadline: number): Promise<TableLock> {
+    const held = this.#lock;
+    if (held?.isHeld) {
+      // Batches still use the lock before this one.
+      if (this.#previousLock?.isHeld) return held;
+      const renewBy = Math.min(deadline, this.#clock.now() + LOCK_RENEWAL_TIMEOUT_MS);
+      const renewed = await TableLock.take(this.#lockPool, renewBy, LOCK_RENEWAL_WAIT_MS).catch(
+        () => undefined,
+      );
+      this.#waiting = renewed === undefined ? await held.waiting() : { kind: 'nothing' };
+      if (renewed === undefined && this.#waiting.kind !== 'change') return held;
+      held.retire();
+      this.#previousLock = held;
+      this.#lock = renewed;
+      if (renewed !== undefined) return renewed;
+    }
+    // A lost lock also frees its connection of the pool.
+    held?.retire();
+    // The table may change before the new lock is there, so no batch begins before it is checked.
+    this.#shardsReadAt = Number.NEGATIVE_INFINITY;
+    this.#lock = await TableLock.take(this.#lockPool, deadline);
+    return this.#lock;
+  }
+
+  #useShards(shards: Shards): void {
+    this.#shards = shards;
+    const removed = new Map(this.#workers);
+    for (const { worker } of shards) {
+      if (worker === undefined) continue;
+      const name = nameOf(worker);
+      removed.delete(name);
+      if (this.#openPool && !this.#workers.has(name)) this.#workers.set(name, this.#openPool(worker));
+    }
+    for (const [name, pool] of removed) {
+      this.#workers.delete(name);
+      void pool.close();
+    }
   }
 }
 
-/** @throws {StoreRejected} if the server is a worker of Citus, which has no tokens */
-export async function rejectWorker(connection: Connection): Promise<void> {
-  if (!connection.isCitus) return;
-  const [row] = await connection.run({ text: 'SELECT groupid FROM pg_dist_local_group' });
-  if (row![0] === COORDINATOR_GROUP) return;
-  throw new StoreRejected(`${nameOf(connection.host)} is a worker of Citus`, {
-    advice: 'name only the coordinator',
-  });
-}
-
-/** Prepares a connection to the server of the address. @throws {StoreRejected} for a worker */
-export async function prepareCoordinator(connection: Connection): Promise<void> {
-  if (!connection.isCitus) return;
-  await rejectWorker(connection);
-  await prepareServer(connection);
-}
-
-/**
- * Prepares a connection to a server that stores plants or passes them on.
- *
- * The service sets `synchronous_commit` for the role on each server, because Citus passes a
- * statement on without that setting of its session. Citus itself sets it only for roles that it
- * created.
- */
-export async function prepareServer(connection: Connection): Promise<void> {
-  // In Citus 13.2, each execution of a generic plan leaks memory.
-  await connection.run({ text: 'SET plan_cache_mode = force_custom_plan' });
-  try {
-    await connection.run({ text: SET_COMMIT_OF_ROLE });
-  } catch (error) {
-    if (sqlStateOf(error) !== CONCURRENT_UPDATE) throw error;
-  }
-}
-
-const SET_COMMIT_OF_ROLE = `DO $$ BEGIN
-  IF NOT EXISTS (
-    SELECT 1 FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
-    WHERE setrole = current_user::regrole AND datname = current_database()
-      AND 'synchronous_commit=' || current_setting('synchronous_commit') = ANY (setconfig)
-  ) THEN
-    PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
-    EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET synchronous_commit FROM CURRENT', current_database());
-  END IF;
-END $$`;
+const STOP_INSTANCES = 'stop all instances before `undistribute_table` and `alter_distributed_table`';
+const HIDDEN_WORKERS = 'add citus=coordinator to the address if no worker can be reached from here';
+const CONVERSION_WAITS: Problem = {
+  fault: 'a command waits to replace the table plant_revision, and instances that start now wait for it',
+  advice: `cancel the command, and ${STOP_INSTANCES}`,
+};
 
 function nameOf({ host, port }: HostAddress): string {
   return `${host}:${port}`;
-}
-
-function unreachable(name: string, cause: unknown): StorePartlyUnavailable {
-  const { fault, advice } = unavailable(cause);
-  return new StorePartlyUnavailable(`the worker ${name} cannot be used, so its plants get 503: ${fault}`, {
-    advice,
-  });
 }

@@ -1,5 +1,12 @@
 import type { CommitStatistics, PlantQueue } from '../../../core/commit/plant-commits.ts';
 
+/** The queue of one worker. */
+interface WorkerQueue {
+  queue: PlantQueue;
+  /** Plants whose `write` has not returned. The queue itself counts a plant until it is settled. */
+  writes: number;
+}
+
 /**
  * The queues of Citus. Each worker has its own, so that a batch has plants of one worker, and the
  * plants of other workers do not become `busy` while a worker is away.
@@ -13,23 +20,24 @@ export function workerQueues(
   workerOf: (id: bigint) => string | undefined,
   openQueue: () => PlantQueue,
 ): PlantQueue {
-  const queues = new Map<string | undefined, PlantQueue>();
-  const idsInFlight = new Map<bigint, { queue: PlantQueue; plants: number }>();
+  const queues = new Map<string | undefined, WorkerQueue>();
+  const idsInFlight = new Map<bigint, { worker: WorkerQueue; plants: number }>();
   let isClosed = false;
-  const queueOf = (id: bigint): PlantQueue => {
-    const worker = workerOf(id);
-    const existing = queues.get(worker);
+  const queueOf = (id: bigint): WorkerQueue => {
+    const name = workerOf(id);
+    const existing = queues.get(name);
     if (existing !== undefined) return existing;
-    // The new worker may replace another one, whose empty queue is not needed any more.
-    for (const [name, { statistics }] of queues) if (statistics.plantsInFlight === 0) queues.delete(name);
-    const queue = openQueue();
-    queues.set(worker, queue);
-    return queue;
+    // The new worker may replace another one, whose empty queue is not needed any more. A queue with
+    // a write stays, because further plants of its id join it, and `close` must wait for them.
+    for (const [other, { writes }] of queues) if (writes === 0) queues.delete(other);
+    const opened = { queue: openQueue(), writes: 0 };
+    queues.set(name, opened);
+    return opened;
   };
   return {
     get statistics(): CommitStatistics {
       const sum = { plantsInFlight: 0, plantsInFlightMax: 0, isFull: false, batchesInFlight: 0 };
-      for (const { statistics } of queues.values()) {
+      for (const { statistics } of queues.values().map(({ queue }) => queue)) {
         sum.plantsInFlight += statistics.plantsInFlight;
         sum.plantsInFlightMax += statistics.plantsInFlightMax;
         sum.isFull ||= statistics.isFull;
@@ -40,16 +48,19 @@ export function workerQueues(
     async write(write) {
       if (isClosed) return { kind: 'notConfirmed', error: 'shuttingDown' };
       const { id } = write.plant;
-      const inFlight = idsInFlight.get(id) ?? { queue: queueOf(id), plants: 0 };
+      const inFlight = idsInFlight.get(id) ?? { worker: queueOf(id), plants: 0 };
+      const { worker } = inFlight;
       idsInFlight.set(id, inFlight);
       inFlight.plants++;
-      const result = await inFlight.queue.write(write);
+      worker.writes++;
+      const result = await worker.queue.write(write);
+      worker.writes--;
       if (--inFlight.plants === 0) idsInFlight.delete(id);
       return result;
     },
     async close() {
       isClosed = true;
-      await Promise.all([...queues.values()].map(queue => queue.close()));
+      await Promise.all(queues.values().map(({ queue }) => queue.close()));
     },
   };
 }
