@@ -1,5 +1,10 @@
-/** With fewer rows, the prepared INSERT is not slower. */
-const COPIED_ROWS_MIN = 3;
+/**
+ * With fewer rows, the prepared INSERT takes less processor time of the server. Measured for a batch,
+ * INSERT against COPY: 4 rows 232 and 249 µs, 8 rows 216 and 212, 16 rows 268 and 235, 64 rows 552 and 354.
+ */
+const COPIED_ROWS_MIN = 8;
+/** Citus plans each INSERT anew: 4 rows took 1.2 ms by INSERT, and 0.9 ms by COPY. */
+const COPIED_ROWS_MIN_ON_CITUS = 2;
 /** So many batches are inserted after one that met a stored key. */
 const INSERTED_AFTER_CONFLICT = 8;
 
@@ -13,8 +18,8 @@ export class CopyChoice {
   #insertsLeft = 0;
 
   /** @returns whether the next batch of so many rows is to be copied */
-  next(rowCount: number): boolean {
-    if (this.#insertsLeft === 0) return rowCount >= COPIED_ROWS_MIN;
+  next(rowCount: number, isCitus: boolean): boolean {
+    if (this.#insertsLeft === 0) return rowCount >= (isCitus ? COPIED_ROWS_MIN_ON_CITUS : COPIED_ROWS_MIN);
     this.#insertsLeft--;
     return false;
   }

@@ -27,7 +27,7 @@ export async function storeRevisions(
   revisions: readonly PlantRevision[],
   copyChoice: CopyChoice,
 ): Promise<ReadonlySet<bigint>> {
-  if (copyChoice.next(revisions.length)) {
+  if (copyChoice.next(revisions.length, connection.isCitus)) {
     try {
       rejectLostFlush(await copyRevisions(connection, revisions));
       return new Set(revisions.map(({ plant }) => plant.id));

@@ -13,6 +13,8 @@ const under = await postgresUnderTest();
 const { server } = under;
 
 const COPY = /^COPY plant_revision\b/;
+/** So many new plants are copied. */
+const BATCH = 8;
 
 /** A store behind a proxy. Batches of several new plants are copied. */
 async function openBehindProxy() {
@@ -28,10 +30,14 @@ function commit(store: StorageEngine, plants: readonly NewPlant[]) {
 }
 
 function batch(first: number): NewPlant[] {
-  return Array.from({ length: 4 }, (_, index) => ({ id: BigInt(first + index), name: `oak ${index}` }));
+  return Array.from({ length: BATCH }, (_, index) => ({ id: BigInt(first + index), name: `oak ${index}` }));
 }
 
-const ALL_CREATED = Array.from({ length: 4 }, () => ({ kind: 'confirmed', outcome: 'created', revision: 1 }));
+const ALL_CREATED = Array.from({ length: BATCH }, () => ({
+  kind: 'confirmed',
+  outcome: 'created',
+  revision: 1,
+}));
 
 /** Parts of the text format of COPY, and what a careless reader of it would change. */
 const HOSTILE_TEXTS = [
@@ -97,7 +103,7 @@ for (const [change, sql] of [
     await assert.rejects(committing, { name: 'StoreUnavailable' });
     await assert.rejects(commit(store, batch(21)), { name: 'StoreUnavailable' });
     const stored = await under.sql(database, 'SELECT count(*)::integer AS count FROM plant_revision');
-    assert.deepEqual(stored, [{ count: 4 }]);
+    assert.deepEqual(stored, [{ count: BATCH }]);
   });
 
 test('a batch whose connection loses synchronous_commit during the COPY is confirmed by another connection', async () => {
@@ -133,7 +139,7 @@ for (const [event, isDelivered] of [
     // The first statement arrives after the second one.
     if (!isDelivered) await held.deliver();
     const stored = await under.sql(database, 'SELECT count(*)::integer AS count FROM plant_revision');
-    assert.deepEqual(stored, [{ count: 4 }]);
+    assert.deepEqual(stored, [{ count: BATCH }]);
   });
 
 test('a connection goes on after a COPY that met a stored key', async () => {
@@ -141,7 +147,7 @@ test('a connection goes on after a COPY that met a stored key', async () => {
   const { store, proxy } = opened;
   await commit(store, batch(1));
   const before = proxy.openedConnections;
-  const [two, three, ...others] = await commit(store, [...batch(3), ...batch(11)]);
+  const [two, three, ...others] = await commit(store, [...batch(7), ...batch(21)]);
   assert.deepEqual(
     [two, three],
     [
