@@ -137,7 +137,7 @@ export class CreatePlant {
     const parsed = await this.#parser.parse(bytes, open);
     if (parsed.kind === 'abandoned') return parsed;
     const token = await this.#credentials.lookUp(admission.tokenHash, request);
-    if (token.kind === 'rejected') return rejected(token.error, token.message);
+    if (token.kind === 'rejected') return rejected(token.error, token.message, admission.fields);
     if (!open.isAwaited) return { kind: 'abandoned' };
     // The plants of a connection stay in the order of its requests, because the call queues the
     // plant before it returns, and the server reads the next request after this result.

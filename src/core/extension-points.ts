@@ -25,7 +25,10 @@ export type CredentialValidation =
    * Otherwise a client could send that text as its token, and no validator would see it.
    */
   | { kind: 'valid'; tokenHash: string }
-  /** The response is 401. */
+  /**
+   * With a message, the response is 401. Without one, the next validator is asked, and the response is
+   * 401 if none accepts the token.
+   */
   | { kind: 'rejected'; message?: string }
   /** The token cannot be validated now. The response is 503. */
   | { kind: 'unchecked'; message: string };

@@ -99,9 +99,10 @@ export class GroupCommit implements PlantQueue {
   }
 
   get statistics(): CommitStatistics {
+    const plantsInBatches = this.#inFlight - this.#queue.length;
     return {
       plantsInFlight: this.#inFlight,
-      plantsInFlightMax: Math.min(Math.floor(this.#inFlightLimit.plants), QUEUE_PLANTS_MAX),
+      plantsInFlightMax: Math.min(Math.floor(this.#inFlightLimit.plants), plantsInBatches + QUEUE_PLANTS_MAX),
       isFull: this.#isFull(1),
       batchesInFlight: this.#batchesInFlight,
     };

@@ -14,7 +14,7 @@ export class IdsInFlight {
   readonly #batch = new Map<bigint, number>();
   /** `hasFree` has examined so many plants from the start of the queue. */
   #examined = 0;
-  /** So many of the examined plants have no id in flight. */
+  /** The number of the examined plants that have no id in flight. */
   #examinedFree = 0;
 
   /** Whether a plant with this id must stay queued when a batch is made. */

@@ -11,7 +11,7 @@ export const IN_FLIGHT_PLANTS_MIN = 1_024;
 export class InFlightLimit {
   #plants = Number.POSITIVE_INFINITY;
 
-  /** So many plants may be queued or in a batch. */
+  /** The number of plants that may be queued or in a batch. */
   get plants(): number {
     return this.#plants;
   }

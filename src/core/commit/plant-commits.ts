@@ -52,7 +52,7 @@ export type WriteResult = Confirmed | RejectedWrite;
 export interface CommitStatistics {
   /** Plants that are queued or in a batch. */
   plantsInFlight: number;
-  /** Limit of the plants in flight, from the measured rate. */
+  /** Limit of the plants in flight, from the measured rate and the limit of the queue. */
   plantsInFlightMax: number;
   /** Whether further plants get 503 now, those of one queue at least. */
   isFull: boolean;

@@ -1,6 +1,6 @@
 /** Most tokens that one statement reads or updates. A long statement would delay plants. */
 export const TOKENS_AT_A_TIME_MAX = 1_000;
-/** So many consecutive token ids form a group. When a token changes, its group is read again. */
+/** The number of consecutive token ids in a group. When a token changes, its group is read again. */
 export const TOKEN_GROUP_SIZE = 250;
 /** Latest expiry of a token: the last time that a Date can have (ECMAScript, Time Values). */
 export const TOKEN_EXPIRY_MS_MAX = 8.64e15;

@@ -5,7 +5,7 @@
 const COPIED_ROWS_MIN = 8;
 /** Citus plans each INSERT anew: 4 rows took 1.2 ms by INSERT, and 0.9 ms by COPY. */
 const COPIED_ROWS_MIN_ON_CITUS = 2;
-/** So many batches are inserted after one that met a stored key. */
+/** The number of batches that are inserted after one that met a stored key. */
 const INSERTED_AFTER_CONFLICT = 8;
 
 /**
