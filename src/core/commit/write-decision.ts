@@ -27,7 +27,7 @@ export function mayBeFirst({ ifRevision = 0 }: PlantWrite): boolean {
 
 /**
  * Content that is already stored is unchanged under any condition, so a retry is always safe. The
- * condition comes before the rule for repeated ids: who names a wrong revision learns the right one.
+ * condition comes before the rule for repeated ids, so that its error names the latest revision.
  */
 export function decide(
   write: PlantWrite,

@@ -47,7 +47,7 @@ export const ERRORS = {
   plantChanged: entry(
     412,
     41201,
-    'this plant has another latest revision than If-Plant-Revision says, so nothing was stored; look at the plant, and send the number in Plant-Revision to replace it',
+    'this plant has another latest revision than If-Plant-Revision says, so nothing was stored; to replace it, send the number in Plant-Revision',
   ),
   bodyTooLarge: entry(413, 41301, 'the body exceeds the size limit (1 MiB by default); shorten name or tag'),
   notJsonMediaType: entry(
