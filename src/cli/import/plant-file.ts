@@ -1,8 +1,8 @@
 import { Failure } from '../output/failure.ts';
 import { quoted } from '../output/visible-text.ts';
-import type { ColumnChoice, CsvForm } from './csv/csv-header.ts';
+import type { CsvForm } from './csv/csv-header.ts';
 import { csvRows } from './csv/csv-rows.ts';
-import { beginsWithHeader, HEADER_LINES, headerHint, textsFromLine } from './csv/header-row.ts';
+import { headerHint, textsFromLine } from './csv/header-row.ts';
 import { jsonLinesRows } from './json/json-lines.ts';
 import { isOneObject, jsonListRows } from './json/json-list.ts';
 import { featureRow, type JsonOptions, jsonRow, type RowMaker } from './json/json-row.ts';
@@ -42,11 +42,9 @@ export async function* fileRows(path: string, options: PlantFileOptions): PlantR
   const first = /\S/.exec(opening.text)?.[0];
   if (first === undefined) throw new Failure(`${name} ${EMPTY}`);
   // A title row may begin with a bracket, but a file with a header is no JSON.
-  if (form.headerRow !== undefined)
-    return yield* csvRows(name, opening.whole(), opening.text, { ...options, line });
-  if (first !== '[' && first !== '{') {
-    const headerHint = await readHint(opening, line, options);
-    return yield* csvRows(name, opening.whole(), opening.text, { ...options, line, headerHint });
+  if (form.headerRow !== undefined || (first !== '[' && first !== '{')) {
+    const hint = form.headerRow === undefined ? headerHint(opening.text, line, options) : undefined;
+    return yield* csvRows(name, opening.whole(), opening.text, { ...options, line, headerHint: hint });
   }
   // CSV has a header, which has shown that its rows have no ids.
   yield* rowsWithoutIds(name, jsonRows(path, opening, line, options));
@@ -108,15 +106,4 @@ async function readStart(opening: TextOpening, firstLine: number): Promise<numbe
     opening.text = opening.text.slice(blank.length);
   }
   return line;
-}
-
-/** What to do about title rows, if the file seems to begin with them. */
-async function readHint(
-  opening: TextOpening,
-  line: number,
-  choice: ColumnChoice,
-): Promise<string | undefined> {
-  if (beginsWithHeader(opening.text, choice)) return undefined;
-  await opening.extend(text => countLineEnds(text) >= HEADER_LINES);
-  return headerHint(opening.text, line, choice);
 }
