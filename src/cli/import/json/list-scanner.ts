@@ -1,5 +1,6 @@
 import { quoted, visible } from '../../output/visible-text.ts';
-import { SEVERAL_LINES } from './json-lines.ts';
+import { LineCounter } from '../text/line-ends.ts';
+import { OUTER_SPACE, SEVERAL_LINES } from './json-lines.ts';
 
 /** The list of a GeoJSON FeatureCollection (RFC 7946 section 3.3). */
 export const FEATURES = 'features';
@@ -10,10 +11,14 @@ const NAME_LENGTH_MAX = 200;
 const SPACE = ' \t\n\r';
 const OWN_FILE = 'write the list of plants into a file of its own';
 
-/** The list of plants begins, or an element of it begins or ends. */
-export interface Mark {
-  kind: 'list' | 'element' | 'end of element';
-  position: number;
+/** An element of the list of plants. */
+interface ListElement {
+  /** Counted from 1. */
+  number: number;
+  /** Number of the line on which it begins. */
+  line: number;
+  /** Its exact text, without white space around it. */
+  text: string;
 }
 
 /** The list of plants in a text. */
@@ -28,10 +33,11 @@ export type PlantList = { kind: 'array' } | { kind: 'member'; name: string };
  */
 export class ListScanner {
   list: PlantList | undefined;
-  /** Elements that have ended. */
-  elements = 0;
   /** Why the scanning has ended; undefined if it goes on. */
   fault: string | undefined;
+  readonly #lines: LineCounter;
+  /** The last element. White space before it may have any length, so it is not stored. */
+  #element: ListElement = { number: 0, line: 0, text: '' };
   #place: 'outside' | 'before first element' | 'before element' | 'in element' = 'outside';
   #depth = 0;
   /** The depth of the elements: 1 in an array, 2 in an object. */
@@ -47,8 +53,14 @@ export class ListScanner {
   #inString = false;
   #isEscaped = false;
 
-  get isInElement(): boolean {
-    return this.#place === 'in element';
+  /** @param line number of the first line of the text */
+  constructor(line = 1) {
+    this.#lines = new LineCounter(line);
+  }
+
+  /** The element that is not complete yet; undefined between elements. */
+  get incomplete(): ListElement | undefined {
+    return this.#place === 'in element' ? this.#element : undefined;
   }
 
   /** Whether a text that begins so has a list, perhaps an empty one, and is no plant. */
@@ -57,8 +69,15 @@ export class ListScanner {
     return this.list !== undefined || isEmptyList;
   }
 
-  /** The marks in the next chunk of the text. They end at a fault. */
-  *marks(chunk: string): Generator<Mark, void, undefined> {
+  /** The elements that end in the next chunk of the text, up to a fault. */
+  *elements(chunk: string): Generator<ListElement, void, undefined> {
+    let start = 0;
+    const readTo = (end: number): void => {
+      const part = chunk.slice(start, end);
+      start = end;
+      this.#lines.add(part);
+      if (this.#place === 'in element') this.#element.text += part;
+    };
     for (let position = 0; position < chunk.length; position++) {
       const character = chunk[position]!;
       if (this.#inString) {
@@ -67,29 +86,32 @@ export class ListScanner {
       }
       if (SPACE.includes(character)) continue;
       if (this.#isClosed) this.fault = this.#textAfterEnd();
-      if (this.#place === 'before first element' && this.#readListStart(character))
-        yield { kind: 'list', position };
+      if (this.#place === 'before first element') this.#readListStart(character);
       if (this.fault !== undefined) return;
       if (this.#place === 'before element') {
+        readTo(position);
         this.#place = 'in element';
-        yield { kind: 'element', position };
+        this.#element = { number: this.#element.number + 1, line: this.#lines.line, text: '' };
       }
       const isAtBorder = this.#place === 'in element' && this.#depth === this.#listDepth;
       if (isAtBorder && (character === ',' || character === ']')) {
-        this.elements++;
-        yield { kind: 'end of element', position };
+        readTo(position);
         this.#place = character === ',' ? 'before element' : 'outside';
+        yield { ...this.#element, text: this.#element.text.replace(OUTER_SPACE, '') };
       }
       // A brace that closes nothing is part of an invalid element.
       if (!isAtBorder || character !== '}') this.#readToken(character);
     }
+    readTo(chunk.length);
   }
 
   /** @returns a fault of a text that ends here; undefined if it has none */
   faultAtEnd(): string | undefined {
     if (this.fault !== undefined) return this.fault;
-    if (this.#place !== 'outside')
-      return `ends before the end of the JSON array, at or after element ${this.elements + 1}`;
+    if (this.#place !== 'outside') {
+      const number = this.#element.number + (this.#place === 'in element' ? 0 : 1);
+      return `ends before the end of the JSON array, at or after element ${number}`;
+    }
     if (!this.#isClosed) return 'ends before the end of its JSON object';
     if (this.list === undefined && this.#members.has('id')) return SEVERAL_LINES;
     if (this.list?.kind === 'member' && this.#isPlant(this.list.name))
@@ -104,7 +126,7 @@ export class ListScanner {
 
   #textAfterEnd(): string {
     if (this.#listDepth === 1)
-      return `has text after the end of the JSON array, after element ${this.elements}`;
+      return `has text after the end of the JSON array, after element ${this.#element.number}`;
     return this.list === undefined ? SEVERAL_LINES : 'has text after the end of its JSON object';
   }
 
@@ -113,18 +135,17 @@ export class ListScanner {
     return this.#members.has('id') && list !== FEATURES;
   }
 
-  /** @returns whether the list of plants begins with this character */
-  #readListStart(character: string): boolean {
+  /** Decides by its first character whether a list is that of the plants. */
+  #readListStart(character: string): void {
     const isArray = this.#listDepth === 1;
     this.#hasEmptyList ||= character === ']';
     const isList = isArray ? character !== ']' : character === '{';
     this.#place = isList ? 'before element' : 'outside';
-    if (!isList) return false;
+    if (!isList) return;
     if (this.list?.kind === 'member')
       this.fault = `is a JSON object with two lists, ${quoted(this.list.name)} and ${quoted(this.#member)}; ${OWN_FILE}`;
     else if (!isArray && this.#isPlant(this.#member)) this.fault = SEVERAL_LINES;
     else this.list = isArray ? { kind: 'array' } : { kind: 'member', name: this.#member };
-    return this.fault === undefined;
   }
 
   #readString(character: string): void {
