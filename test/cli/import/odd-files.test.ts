@@ -116,6 +116,12 @@ const CASES: FileCase[] = [
     rejects: [/^\{"text":"\{\\"name\\".*,"line":1,"row":1,"error":40001,/],
   },
   {
+    what: 'JSON Lines whose last line is incomplete',
+    content: '{"id":1,"name":"a"}\nnul',
+    stored: ['1,a,'],
+    rejects: [/^\{"text":"nul","line":2,"row":2,"error":40001,/],
+  },
+  {
     what: 'JSON Lines with one line, whose plant has a list',
     content: '{"id":1,"synonyms":[{"id":5,"name":"b"}]}',
     rejects: [

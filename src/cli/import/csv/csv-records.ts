@@ -171,7 +171,6 @@ class RestOfFile {
   #chunks: Buffer[] = [];
   #position = 0;
   #line: number;
-  #hasInvalidBytes = false;
 
   constructor(line: number) {
     this.#line = line;
@@ -190,7 +189,6 @@ class RestOfFile {
   }
 
   add(text: string): Buffer {
-    this.#hasInvalidBytes ||= !text.isWellFormed();
     const chunk = bytesOfText(text);
     const isRecordIncomplete = this.bytes > 1;
     this.#chunks.push(chunk);
@@ -203,15 +201,12 @@ class RestOfFile {
    * `escaped` shows its invalid bytes, if it has any.
    */
   take(end?: number): { text: string; line: number; escaped: string | undefined } {
-    const bytes = this.#joined();
-    const length = end === undefined ? bytes.length : end - this.#position;
-    const text = bytes.toString('utf8', 0, length);
-    const own = bytes.subarray(0, length);
-    const escaped = this.#hasInvalidBytes && !isUtf8(own) ? escapedText(own) : undefined;
+    const rest = this.#joined();
+    const bytes = end === undefined ? rest : rest.subarray(0, end - this.#position);
+    const text = bytes.toString();
+    const escaped = isUtf8(bytes) ? undefined : escapedText(bytes);
     const line = this.#line;
-    this.#chunks = [bytes.subarray(length)];
-    this.#position += length;
-    this.#line += countLineEnds(text);
+    this.#remove(bytes.length, text);
     this.#skipEmptyLines();
     return { text: text.replace(/(?:\r\n?|\n)$/, ''), line, escaped };
   }
@@ -222,9 +217,13 @@ class RestOfFile {
     let length = 0;
     while (bytes[length] === CR || bytes[length] === LF) length++;
     if (length === bytes.length && bytes[length - 1] === CR) length--;
-    this.#line += countLineEnds(bytes.toString('latin1', 0, length));
+    this.#remove(length, bytes.toString('latin1', 0, length));
+  }
+
+  #remove(length: number, text: string): void {
+    this.#line += countLineEnds(text);
     this.#position += length;
-    this.#chunks = [bytes.subarray(length)];
+    this.#chunks = [this.#joined().subarray(length)];
   }
 
   #joined(): Buffer {

@@ -2,39 +2,27 @@ import { bytesOfText, indexOfInvalid, replaceInvalid } from './utf8-texts.ts';
 
 const SHOWN_BYTES_MAX = 8;
 /** The message shows this many readings of a text, and at most two encodings for each. */
-const READINGS_MAX = 3;
+const READINGS_MAX = 6;
 const NAMES_MAX = 2;
 /** Encodings by names that `--encoding` accepts. The most frequent is first. */
 const ENCODINGS = [
   ...['WINDOWS-1252', 'WINDOWS-1250', 'WINDOWS-1251', 'MACINTOSH', 'KOI8-R', 'WINDOWS-1253'],
   ...['SHIFT_JIS', 'GB18030', 'BIG5', 'EUC-KR'],
 ];
-/** Real text has no control characters, private-use characters or unassigned characters. */
-const IMPLAUSIBLE = /[\p{Cc}\p{Co}\p{Cn}]/u;
+/**
+ * What text in a wrong encoding has: control, private-use or unassigned characters, or a symbol
+ * within a word that is no typographic quote, dash or hybrid sign.
+ */
+const IMPLAUSIBLE =
+  /[\p{Cc}\p{Co}\p{Cn}]|(?<=\p{L})(?![\p{ASCII}\u2010-\u201f\u2026×°®™])[^\p{L}\p{M}\p{Zs}]/u;
 /** A byte that ends a field. It is no part of a character in the encodings above. */
 const FIELD_BORDER = /[\t\n\r",;]/;
 /** Characters of a field that are read on each side of the first invalid byte. */
 const CONTEXT_LENGTH = 40;
 
-/** What is rare in names of plants, and frequent in text that was read in a wrong encoding. */
-const ODDITIES = [
-  /\p{Ll}\p{Lu}/gu,
-  // A symbol within a word, but no typographic quote, dash or hybrid sign.
-  /(?<=\p{L})(?![\p{ASCII}\u2010-\u201f\u2026×°®™])[^\p{L}\p{M}\p{Zs}]/gu,
-  /[\uff61-\uff9f]/gu,
-  /(?![\p{ASCII}×°®™])\p{S}/gu,
-];
-const SCRIPTS = [
-  /\p{Script=Latin}/u,
-  /\p{Script=Cyrillic}/u,
-  /\p{Script=Greek}/u,
-  /\p{Script=Hangul}/u,
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u,
-];
-
 /**
- * Shows the field around the first byte that is not UTF-8 in the most likely encodings. Only the
- * user knows the right one.
+ * Shows the field around the first byte that is not UTF-8 in the encodings that make a text of it.
+ * Only the user knows the right one.
  *
  * @param text an escaped text that has an invalid byte
  * @returns a text such as `the byte E9: "Café" in WINDOWS-1252, "CafÈ" in MACINTOSH`
@@ -52,12 +40,10 @@ export function encodingQuestion(text: string): string {
     const reading = readingIn(encoding, field);
     if (reading !== undefined) readings.set(reading, [...(readings.get(reading) ?? []), encoding]);
   }
-  const likely = Array.from(readings, ([reading, names]) => ({ reading, names, oddity: oddityOf(reading) }))
-    // The sort is stable, so the more frequent encoding comes first.
-    .sort((one, other) => one.oddity - other.oddity)
+  const shown = Array.from(readings)
     .slice(0, READINGS_MAX)
-    .map(({ reading, names }) => `${JSON.stringify(reading)} in ${names.slice(0, NAMES_MAX).join(' or ')}`);
-  return likely.length === 0 ? what : `${what}: ${likely.join(', ')}`;
+    .map(([reading, names]) => `${JSON.stringify(reading)} in ${names.slice(0, NAMES_MAX).join(' or ')}`);
+  return shown.length === 0 ? what : `${what}: ${shown.join(', ')}`;
 }
 
 function fieldAt(text: string, position: number): string {
@@ -82,13 +68,4 @@ function readingIn(encoding: string, field: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** How unlikely a reading is; 0 is the most likely. */
-function oddityOf(reading: string): number {
-  const scripts = (text: string): number => SCRIPTS.filter(script => script.test(text)).length;
-  const mixedWords = (reading.match(/\p{L}+/gu) ?? []).filter(word => scripts(word) > 1);
-  const mixedText = scripts(reading) > 1 ? 1 : 0;
-  const oddities = ODDITIES.map(pattern => reading.match(pattern)?.length ?? 0);
-  return oddities.reduce((sum, count) => sum + count, 2 * mixedWords.length + mixedText);
 }

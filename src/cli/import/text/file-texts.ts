@@ -1,4 +1,3 @@
-import { isAscii } from 'node:buffer';
 import { Failure } from '../../output/failure.ts';
 import {
   type Bytes,
@@ -12,7 +11,7 @@ import {
 import { LineCounter, type Texts } from './line-ends.ts';
 import { FORMAT_BYTES, startReadingOf } from './other-formats.ts';
 import { Utf8Evidence } from './utf8-evidence.ts';
-import { areUtf8, utf8Texts } from './utf8-texts.ts';
+import { contentOf, utf8Texts } from './utf8-texts.ts';
 
 const UTF_8 = 'utf-8';
 const UTF_16 = /^utf-16/;
@@ -46,48 +45,13 @@ interface Encoded {
  * @throws {Failure} if the file is not in the encoding, or no text
  */
 export async function* fileTexts(path: string, options: TextOptions): Texts {
+  const name = fileName(path);
   const isFile = (await plantFileSize(path)) !== undefined;
   if (isFile && options.onVerified) await verify(path, options, options.onVerified);
-  const encoded = await encodedBytes(path, options);
-  if (encoded.encoding !== UTF_8) yield* decodedTexts(fileName(path), encoded);
-  else if (isFile || options.encoding === UTF_8) yield* utf8Texts(encoded.bytes);
-  else yield* judgedTexts(path, encoded);
-}
-
-async function verify(path: string, options: TextOptions, onBytes: BytesOptions['onBytes']): Promise<void> {
-  const again: TextOptions = { ...options, onNote: () => {}, onBytes: undefined };
-  const encoded = await encodedBytes(path, { ...again, onBytes });
-  if (encoded.encoding !== UTF_8) return await verifyDecoded(path, encoded, again);
-  if ((await areUtf8(encoded.bytes)) || options.encoding === UTF_8) return;
-  // Only a file with invalid bytes is worth another reading.
-  const invalid = await encodedBytes(path, again);
-  const evidence = new Utf8Evidence(fileName(path), invalid.hasMark);
-  for await (const text of utf8Texts(invalid.bytes)) evidence.add(text);
-  evidence.check();
-}
-
-/** Verifies that a file has the encoding, and is not UTF-8, such as a rejects file. */
-async function verifyDecoded(path: string, encoded: Encoded, again: TextOptions): Promise<void> {
-  const { encoding } = encoded;
-  let isAllAscii = true;
-  async function* observed(): Bytes {
-    for await (const chunk of encoded.bytes) {
-      isAllAscii &&= isAscii(chunk);
-      yield chunk;
-    }
-  }
-  for await (const _ of decodedTexts(fileName(path), { ...encoded, bytes: observed() }));
-  if (isAllAscii || UTF_16.test(encoding)) return;
-  if (!(await areUtf8((await encodedBytes(path, again)).bytes))) return;
-  throw new Failure(
-    `${fileName(path)} is valid UTF-8, as a rejects file is, and ${encoding} would change its text; ` +
-      `import it without --encoding, or convert it if you are sure (iconv -f ${encoding} -t UTF-8 FILE > NEW_FILE)`,
-  );
-}
-
-/** Texts of a stream without a known encoding. */
-async function* judgedTexts(path: string, { hasMark, bytes }: Encoded): Texts {
-  const evidence = new Utf8Evidence(fileName(path), hasMark);
+  const { encoding, hasMark, bytes } = await encodedBytes(path, options);
+  if (encoding !== UTF_8) return yield* decodedTexts(name, encoding, bytes);
+  if (isFile || options.encoding === UTF_8) return yield* utf8Texts(bytes);
+  const evidence = new Utf8Evidence(name, hasMark);
   for await (const text of utf8Texts(bytes)) {
     evidence.add(text);
     evidence.check();
@@ -95,7 +59,28 @@ async function* judgedTexts(path: string, { hasMark, bytes }: Encoded): Texts {
   }
 }
 
-async function* decodedTexts(name: string, { encoding, bytes }: Encoded): Texts {
+/** Reads a file once to see whether it is UTF-8, and again only if its encoding is still in doubt. */
+async function verify(path: string, options: TextOptions, onBytes: BytesOptions['onBytes']): Promise<void> {
+  const name = fileName(path);
+  const again: TextOptions = { ...options, onNote: () => {}, onBytes: undefined };
+  const { encoding, hasMark, bytes } = await encodedBytes(path, { ...again, onBytes });
+  const content = await contentOf(bytes);
+  if (encoding === UTF_8 && (content !== 'other' || options.encoding === UTF_8)) return;
+  if (encoding !== UTF_8 && content === 'UTF-8' && !UTF_16.test(encoding))
+    throw new Failure(
+      `${name} is valid UTF-8, as a rejects file is, and ${encoding} would change its text; ` +
+        `import it without --encoding, or convert it if you are sure (iconv -f ${encoding} -t UTF-8 FILE > NEW_FILE)`,
+    );
+  const doubtful = (await encodedBytes(path, again)).bytes;
+  if (encoding !== UTF_8) for await (const _ of decodedTexts(name, encoding, doubtful));
+  else {
+    const evidence = new Utf8Evidence(name, hasMark);
+    for await (const text of utf8Texts(doubtful)) evidence.add(text);
+    evidence.check();
+  }
+}
+
+async function* decodedTexts(name: string, encoding: string, bytes: Bytes): Texts {
   const strict = new TextDecoder(encoding, { fatal: true });
   /** Replaces invalid bytes by U+FFFD, which shows where they begin. */
   const lenient = new TextDecoder(encoding);

@@ -3,9 +3,10 @@ import { encodingQuestion } from './encoding-question.ts';
 import { LineCounter } from './line-ends.ts';
 import { indexOfInvalid } from './utf8-texts.ts';
 
-/** Characters before the end of an unfinished line that are stored for the question. */
-const TAIL_LENGTH = 100;
 const BEYOND_ASCII = /\P{ASCII}/u;
+
+/** What a line has: `invalid` bytes, or else characters beyond ASCII, or neither. */
+type LineKind = 'invalid' | 'valid' | 'ascii';
 
 /**
  * Decides whether a text with invalid bytes is UTF-8 with damaged rows, or in another encoding.
@@ -17,37 +18,36 @@ const BEYOND_ASCII = /\P{ASCII}/u;
  */
 export class Utf8Evidence {
   readonly #name: string;
-  #validLines: number;
-  #invalidLines = 0;
+  /** How many lines are of each kind. */
+  readonly #counts = { ascii: 1, valid: 0, invalid: 0 };
+  /** The kind of the last line. */
+  #kind: LineKind = 'ascii';
   readonly #lines = new LineCounter();
-  /** What the line at the end of the text so far has. */
-  #current: { kind: 'ascii' | 'valid' | 'invalid'; tail: string } = { kind: 'ascii', tail: '' };
   #first: { line: number; question: string } | undefined;
 
   constructor(name: string, hasMark: boolean) {
     this.#name = name;
-    this.#validLines = hasMark ? 1 : 0;
+    if (hasMark) this.#counts.valid++;
   }
 
   /** @param text the next part of the file, as `escapedText` makes it */
   add(text: string): void {
     if (this.#first === undefined && !text.isWellFormed()) {
-      const before = text.slice(0, indexOfInvalid(text));
-      const line = this.#lines.lineAfter(before);
-      this.#first = { line, question: encodingQuestion(this.#current.tail + text) };
+      const line = this.#lines.lineAfter(text.slice(0, indexOfInvalid(text)));
+      this.#first = { line, question: encodingQuestion(text) };
     }
-    // An empty line in a divided CRLF counts as neither.
-    for (const [index, line] of text.split(/[\r\n]+/).entries()) {
-      if (index > 0) this.#endLine();
-      this.#addToLine(line);
+    for (const [index, part] of text.split(/[\r\n]+/).entries()) {
+      // The first part belongs to the last line.
+      if (index === 0) this.#counts[this.#kind]--;
+      this.#kind = kindOf(part, index === 0 ? this.#kind : 'ascii');
+      this.#counts[this.#kind]++;
     }
     this.#lines.add(text);
   }
 
   /** @throws {Failure} with the first doubtful text, if the text so far is in another encoding */
   check(): void {
-    const valid = this.#validLines + (this.#current.kind === 'valid' ? 1 : 0);
-    const invalid = this.#invalidLines + (this.#current.kind === 'invalid' ? 1 : 0);
+    const { valid, invalid } = this.#counts;
     if (this.#first === undefined || invalid <= valid) return;
     const { line, question } = this.#first;
     throw new Failure(
@@ -56,18 +56,10 @@ export class Utf8Evidence {
         'with --encoding UTF-8, only the rows that are not UTF-8 are rejected',
     );
   }
+}
 
-  #addToLine(part: string): void {
-    const current = this.#current;
-    if (!part.isWellFormed()) current.kind = 'invalid';
-    else if (current.kind === 'ascii' && BEYOND_ASCII.test(part)) current.kind = 'valid';
-    current.tail = (current.tail + part).slice(-TAIL_LENGTH);
-  }
-
-  #endLine(): void {
-    const { kind } = this.#current;
-    if (kind === 'valid') this.#validLines++;
-    if (kind === 'invalid') this.#invalidLines++;
-    this.#current = { kind: 'ascii', tail: '' };
-  }
+/** @param before the kind of the line before its next part */
+function kindOf(part: string, before: LineKind): LineKind {
+  if (before === 'invalid' || !part.isWellFormed()) return 'invalid';
+  return BEYOND_ASCII.test(part) ? 'valid' : before;
 }

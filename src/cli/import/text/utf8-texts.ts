@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import type { Texts } from './line-ends.ts';
 
 /**
@@ -89,9 +89,13 @@ export async function* utf8Texts(chunks: AsyncIterable<Buffer>): Texts {
   }
 }
 
-/** Reads all chunks. @returns whether they are UTF-8 */
-export async function areUtf8(chunks: AsyncIterable<Buffer>): Promise<boolean> {
-  let areValid = true;
-  for await (const bytes of wholeCharacters(chunks)) areValid &&= isUtf8(bytes);
-  return areValid;
+/** Reads all chunks. @returns what they contain */
+export async function contentOf(chunks: AsyncIterable<Buffer>): Promise<'ASCII' | 'UTF-8' | 'other'> {
+  let isAllAscii = true;
+  let isAllUtf8 = true;
+  for await (const bytes of wholeCharacters(chunks)) {
+    isAllAscii &&= isAscii(bytes);
+    isAllUtf8 &&= isUtf8(bytes);
+  }
+  return isAllAscii ? 'ASCII' : isAllUtf8 ? 'UTF-8' : 'other';
 }

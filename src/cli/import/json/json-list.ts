@@ -1,0 +1,75 @@
+import { readJson, readToEnd } from '../../../core/contract/json-reader.ts';
+import { Failure } from '../../output/failure.ts';
+import { type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from '../rows/plant-row.ts';
+import type { TextOpening } from '../text/text-opening.ts';
+import type { RowMaker } from './json-row.ts';
+import { ListScanner, type PlantList } from './list-scanner.ts';
+
+const LINE_END = /[\r\n]/;
+/** The rest of a text from a fault on, if only a token at its end is incomplete, such as `\u00e`. */
+const CUT_TOKEN = /^[^\s,:[\]{}]*$/;
+
+/**
+ * Whether a file that begins with `{` is one object with a list, and not JSON Lines. In JSON Lines,
+ * the second line makes the text no JSON, unless the first line has a fault.
+ */
+export async function isOneObject(opening: TextOpening): Promise<boolean> {
+  const isSeveralLines = (text: string): boolean => LINE_END.test(text.trim());
+  await opening.extend(text =>
+    isSeveralLines(text) ? !isStartOfJson(text) : faultIndex(text) === undefined && !beginsWithList(text),
+  );
+  return isSeveralLines(opening.text) ? isStartOfJson(opening.text) : beginsWithList(opening.text);
+}
+
+/** Whether a text is one JSON value, or can become it. */
+function isStartOfJson(text: string): boolean {
+  const fault = faultIndex(text);
+  if (fault === undefined) return true;
+  // A token after a value is another value.
+  return CUT_TOKEN.test(text.slice(fault)) && faultIndex(text.slice(0, fault)) !== undefined;
+}
+
+/** @returns the index of the first fault; undefined if the text is JSON */
+function faultIndex(text: string): number | undefined {
+  return readToEnd(readJson(text, () => {}));
+}
+
+/** Whether a text begins with an object that has a list of objects, and is no plant. */
+function beginsWithList(text: string): boolean {
+  const scanner = new ListScanner();
+  // An element shows that there is a list.
+  scanner.elements(text).next();
+  return scanner.hasList;
+}
+
+/**
+ * Reads the plants of a text that is one JSON array, or one object with one list of objects.
+ *
+ * @param firstLine number of the first line of the text
+ * @param rowMakerFor is called with the list at its first element
+ * @throws {Failure} after the rows before a fault. Only at its end is it known that an object has
+ *   one list, and no id
+ */
+export async function* jsonListRows(
+  name: string,
+  texts: AsyncIterable<string>,
+  firstLine: number,
+  rowMakerFor: (list: PlantList) => RowMaker,
+): PlantRows {
+  const scanner = new ListScanner(firstLine);
+  let rowOf: RowMaker | undefined;
+  for await (const chunk of texts) {
+    const rows: PlantRow[] = [];
+    for (const { number, line, text } of scanner.elements(chunk)) {
+      rowOf ??= rowMakerFor(scanner.list!);
+      rows.push(rowOf({ number, line, name: `line ${line} (element ${number})` }, text));
+    }
+    yield rows;
+    if (scanner.fault !== undefined) break;
+    const { incomplete } = scanner;
+    if (incomplete !== undefined && incomplete.text.length > ROW_LENGTH_MAX)
+      throw new Failure(`${name}: element ${incomplete.number} ${tooLong('quote or bracket')}`);
+  }
+  const fault = scanner.faultAtEnd();
+  if (fault !== undefined) throw new Failure(`${name} ${fault}`);
+}
