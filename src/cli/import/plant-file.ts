@@ -3,11 +3,12 @@ import { quoted } from '../output/visible-text.ts';
 import type { ColumnChoice, CsvForm } from './csv/csv-header.ts';
 import { csvRows } from './csv/csv-rows.ts';
 import { beginsWithHeader, HEADER_LINES, headerHint, textsFromLine } from './csv/header-row.ts';
-import { FEATURES, isOneObject, objectList } from './json/json-object.ts';
-import { featureRow, type JsonOptions, jsonRow, type Place } from './json/json-row.ts';
-import { jsonArrayRows, jsonLinesRows } from './json/json-rows.ts';
+import { jsonLinesRows } from './json/json-lines.ts';
+import { isOneObject, jsonListRows } from './json/json-list.ts';
+import { featureRow, type JsonOptions, jsonRow, type RowMaker } from './json/json-row.ts';
+import { FEATURES } from './json/list-scanner.ts';
 import { type IdMaker, OWN_IDS } from './rows/id-maker.ts';
-import { EMPTY, type PlantRow, type PlantRows, ROW_LENGTH_MAX } from './rows/plant-row.ts';
+import { EMPTY, type PlantRows, ROW_LENGTH_MAX } from './rows/plant-row.ts';
 import { CHUNK_BYTES, fileName, plantFileSize } from './text/file-bytes.ts';
 import { fileTexts, type TextOptions } from './text/file-texts.ts';
 import { countLineEnds } from './text/line-ends.ts';
@@ -61,12 +62,12 @@ async function* jsonRows(
   const name = fileName(path);
   const { form, ids, encoding, onNote } = options;
   const rowOptions: JsonOptions = { columns: form.columns, ids, encoding };
-  const makeRow = (place: Place, text: string): PlantRow => jsonRow(place, text, rowOptions);
-  if (opening.text.trimStart().startsWith('['))
-    return yield* jsonArrayRows(name, opening.whole(), line, makeRow);
-  if (!(await isOneObject(opening))) return yield* jsonLinesRows(name, opening.whole(), line, makeRow);
+  const makeRow: RowMaker = (place, text) => jsonRow(place, text, rowOptions);
+  const isObject = opening.text.trimStart().startsWith('{');
+  if (isObject && !(await isOneObject(opening)))
+    return yield* jsonLinesRows(name, opening.whole(), line, makeRow);
   // Only at its end is it known that the object has one list.
-  if (options.onVerified && (await plantFileSize(path)) !== undefined)
+  if (isObject && options.onVerified && (await plantFileSize(path)) !== undefined)
     for await (const _ of fileRows(path, {
       ...options,
       ids: undefined,
@@ -74,16 +75,17 @@ async function* jsonRows(
       onBytes: undefined,
       onVerified: undefined,
     }));
-  const list = await objectList(name, opening.whole(), line);
-  if (list === undefined) return;
-  if (list.member !== FEATURES) {
-    onNote(`${name} is a JSON object: its list ${quoted(list.member)} is read`);
-    return yield* jsonArrayRows(name, list.texts, list.line, makeRow);
-  }
-  onNote(
-    `${name} is GeoJSON: the properties of each feature are read; without an id in them, that of the feature is`,
-  );
-  yield* jsonArrayRows(name, list.texts, list.line, (place, text) => featureRow(place, text, rowOptions));
+  yield* jsonListRows(name, opening.whole(), line, list => {
+    if (list.kind === 'array') return makeRow;
+    if (list.name !== FEATURES) {
+      onNote(`${name} is a JSON object: its list ${quoted(list.name)} is read`);
+      return makeRow;
+    }
+    onNote(
+      `${name} is GeoJSON: the properties of each feature are read; without an id in them, that of the feature is`,
+    );
+    return (place, text) => featureRow(place, text, rowOptions);
+  });
 }
 
 /** Yields the rows before the first one that has an id, although ids are made. */

@@ -3,9 +3,9 @@ import { isUtf8 } from 'node:buffer';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { csvRows } from '../../../src/cli/import/csv/csv-rows.ts';
-import { objectList } from '../../../src/cli/import/json/json-object.ts';
+import { jsonLinesRows } from '../../../src/cli/import/json/json-lines.ts';
+import { jsonListRows } from '../../../src/cli/import/json/json-list.ts';
 import { jsonRow, type Place } from '../../../src/cli/import/json/json-row.ts';
-import { jsonArrayRows, jsonLinesRows } from '../../../src/cli/import/json/json-rows.ts';
 import { Progress } from '../../../src/cli/import/progress.ts';
 import type { PlantRow } from '../../../src/cli/import/rows/plant-row.ts';
 import { bytesOfText, utf8Texts } from '../../../src/cli/import/text/utf8-texts.ts';
@@ -30,8 +30,7 @@ async function* stream<T>(chunks: Iterable<T>): AsyncGenerator<T, void, undefine
 const rowOf = (place: Place, text: string): PlantRow => jsonRow(place, text, {});
 
 async function* listRows(name: string, texts: Texts): AsyncGenerator<PlantRow[]> {
-  const list = await objectList(name, texts, 1);
-  if (list !== undefined) yield* jsonArrayRows(name, list.texts, list.line, rowOf);
+  yield* jsonListRows(name, texts, 1, () => rowOf);
 }
 
 async function readTexts(format: Format, texts: Texts, start: string): Promise<Read> {
@@ -39,7 +38,7 @@ async function readTexts(format: Format, texts: Texts, start: string): Promise<R
   const batches =
     format === 'CSV'
       ? csvRows('trees', texts, start, { form: {}, onNote: note => read.notes.push(note) })
-      : { lines: jsonLinesRows, array: jsonArrayRows, object: listRows }[format]('trees', texts, 1, rowOf);
+      : { lines: jsonLinesRows, array: listRows, object: listRows }[format]('trees', texts, 1, rowOf);
   try {
     for await (const rows of batches) read.rows.push(...rows);
   } catch (error) {

@@ -24,6 +24,9 @@ export interface Place {
   name: string;
 }
 
+/** Makes the row of a JSON value. */
+export type RowMaker = (place: Place, text: string) => PlantRow;
+
 export interface JsonOptions {
   /** Names of the members that have the id, name and tag. */
   columns?: ColumnNames | undefined;

@@ -16,6 +16,10 @@ export class LineCounter {
     this.#line = line;
   }
 
+  get line(): number {
+    return this.#line;
+  }
+
   add(text: string): void {
     if (text === '') return;
     this.#line = this.lineAfter(text);
