@@ -5,9 +5,9 @@ import { csvRows } from './csv/csv-rows.ts';
 import { beginsWithHeader, HEADER_LINES, headerHint, textsFromLine } from './csv/header-row.ts';
 import { jsonLinesRows } from './json/json-lines.ts';
 import { isOneObject, jsonListRows } from './json/json-list.ts';
-import { featureRow, type JsonOptions, jsonRow, type RowMaker } from './json/json-row.ts';
+import { featureRow, type JsonOptions, jsonRow, type RowMaker, readMembers } from './json/json-row.ts';
 import { FEATURES } from './json/list-scanner.ts';
-import { type IdMaker, OWN_IDS } from './rows/id-maker.ts';
+import { IdMaker, OWN_IDS } from './rows/id-maker.ts';
 import { EMPTY, type PlantRows, ROW_LENGTH_MAX } from './rows/plant-row.ts';
 import { CHUNK_BYTES, fileName, plantFileSize } from './text/file-bytes.ts';
 import { fileTexts, type TextOptions } from './text/file-texts.ts';
@@ -64,18 +64,19 @@ async function* jsonRows(
   const rowOptions: JsonOptions = { columns: form.columns, ids, encoding };
   const makeRow: RowMaker = (place, text) => jsonRow(place, text, rowOptions);
   const isObject = opening.text.trimStart().startsWith('{');
-  if (isObject && !(await isOneObject(opening)))
+  const plantMembers = readMembers(rowOptions);
+  if (isObject && !(await isOneObject(opening, plantMembers)))
     return yield* jsonLinesRows(name, opening.whole(), line, makeRow);
   // Only at its end is it known that the object has one list.
   if (isObject && options.onVerified && (await plantFileSize(path)) !== undefined)
     for await (const _ of fileRows(path, {
       ...options,
-      ids: undefined,
+      ids: ids && new IdMaker(ids.rule),
       onNote: () => {},
       onBytes: undefined,
       onVerified: undefined,
     }));
-  yield* jsonListRows(name, opening.whole(), line, list => {
+  yield* jsonListRows(name, opening.whole(), line, plantMembers, list => {
     if (list.kind === 'array') return makeRow;
     if (list.name !== FEATURES) {
       onNote(`${name} is a JSON object: its list ${quoted(list.name)} is read`);

@@ -123,6 +123,51 @@ const CASES: FileCase[] = [
     ],
   },
   {
+    what: 'a rejected plant without an id, whose list has ids',
+    content:
+      '{"id":1,"name":"a"}\n{"Nr":2,"synonyms":[{"id":5,"name":"b"}],"photos":[{"id":6,"name":"c"}]}\n',
+    stored: ['1,a,'],
+    rejects: [
+      '{"Nr":2,"synonyms":[{"id":5,"name":"b"}],"photos":[{"id":6,"name":"c"}],"line":2,"row":2,"error":40002,"message":"id is required; name is required"}',
+    ],
+  },
+  {
+    what: 'a rejected plant without an id, whose list is empty',
+    content: '{"id":1,"name":"a"}\n{"Nr":5,"tag":"t","synonyms":[]}\n',
+    stored: ['1,a,'],
+    rejects: [/^\{"Nr":5,"tag":"t","synonyms":\[\],"line":2,"row":2,"error":40002,/],
+  },
+  {
+    what: 'a rejected feature without an id, whose list has ids',
+    content:
+      '{"features":[{"type":"Feature","properties":{"name":"Acer","features":[{"id":85,"name":"photo"}]}}]}',
+    rejects: [
+      /^\{"name":"Acer","features":\[.*\],"line":1,"row":1,"error":40002,"message":"id is required"\}$/,
+    ],
+  },
+  {
+    what: 'JSON Lines with one line, whose plant has the named id after its list',
+    content: '{"name":"a","synonyms":[{"N\u00famero":8,"name":"b"}],"N\\u00famero":5}',
+    args: ['--columns', 'id=N\u00famero'],
+    stored: ['5,a,'],
+  },
+  {
+    what: 'JSON Lines with one line, whose id is made',
+    content: '{"Accession":"A1","name":"a","parts":[{"Accession":"A1a","name":"b"}]}',
+    args: ['--id-from', 'Accession', '--columns', 'id='],
+    stored: ['815634507993410282,a,'],
+  },
+  {
+    what: 'a plant with a list on several lines, whose id is named',
+    content: '{"syn":[{"ACC":8,"taxon":"b"}],\n"ACC":5,"taxon":"a"}',
+    args: ['--columns', 'id=ACC,name=taxon'],
+    failure: / is a JSON object with the list "syn" and the member "ACC" of a plant; .*; nothing was sent$/,
+  },
+  {
+    what: 'GeoJSON with a name and without features',
+    content: '{"type":"FeatureCollection","name":"plots","features":[]}',
+  },
+  {
     what: 'a value that is no text',
     content: '[{"id":1.5,"name":["a"],"tag":0}]',
     rejects: [

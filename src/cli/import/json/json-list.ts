@@ -14,8 +14,11 @@ const CUT_TOKEN = /^[^\s,:[\]{}]*$/;
 /**
  * Whether a file that begins with `{` is one object with a list, and not JSON Lines. In JSON Lines,
  * the second line makes the text no JSON, unless the first line has a fault.
+ *
+ * @param plantMembers of which a plant has at least one, and the object around a list has none
  */
-export async function isOneObject(opening: TextOpening): Promise<boolean> {
+export async function isOneObject(opening: TextOpening, plantMembers: ReadonlySet<string>): Promise<boolean> {
+  const beginsWithList = (text: string): boolean => hasList(text, plantMembers);
   const isSeveralLines = (text: string): boolean => LINE_END.test(text.trim());
   await opening.extend(text =>
     isSeveralLines(text) ? !isStartOfJson(text) : faultIn(text) === undefined && !beginsWithList(text),
@@ -35,11 +38,11 @@ function faultIn(text: string): string | undefined {
   return index === undefined ? undefined : text.slice(index);
 }
 
-/** Whether a text begins with an object that has a list of objects, and is no plant. */
-function beginsWithList(text: string): boolean {
-  const scanner = new ListScanner();
-  // The first mark is that of the list.
-  scanner.marks(text).next();
+/** Whether a text begins with an object that has a list, and is no plant. */
+function hasList(text: string, plantMembers: ReadonlySet<string>): boolean {
+  const scanner = new ListScanner(plantMembers);
+  // Members after the list can show that the object is a plant.
+  for (const _ of scanner.marks(text));
   return scanner.hasList;
 }
 
@@ -47,17 +50,19 @@ function beginsWithList(text: string): boolean {
  * Reads the plants of a text that is one JSON array, or one object with one list of objects.
  *
  * @param firstLine number of the first line of the text
+ * @param plantMembers of which a plant has at least one, and the object around a list has none
  * @param rowMakerFor is called when the list begins
  * @throws {Failure} after the rows before a fault. Only at its end is it known that an object has
- *   one list, and no id
+ *   one list, and is no plant
  */
 export async function* jsonListRows(
   name: string,
   texts: AsyncIterable<string>,
   firstLine: number,
+  plantMembers: ReadonlySet<string>,
   rowMakerFor: (list: PlantList) => RowMaker,
 ): PlantRows {
-  const scanner = new ListScanner();
+  const scanner = new ListScanner(plantMembers);
   const lines = new LineCounter(firstLine);
   let rowOf: RowMaker | undefined;
   /** The text of the element so far. White space before it may have any length, so it is not stored. */

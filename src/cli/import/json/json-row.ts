@@ -36,6 +36,12 @@ export interface JsonOptions {
   encoding?: string | undefined;
 }
 
+/** The members that are read: those of a plant, by their names in the file, and those that make its id. */
+export function readMembers({ columns = {}, ids }: JsonOptions): Set<string> {
+  const names = [...MEMBERS.map(member => columns[member] ?? member), ...(ids?.columns ?? [])];
+  return new Set(names.filter(name => name !== ''));
+}
+
 /** The members of a value that a rejects file has in place of a row that is no object. */
 const TEXT_MEMBERS = ['text', ...REASON_NAMES].join();
 
@@ -142,7 +148,7 @@ function readingOf(
   madeId: MadeId | undefined,
 ): NewPlantReading | undefined {
   if (fault !== undefined) return { kind: 'invalid', error: 'notNewPlant', message: fault.message };
-  return members && readMembers(members, madeId);
+  return members && plantOf(members, madeId);
 }
 
 function lineBreakOf(plant: NewPlant): LineBreak | undefined {
@@ -177,7 +183,7 @@ function faultOf({ name, value }: Member): string | undefined {
 const VALID_VALUES: Record<string, string> = { id: '0', name: '""', tag: '""' };
 
 /** Reads a plant. The message begins with the faults of single values. */
-function readMembers(members: Member[], madeId: MadeId | undefined): NewPlantReading {
+function plantOf(members: Member[], madeId: MadeId | undefined): NewPlantReading {
   const isMade = madeId?.kind === 'id' || madeId?.kind === 'fault';
   const faults: string[] = madeId?.kind === 'fault' ? [madeId.fault] : [];
   // The plant is read with valid values, so that the message lists the other faults.
