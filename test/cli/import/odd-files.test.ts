@@ -185,6 +185,13 @@ const CASES: FileCase[] = [
     ],
   },
   {
+    what: 'a quote that is never closed, in a list with one column',
+    content: 'name\n"Acer\nQuercus\nTilia\n',
+    args: ['--id-from', 'name'],
+    rejects: ['name,line,row,error,message', '"""Acer', 'Quercus', /^Tilia",2,1,quotes,/],
+    rejectsArgs: ['--id-from', 'name'],
+  },
+  {
     what: 'a quote that another row closes',
     content: 'id,name\n1,"a\n2,b\n3,"c"\n4,d\n',
     stored: ['4,d,'],

@@ -118,8 +118,9 @@ export class Columns {
   }
 
   /**
-   * Removes the reason of an earlier import. A row that had too few fields keeps its message until
-   * the user fills a missing field, and a row that is not UTF-8 until U+FFFD is replaced.
+   * Removes the reason of an earlier import. A row with too few fields or wrong quotes keeps its
+   * message until the user fills a missing field or clears the code. A row that is not UTF-8 keeps
+   * it until U+FFFD is replaced.
    */
   #withoutReason(record: RecordFields): RecordFields {
     const { fields, fault } = record;
@@ -134,7 +135,9 @@ export class Columns {
     if (!isReason) return record;
     if (!isFormCode(code) || message === undefined) return { fields: all };
     const had = fieldCountOf(code) ?? own.length;
-    if (had < own.length && own.slice(had).every(field => field === undefined))
+    // With one column, a row with wrong quotes lacks no field.
+    const isIncomplete = had < own.length || hidesFields(code);
+    if (isIncomplete && all.slice(had).every(field => field === undefined))
       return { fields: own.slice(0, had), fault: { code, message } };
     if (isStillNotUtf8(code, all)) return { fields: all, fault: { code, message } };
     return { fields: all };
