@@ -76,15 +76,17 @@ export function jsonRow(place: Place, text: string, options: JsonOptions, known?
       const hasMembers = isObject && !hasText;
       // The texts that make an id can be in any member, so such a rejects file needs the same options.
       const nameIn = ids?.rule.kind === 'texts' ? 'column' : 'name';
+      // As JSON, an invalid byte would be an escape, which hides that it is to be replaced.
+      const written = text.toWellFormed();
       const own = hasMembers
-        ? ownMembers(text, columns).map(member => `${JSON.stringify(member[nameIn])}:${member.value}`)
-        : [`"text":${JSON.stringify(text)}`];
+        ? ownMembers(written, columns).map(member => `${JSON.stringify(member[nameIn])}:${member.value}`)
+        : [`"text":${JSON.stringify(written)}`];
       const number = ids?.rule.kind === 'numbers' && madeId?.kind === 'id' ? madeId.id : undefined;
       const note = number !== undefined && !hasMembers ? `; its id is ${number}` : '';
       const rejected = number !== undefined && hasMembers ? [`"id":${number}`, ...own] : own;
       const code = JSON.stringify(fault?.code ?? error);
       const reason = `"line":${place.line},"row":${place.number},"error":${code},"message":${JSON.stringify(message + note)}`;
-      return `{${[...rejected, reason].join()}}\n`.toWellFormed();
+      return `{${[...rejected, reason].join()}}\n`;
     },
   };
 }
