@@ -77,6 +77,26 @@ const CASES: FileCase[] = [
     ],
   },
   {
+    what: 'a named member that no row has, and one that is not read',
+    content: '{"id":1,"name":"a","Bed":"B1"}\n{"id":2,"name":"b","Bed":"B2"}\n',
+    args: ['--columns', 'tag=bed'],
+    stored: ['1,a,', '2,b,'],
+    note: /^list: no row has the member "bed" of --columns\nlist: only "id", "name", "bed" are read; ignored: "Bed"$/,
+  },
+  {
+    what: 'members that are not read, although their names are like those of a plant',
+    content: '[{"id":1,"name":"a","Tag":"x","tags":"y"}]',
+    stored: ['1,a,'],
+    note: /^list: only "id", "name", "tag" are read; ignored: "Tag", "tags"$/,
+  },
+  {
+    what: 'a named member that is always null',
+    content: '[{"id":1,"name":"a","Bed":null}]',
+    args: ['--columns', 'tag=Bed'],
+    stored: ['1,a,'],
+    note: /^$/,
+  },
+  {
     what: 'the named id of GeoJSON, in place of that of the feature',
     content:
       '{"features":[{"type":"Feature","id":7,"properties":{"No":1,"name":"a"}},{"type":"Feature","id":8,"properties":{"name":"b"}}]}',

@@ -6,15 +6,8 @@ import { amount } from '../../output/number-text.ts';
 import { visible } from '../../output/visible-text.ts';
 import { type FormFault, fieldCountOf, hidesFields, isFormCode, isStillNotUtf8 } from '../rows/form-fault.ts';
 import type { IdMaker, MadeId } from '../rows/id-maker.ts';
-import { LINE_BREAK, MEMBERS, type PlantRow, REASON_NAMES } from '../rows/plant-row.ts';
-import {
-  type CsvOptions,
-  keyOf,
-  PLURAL_TAG,
-  type Positions,
-  positionsIn,
-  shownColumns,
-} from './csv-header.ts';
+import { LINE_BREAK, MEMBERS, type PlantRow, REASON_NAMES, shownColumns } from '../rows/plant-row.ts';
+import { type CsvOptions, keyOf, PLURAL_TAG, type Positions, positionsIn } from './csv-header.ts';
 import type { CsvRecord, Fields } from './csv-records.ts';
 
 /** The fields of a record, and why they are not one for each column. */

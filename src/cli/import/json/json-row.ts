@@ -14,6 +14,7 @@ import {
   type PlantRow,
   REASON_NAMES,
 } from '../rows/plant-row.ts';
+import type { SeenMembers } from './seen-members.ts';
 
 /** Where a value stands in its file. */
 export interface Place {
@@ -34,12 +35,8 @@ export interface JsonOptions {
   ids?: IdMaker | undefined;
   /** Undefined: UTF-8. */
   encoding?: string | undefined;
-}
-
-/** The members that are read: those of a plant, by their names in the file, and those that make its id. */
-export function readMembers({ columns = {}, ids }: JsonOptions): Set<string> {
-  const names = [...MEMBERS.map(member => columns[member] ?? member), ...(ids?.columns ?? [])];
-  return new Set(names.filter(name => name !== ''));
+  /** Gets the members of the first row, and of each further row that is read member by member. */
+  seen?: SeenMembers;
 }
 
 /** The members of a value that a rejects file has in place of a row that is no object. */
@@ -51,18 +48,19 @@ const TEXT_MEMBERS = ['text', ...REASON_NAMES].join();
  * @param known the fault of the text, if it has one that `text` alone does not show
  */
 export function jsonRow(place: Place, text: string, options: JsonOptions, known?: FormFault): PlantRow {
-  const { ids, columns } = options;
+  const { ids, columns, seen } = options;
   const reading = readNewPlantText(text);
   const isJson = reading.kind === 'plant' || reading.error !== 'notJson';
   const isObject = isJson && text.startsWith('{');
   const fault = known ?? encodingFaultOf(text, isObject, options);
-  const isRead =
-    fault === undefined && reading.kind === 'plant' && ids === undefined && columns === undefined;
+  const hasOptions = ids !== undefined || columns !== undefined;
+  const isRead = fault === undefined && reading.kind === 'plant' && !hasOptions && !seen?.isEmpty;
   const members = isObject && !isRead ? ownMembers(text, columns) : undefined;
   const hasText = members?.[0]?.column === 'text' && members[0].value.startsWith('"');
   const object = hasText ? JSON.parse(text) : {};
   const isOfRejectsFile = Object.keys(object).join() === TEXT_MEMBERS;
   if (isOfRejectsFile && typeof object.text === 'string') return jsonRow(place, object.text, options, fault);
+  for (const { column } of members ?? []) seen?.add(column);
   const madeId = ids && madeIdOf(ids, fault === undefined ? members : undefined);
   const ownReading = readingOf(fault, members, madeId) ?? reading;
   return {
@@ -150,7 +148,7 @@ function readingOf(
   madeId: MadeId | undefined,
 ): NewPlantReading | undefined {
   if (fault !== undefined) return { kind: 'invalid', error: 'notNewPlant', message: fault.message };
-  return members && plantOf(members, madeId);
+  return members && readMembers(members, madeId);
 }
 
 function lineBreakOf(plant: NewPlant): LineBreak | undefined {
@@ -185,12 +183,14 @@ function faultOf({ name, value }: Member): string | undefined {
 const VALID_VALUES: Record<string, string> = { id: '0', name: '""', tag: '""' };
 
 /** Reads a plant. The message begins with the faults of single values. */
-function plantOf(members: Member[], madeId: MadeId | undefined): NewPlantReading {
+function readMembers(members: Member[], madeId: MadeId | undefined): NewPlantReading {
   const isMade = madeId?.kind === 'id' || madeId?.kind === 'fault';
   const faults: string[] = madeId?.kind === 'fault' ? [madeId.fault] : [];
   // The plant is read with valid values, so that the message lists the other faults.
   const texts = members.flatMap(member => {
     if (isMade && member.name === 'id') return [];
+    // Many files have a null tag, which means no tag.
+    if (member.name === 'tag' && member.value === 'null') return [];
     const fault = faultOf(member);
     if (fault === undefined) return `${JSON.stringify(member.name)}:${member.value}`;
     if (member.name === 'id') faults.unshift(fault);
@@ -205,15 +205,14 @@ function plantOf(members: Member[], madeId: MadeId | undefined): NewPlantReading
 }
 
 /**
- * The members of an object, each on one line, without an earlier reason. Many files have a null tag,
- * which means no tag, or an id as a string. Both are accepted.
+ * The members of an object, each on one line, without an earlier reason. Many files have an id as a
+ * string, which is accepted.
  */
 function ownMembers(text: string, columns: ColumnNames = {}): Member[] {
   const own: Member[] = [];
   const onMember = (column: string, valueText: string): void => {
     if (REASON_NAMES.includes(column)) return;
     const name = nameOf(column, columns);
-    if (name === 'tag' && valueText === 'null') return;
     const isIdText = name === 'id' && valueText.startsWith('"');
     const reading = isIdText ? readTypedId(stringOf(valueText)) : undefined;
     const value = reading?.kind === 'id' ? String(reading.id) : valueText;
