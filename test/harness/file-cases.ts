@@ -17,6 +17,8 @@ export interface FileCase {
   stored?: string[];
   /** The lines of the rejects file, with the header of CSV. */
   rejects?: (string | RegExp)[];
+  /** Options with which the rejects file is imported. */
+  rejectsArgs?: string[];
   /** The message that ends the import. */
   failure?: RegExp;
   note?: RegExp;
@@ -43,8 +45,10 @@ export function testImports(name: string, cases: FileCase[]): void {
   ): Promise<Finished> =>
     commands.run({ args: ['import', '--url', url, '--token', token, ...args], cwd: folder, stdin });
   suite(name, { concurrency: 4 }, () => {
-    for (const { what, content, args = [], isStream, stored = [], rejects = [], failure, note } of cases)
-      test(what, async () => {
+    for (const each of cases)
+      test(each.what, async () => {
+        const { content, args = [], isStream, stored = [], rejects = [], rejectsArgs = [] } = each;
+        const { failure, note } = each;
         await using service = await startTestService();
         await writeFile(join(service.folder, 'list'), content);
         const { stdout, stderr, exitCode } = await importInto(
@@ -67,7 +71,7 @@ export function testImports(name: string, cases: FileCase[]): void {
         }
         if (written === undefined) return;
         // A rejects file can be imported, and its rows stay rejected until they are corrected.
-        const again = await importInto(service, [written.name]);
+        const again = await importInto(service, [...rejectsArgs, written.name]);
         assert.match(again.stdout, /rows?: 0 created, 0 unchanged, 0 replaced, [1-9][0-9]* rejected /);
         const reasons = (text: string): string =>
           text.replace(

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { countUpTo } from '../options/setting.ts';
 import type { CsvForm } from './csv/csv-header.ts';
+import { type ColumnNames, MEMBERS } from './rows/plant-row.ts';
 
 const HEADER_ROW_MAX = 1_000_000;
 
@@ -36,9 +37,15 @@ export function addFormOptions(command: Command): Command {
 }
 
 function parseColumns(text: string): CsvForm['columns'] {
-  const columns = text.split(/,(?=(?:id|name|tag)=)/).map(each => /^(id|name|tag)=(.*)$/.exec(each));
-  if (!columns.includes(null)) return Object.fromEntries(columns.map(match => match!.slice(1)));
-  throw new InvalidArgumentError('Write MEMBER=COLUMN for id, name or tag, such as id=ACCESSION,name=Taxon.');
+  const given = text.split(/,(?=(?:id|name|tag)=)/).map(each => /^(id|name|tag)=(.*)$/.exec(each));
+  if (given.includes(null))
+    throw new InvalidArgumentError(
+      'Write MEMBER=COLUMN for id, name or tag, such as id=ACCESSION,name=Taxon.',
+    );
+  const columns: ColumnNames = Object.fromEntries(given.map(match => match!.slice(1)));
+  const names = MEMBERS.map(member => columns[member] ?? member).filter(name => name !== '');
+  if (new Set(names).size === names.length) return columns;
+  throw new InvalidArgumentError('Name different columns for id, name and tag.');
 }
 
 function parseDelimiter(text: string): string {

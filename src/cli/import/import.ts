@@ -34,9 +34,9 @@ The command writes rejected rows to a rejects file, with four more columns:
 the API, or says what is wrong with the form: quotes, fields or encoding. Correct
 these rows, then import the rejects file, without --columns, --delimiter,
 --quotes, --header-row and --encoding; with --id-from, give it and --columns
-again. A row with too few fields is rejected again until you fill one of the
-missing fields or clear its error. A row in another encoding has U+FFFD for each
-wrong byte, and is rejected again until you replace it.
+again. A row with too few fields or wrong quotes is rejected again until you fill
+one of the missing fields or clear its error. A row in another encoding has
+U+FFFD for each wrong byte, and is rejected again until you replace it.
 
 An import replaces nothing: a row whose id is stored with other content goes to
 the rejects file. With --replace, it becomes the next revision, also if it is

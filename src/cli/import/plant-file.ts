@@ -7,8 +7,9 @@ import { jsonLinesRows } from './json/json-lines.ts';
 import { isOneObject, jsonListRows } from './json/json-list.ts';
 import { featureRow, type JsonOptions, jsonRow, type RowMaker } from './json/json-row.ts';
 import { FEATURES } from './json/list-scanner.ts';
-import { type IdMaker, OWN_IDS } from './rows/id-maker.ts';
-import { EMPTY, type PlantRows, ROW_LENGTH_MAX } from './rows/plant-row.ts';
+import { SeenMembers } from './json/seen-members.ts';
+import { IdMaker, OWN_IDS } from './rows/id-maker.ts';
+import { EMPTY, type PlantRows, ROW_LENGTH_MAX, readNames } from './rows/plant-row.ts';
 import { CHUNK_BYTES, fileName, plantFileSize } from './text/file-bytes.ts';
 import { fileTexts, type TextOptions } from './text/file-texts.ts';
 import { countLineEnds } from './text/line-ends.ts';
@@ -47,7 +48,9 @@ export async function* fileRows(path: string, options: PlantFileOptions): PlantR
     return yield* csvRows(name, opening.whole(), opening.text, { ...options, line, headerHint: hint });
   }
   // CSV has a header, which has shown that its rows have no ids.
-  yield* rowsWithoutIds(name, jsonRows(path, opening, line, options));
+  const seen = new SeenMembers(readNames(form.columns, options.ids?.columns));
+  yield* rowsWithoutIds(name, jsonRows(path, opening, line, options, seen));
+  for (const note of seen.notes(form.columns)) options.onNote(`${name}: ${note}`);
 }
 
 /** Reads the rows of a file that begins with a bracket. */
@@ -56,24 +59,25 @@ async function* jsonRows(
   opening: TextOpening,
   line: number,
   options: PlantFileOptions,
+  seen: SeenMembers,
 ): PlantRows {
   const name = fileName(path);
   const { form, ids, encoding, onNote } = options;
-  const rowOptions: JsonOptions = { columns: form.columns, ids, encoding };
+  const rowOptions: JsonOptions = { columns: form.columns, ids, encoding, seen };
   const makeRow: RowMaker = (place, text) => jsonRow(place, text, rowOptions);
   const isObject = opening.text.trimStart().startsWith('{');
-  if (isObject && !(await isOneObject(opening)))
+  if (isObject && !(await isOneObject(opening, seen.read)))
     return yield* jsonLinesRows(name, opening.whole(), line, makeRow);
   // Only at its end is it known that the object has one list.
   if (isObject && options.onVerified && (await plantFileSize(path)) !== undefined)
     for await (const _ of fileRows(path, {
       ...options,
-      ids: undefined,
+      ids: ids && new IdMaker(ids.rule),
       onNote: () => {},
       onBytes: undefined,
       onVerified: undefined,
     }));
-  yield* jsonListRows(name, opening.whole(), line, list => {
+  yield* jsonListRows(name, opening.whole(), line, seen.read, list => {
     if (list.kind === 'array') return makeRow;
     if (list.name !== FEATURES) {
       onNote(`${name} is a JSON object: its list ${quoted(list.name)} is read`);

@@ -87,6 +87,18 @@ const CASES: FileCase[] = [
     ],
   },
   {
+    what: 'an invalid byte in the name of a member',
+    content: bytes('{"id":1,"name":"é"}\n{"id":2,"name":"é","x', [0xdf], '":"a"}\n'),
+    stored: ['1,é,'],
+    rejects: [/^\{"id":2,"name":"é","x\ufffd":"a","line":2,"row":2,"error":"encoding",/],
+  },
+  {
+    what: 'an invalid byte in a line that is no JSON',
+    content: bytes('{"id":1,"name":"é"}\n{"id":2,"name":"', [0xdf], '"\n'),
+    stored: ['1,é,'],
+    rejects: [/^\{"text":"\{\\"id\\":2,\\"name\\":\\"\ufffd\\"","line":2,"row":2,"error":"encoding",/],
+  },
+  {
     what: 'an invalid byte and an unclosed quote in one row',
     content: bytes('id,name\n1,é\n2,"Caf', [0xe9], '\n3,a\n'),
     stored: ['1,é,'],

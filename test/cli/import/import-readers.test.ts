@@ -7,7 +7,7 @@ import { jsonLinesRows } from '../../../src/cli/import/json/json-lines.ts';
 import { jsonListRows } from '../../../src/cli/import/json/json-list.ts';
 import { jsonRow, type Place } from '../../../src/cli/import/json/json-row.ts';
 import { Progress } from '../../../src/cli/import/progress.ts';
-import type { PlantRow } from '../../../src/cli/import/rows/plant-row.ts';
+import { type PlantRow, readNames } from '../../../src/cli/import/rows/plant-row.ts';
 import { bytesOfText, utf8Texts } from '../../../src/cli/import/text/utf8-texts.ts';
 import { Failure } from '../../../src/cli/output/failure.ts';
 import { type NewPlant, newPlantJson } from '../../../src/core/contract/plant.ts';
@@ -30,7 +30,7 @@ async function* stream<T>(chunks: Iterable<T>): AsyncGenerator<T, void, undefine
 const rowOf = (place: Place, text: string): PlantRow => jsonRow(place, text, {});
 
 async function* listRows(name: string, texts: Texts): AsyncGenerator<PlantRow[]> {
-  yield* jsonListRows(name, texts, 1, () => rowOf);
+  yield* jsonListRows(name, texts, 1, new Set(readNames()), () => rowOf);
 }
 
 async function readTexts(format: Format, texts: Texts, start: string): Promise<Read> {

@@ -295,6 +295,7 @@ test('options that do not fit the files or each other are named, and nothing is 
     ],
     [['--id-from', 'key', '--columns', 'id=key', 'list.csv'], 2, /: --columns id=COLUMN says where ids are/],
     [['--columns', 'id=', 'with-id.csv'], 2, /: --columns id= .* give --id-from or --number-from, too$/],
+    [['--columns', 'name=key,tag=key', 'with-id.json'], 2, /Name different columns for id, name and tag/],
     [['--id-from', 'key,,name', 'list.csv'], 2, /Write names of columns, each once/],
     [['--number-from', '007', 'list.csv'], 2, /The id "007" has a leading zero/],
   ];

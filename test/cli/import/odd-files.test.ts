@@ -77,6 +77,26 @@ const CASES: FileCase[] = [
     ],
   },
   {
+    what: 'a named member that no row has, and one that is not read',
+    content: '{"id":1,"name":"a","Bed":"B1"}\n{"id":2,"name":"b","Bed":"B2"}\n',
+    args: ['--columns', 'tag=bed'],
+    stored: ['1,a,', '2,b,'],
+    note: /^list: no row has the member "bed" of --columns\nlist: only "id", "name", "bed" are read; ignored: "Bed"$/,
+  },
+  {
+    what: 'members that are not read, although their names are like those of a plant',
+    content: '[{"id":1,"name":"a","Tag":"x","tags":"y"}]',
+    stored: ['1,a,'],
+    note: /^list: only "id", "name", "tag" are read; ignored: "Tag", "tags"$/,
+  },
+  {
+    what: 'a named member that is always null',
+    content: '[{"id":1,"name":"a","Bed":null}]',
+    args: ['--columns', 'tag=Bed'],
+    stored: ['1,a,'],
+    note: /^$/,
+  },
+  {
     what: 'the named id of GeoJSON, in place of that of the feature',
     content:
       '{"features":[{"type":"Feature","id":7,"properties":{"No":1,"name":"a"}},{"type":"Feature","id":8,"properties":{"name":"b"}}]}',
@@ -129,6 +149,51 @@ const CASES: FileCase[] = [
     ],
   },
   {
+    what: 'a rejected plant without an id, whose list has ids',
+    content:
+      '{"id":1,"name":"a"}\n{"Nr":2,"synonyms":[{"id":5,"name":"b"}],"photos":[{"id":6,"name":"c"}]}\n',
+    stored: ['1,a,'],
+    rejects: [
+      '{"Nr":2,"synonyms":[{"id":5,"name":"b"}],"photos":[{"id":6,"name":"c"}],"line":2,"row":2,"error":40002,"message":"id is required; name is required"}',
+    ],
+  },
+  {
+    what: 'a rejected plant without an id, whose list is empty',
+    content: '{"id":1,"name":"a"}\n{"Nr":5,"tag":"t","synonyms":[]}\n',
+    stored: ['1,a,'],
+    rejects: [/^\{"Nr":5,"tag":"t","synonyms":\[\],"line":2,"row":2,"error":40002,/],
+  },
+  {
+    what: 'a rejected feature without an id, whose list has ids',
+    content:
+      '{"features":[{"type":"Feature","properties":{"name":"Acer","features":[{"id":85,"name":"photo"}]}}]}',
+    rejects: [
+      /^\{"name":"Acer","features":\[.*\],"line":1,"row":1,"error":40002,"message":"id is required"\}$/,
+    ],
+  },
+  {
+    what: 'JSON Lines with one line, whose plant has the named id after its list',
+    content: '{"name":"a","synonyms":[{"N\u00famero":8,"name":"b"}],"N\\u00famero":5}',
+    args: ['--columns', 'id=N\u00famero'],
+    stored: ['5,a,'],
+  },
+  {
+    what: 'JSON Lines with one line, whose id is made',
+    content: '{"Accession":"A1","name":"a","parts":[{"Accession":"A1a","name":"b"}]}',
+    args: ['--id-from', 'Accession', '--columns', 'id='],
+    stored: ['815634507993410282,a,'],
+  },
+  {
+    what: 'a plant with a list on several lines, whose id is named',
+    content: '{"syn":[{"ACC":8,"taxon":"b"}],\n"ACC":5,"taxon":"a"}',
+    args: ['--columns', 'id=ACC,name=taxon'],
+    failure: / is a JSON object with the list "syn" and the member "ACC" of a plant; .*; nothing was sent$/,
+  },
+  {
+    what: 'GeoJSON with a name and without features',
+    content: '{"type":"FeatureCollection","name":"plots","features":[]}',
+  },
+  {
     what: 'a value that is no text',
     content: '[{"id":1.5,"name":["a"],"tag":0}]',
     rejects: [
@@ -144,6 +209,13 @@ const CASES: FileCase[] = [
       ...['"2,""b', 'b"",""c', '3,d,'],
       '4,e,",,,3,2,quotes,"the row has a quote that is never closed: it begins in line 4, and takes 3 lines; write each value into its own column; in a text editor, enclose a value that has quotes, and double these"',
     ],
+  },
+  {
+    what: 'a quote that is never closed, in a list with one column',
+    content: 'name\n"Acer\nQuercus\nTilia\n',
+    args: ['--id-from', 'name'],
+    rejects: ['name,line,row,error,message', '"""Acer', 'Quercus', /^Tilia",2,1,quotes,/],
+    rejectsArgs: ['--id-from', 'name'],
   },
   {
     what: 'a quote that another row closes',

@@ -6,15 +6,8 @@ import { amount } from '../../output/number-text.ts';
 import { visible } from '../../output/visible-text.ts';
 import { type FormFault, fieldCountOf, hidesFields, isFormCode, isStillNotUtf8 } from '../rows/form-fault.ts';
 import type { IdMaker, MadeId } from '../rows/id-maker.ts';
-import { LINE_BREAK, MEMBERS, type PlantRow, REASON_NAMES } from '../rows/plant-row.ts';
-import {
-  type CsvOptions,
-  keyOf,
-  PLURAL_TAG,
-  type Positions,
-  positionsIn,
-  shownColumns,
-} from './csv-header.ts';
+import { LINE_BREAK, MEMBERS, type PlantRow, REASON_NAMES, shownColumns } from '../rows/plant-row.ts';
+import { type CsvOptions, keyOf, PLURAL_TAG, type Positions, positionsIn } from './csv-header.ts';
 import type { CsvRecord, Fields } from './csv-records.ts';
 
 /** The fields of a record, and why they are not one for each column. */
@@ -118,8 +111,9 @@ export class Columns {
   }
 
   /**
-   * Removes the reason of an earlier import. A row that had too few fields keeps its message until
-   * the user fills a missing field, and a row that is not UTF-8 until U+FFFD is replaced.
+   * Removes the reason of an earlier import. A row with too few fields or wrong quotes keeps its
+   * message until the user fills a missing field or clears the code. A row that is not UTF-8 keeps
+   * it until U+FFFD is replaced.
    */
   #withoutReason(record: RecordFields): RecordFields {
     const { fields, fault } = record;
@@ -134,7 +128,9 @@ export class Columns {
     if (!isReason) return record;
     if (!isFormCode(code) || message === undefined) return { fields: all };
     const had = fieldCountOf(code) ?? own.length;
-    if (had < own.length && own.slice(had).every(field => field === undefined))
+    // With one column, a row with wrong quotes lacks no field.
+    const isIncomplete = had < own.length || hidesFields(code);
+    if (isIncomplete && all.slice(had).every(field => field === undefined))
       return { fields: own.slice(0, had), fault: { code, message } };
     if (isStillNotUtf8(code, all)) return { fields: all, fault: { code, message } };
     return { fields: all };

@@ -1,7 +1,7 @@
 import { Failure } from '../../output/failure.ts';
-import { quoted, SHOWN_LENGTH_MAX, visible } from '../../output/visible-text.ts';
+import { quoted, visible } from '../../output/visible-text.ts';
 import { type IdMaker, OWN_IDS } from '../rows/id-maker.ts';
-import { type ColumnNames, MEMBERS } from '../rows/plant-row.ts';
+import { type ColumnNames, MEMBERS, readNames, shownColumns } from '../rows/plant-row.ts';
 import type { Fields } from './csv-records.ts';
 
 /** If only this column exists, it is an error, since all plants of the file would have no tag. */
@@ -54,20 +54,13 @@ function memberKeys({ form: { columns = {} }, ids }: ColumnChoice): string[] {
   );
 }
 
-/** The names of all columns that are read. An id can be made of the name. */
-function readNames({ form: { columns = {} }, ids }: ColumnChoice): string[] {
-  const names = MEMBERS.map(member => columns[member] ?? member);
-  const all = new Set([...(ids?.columns ?? names.slice(0, 1)), ...names.slice(1)]);
-  return [...all].filter(name => name !== '');
-}
-
 /** The first line with text, since a spreadsheet can write rows of delimiters before the header. */
 const HEADER_LINE = /[^\s,;|"][^\r\n]*/;
 
 /** The columns that are read and that a line names. */
 function namesIn(line: string, delimiter: string, choice: ColumnChoice): string[] {
   const keys = line.split(delimiter).map(column => keyOf(column.replaceAll('"', '')));
-  return readNames(choice).filter(name => keys.includes(keyOf(name)));
+  return readNames(choice.form.columns, choice.ids?.columns).filter(name => keys.includes(keyOf(name)));
 }
 
 /** @param start the start of a file: its header, or a line for spreadsheets such as `sep=;` */
@@ -126,8 +119,8 @@ function missingColumn(
   missing: string,
   origin = '',
 ): Failure {
-  const { form, headerHint } = options;
-  const names = readNames(options).map(visible);
+  const { form, ids, headerHint } = options;
+  const names = readNames(form.columns, ids?.columns).map(visible);
   if (form.columns?.tag === undefined) names.push(`optionally ${names.pop()}`);
   const listed = `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
   const row = form.headerRow === undefined ? 'the first row' : `line ${form.headerRow}`;
@@ -135,9 +128,4 @@ function missingColumn(
     `${fileName}: the column ${visible(missing)}${origin} is missing; ${row} must name the columns ${listed}; ` +
       `it is: ${shownColumns(header)}; ${headerHint ?? 'rename a column, or see --columns and --delimiter in --help'}`,
   );
-}
-
-export function shownColumns(fields: Fields): string {
-  const line = visible(fields.map(field => JSON.stringify(field ?? '')).join(', '));
-  return line.length > SHOWN_LENGTH_MAX ? `${line.slice(0, SHOWN_LENGTH_MAX)}…` : line;
 }

@@ -12,8 +12,11 @@ const CUT_TOKEN = /^[^\s,:[\]{}]*$/;
 /**
  * Whether a file that begins with `{` is one object with a list, and not JSON Lines. In JSON Lines,
  * the second line makes the text no JSON, unless the first line has a fault.
+ *
+ * @param plantMembers of which a plant has at least one, and the object around a list has none
  */
-export async function isOneObject(opening: TextOpening): Promise<boolean> {
+export async function isOneObject(opening: TextOpening, plantMembers: ReadonlySet<string>): Promise<boolean> {
+  const beginsWithList = (text: string): boolean => hasList(text, plantMembers);
   const isSeveralLines = (text: string): boolean => LINE_END.test(text.trim());
   await opening.extend(text =>
     isSeveralLines(text) ? !isStartOfJson(text) : faultIndex(text) === undefined && !beginsWithList(text),
@@ -34,11 +37,11 @@ function faultIndex(text: string): number | undefined {
   return readToEnd(readJson(text, () => {}));
 }
 
-/** Whether a text begins with an object that has a list of objects, and is no plant. */
-function beginsWithList(text: string): boolean {
-  const scanner = new ListScanner();
-  // An element shows that there is a list.
-  scanner.elements(text).next();
+/** Whether a text begins with an object that has a list, and is no plant. */
+function hasList(text: string, plantMembers: ReadonlySet<string>): boolean {
+  const scanner = new ListScanner(plantMembers);
+  // Members after the list can show that the object is a plant.
+  for (const _ of scanner.elements(text));
   return scanner.hasList;
 }
 
@@ -46,17 +49,19 @@ function beginsWithList(text: string): boolean {
  * Reads the plants of a text that is one JSON array, or one object with one list of objects.
  *
  * @param firstLine number of the first line of the text
+ * @param plantMembers of which a plant has at least one, and the object around a list has none
  * @param rowMakerFor is called with the list at its first element
  * @throws {Failure} after the rows before a fault. Only at its end is it known that an object has
- *   one list, and no id
+ *   one list, and is no plant
  */
 export async function* jsonListRows(
   name: string,
   texts: AsyncIterable<string>,
   firstLine: number,
+  plantMembers: ReadonlySet<string>,
   rowMakerFor: (list: PlantList) => RowMaker,
 ): PlantRows {
-  const scanner = new ListScanner(firstLine);
+  const scanner = new ListScanner(plantMembers, firstLine);
   let rowOf: RowMaker | undefined;
   for await (const chunk of texts) {
     const rows: PlantRow[] = [];

@@ -14,6 +14,7 @@ import {
   type PlantRow,
   REASON_NAMES,
 } from '../rows/plant-row.ts';
+import type { SeenMembers } from './seen-members.ts';
 
 /** Where a value stands in its file. */
 export interface Place {
@@ -34,6 +35,8 @@ export interface JsonOptions {
   ids?: IdMaker | undefined;
   /** Undefined: UTF-8. */
   encoding?: string | undefined;
+  /** Gets the members of the first row, and of each further row that is read member by member. */
+  seen?: SeenMembers;
 }
 
 /** The members of a value that a rejects file has in place of a row that is no object. */
@@ -45,18 +48,19 @@ const TEXT_MEMBERS = ['text', ...REASON_NAMES].join();
  * @param known the fault of the text, if it has one that `text` alone does not show
  */
 export function jsonRow(place: Place, text: string, options: JsonOptions, known?: FormFault): PlantRow {
-  const { ids, columns } = options;
+  const { ids, columns, seen } = options;
   const reading = readNewPlantText(text);
   const isJson = reading.kind === 'plant' || reading.error !== 'notJson';
   const isObject = isJson && text.startsWith('{');
   const fault = known ?? encodingFaultOf(text, isObject, options);
-  const isRead =
-    fault === undefined && reading.kind === 'plant' && ids === undefined && columns === undefined;
+  const hasOptions = ids !== undefined || columns !== undefined;
+  const isRead = fault === undefined && reading.kind === 'plant' && !hasOptions && !seen?.isEmpty;
   const members = isObject && !isRead ? ownMembers(text, columns) : undefined;
   const hasText = members?.[0]?.column === 'text' && members[0].value.startsWith('"');
   const object = hasText ? JSON.parse(text) : {};
   const isOfRejectsFile = Object.keys(object).join() === TEXT_MEMBERS;
   if (isOfRejectsFile && typeof object.text === 'string') return jsonRow(place, object.text, options, fault);
+  for (const { column } of members ?? []) seen?.add(column);
   const madeId = ids && madeIdOf(ids, fault === undefined ? members : undefined);
   const ownReading = readingOf(fault, members, madeId) ?? reading;
   return {
@@ -70,15 +74,17 @@ export function jsonRow(place: Place, text: string, options: JsonOptions, known?
       const hasMembers = isObject && !hasText;
       // The texts that make an id can be in any member, so such a rejects file needs the same options.
       const nameIn = ids?.rule.kind === 'texts' ? 'column' : 'name';
+      // As JSON, an invalid byte would be an escape, which hides that it is to be replaced.
+      const written = text.toWellFormed();
       const own = hasMembers
-        ? ownMembers(text, columns).map(member => `${JSON.stringify(member[nameIn])}:${member.value}`)
-        : [`"text":${JSON.stringify(text)}`];
+        ? ownMembers(written, columns).map(member => `${JSON.stringify(member[nameIn])}:${member.value}`)
+        : [`"text":${JSON.stringify(written)}`];
       const number = ids?.rule.kind === 'numbers' && madeId?.kind === 'id' ? madeId.id : undefined;
       const note = number !== undefined && !hasMembers ? `; its id is ${number}` : '';
       const rejected = number !== undefined && hasMembers ? [`"id":${number}`, ...own] : own;
       const code = JSON.stringify(fault?.code ?? error);
       const reason = `"line":${place.line},"row":${place.number},"error":${code},"message":${JSON.stringify(message + note)}`;
-      return `{${[...rejected, reason].join()}}\n`.toWellFormed();
+      return `{${[...rejected, reason].join()}}\n`;
     },
   };
 }
@@ -183,6 +189,8 @@ function readMembers(members: Member[], madeId: MadeId | undefined): NewPlantRea
   // The plant is read with valid values, so that the message lists the other faults.
   const texts = members.flatMap(member => {
     if (isMade && member.name === 'id') return [];
+    // Many files have a null tag, which means no tag.
+    if (member.name === 'tag' && member.value === 'null') return [];
     const fault = faultOf(member);
     if (fault === undefined) return `${JSON.stringify(member.name)}:${member.value}`;
     if (member.name === 'id') faults.unshift(fault);
@@ -197,15 +205,14 @@ function readMembers(members: Member[], madeId: MadeId | undefined): NewPlantRea
 }
 
 /**
- * The members of an object, each on one line, without an earlier reason. Many files have a null tag,
- * which means no tag, or an id as a string. Both are accepted.
+ * The members of an object, each on one line, without an earlier reason. Many files have an id as a
+ * string, which is accepted.
  */
 function ownMembers(text: string, columns: ColumnNames = {}): Member[] {
   const own: Member[] = [];
   const onMember = (column: string, valueText: string): void => {
     if (REASON_NAMES.includes(column)) return;
     const name = nameOf(column, columns);
-    if (name === 'tag' && valueText === 'null') return;
     const isIdText = name === 'id' && valueText.startsWith('"');
     const reading = isIdText ? readTypedId(stringOf(valueText)) : undefined;
     const value = reading?.kind === 'id' ? String(reading.id) : valueText;

@@ -1,4 +1,6 @@
+import { stringOf } from '../../../core/contract/json-reader.ts';
 import { quoted, visible } from '../../output/visible-text.ts';
+import { REASON_NAMES } from '../rows/plant-row.ts';
 import { LineCounter } from '../text/line-ends.ts';
 import { OUTER_SPACE, SEVERAL_LINES } from './json-lines.ts';
 
@@ -6,7 +8,8 @@ import { OUTER_SPACE, SEVERAL_LINES } from './json-lines.ts';
 export const FEATURES = 'features';
 
 const MEMBERS_SHOWN_MAX = 20;
-const NAME_LENGTH_MAX = 200;
+/** Code units of the name of a member in the file, where an escape such as `\u00e9` takes six. */
+const NAME_LENGTH_MAX = 1_200;
 /** The white space of JSON (RFC 8259 section 2). */
 const SPACE = ' \t\n\r';
 const OWN_FILE = 'write the list of plants into a file of its own';
@@ -43,8 +46,13 @@ export class ListScanner {
   /** The depth of the elements: 1 in an array, 2 in an object. */
   #listDepth = 0;
   #isClosed = false;
-  #hasEmptyList = false;
-  /** Names of members of the outermost object: the first ones, and `id`. */
+  /** The name of an empty list, by preference that of GeoJSON. */
+  #emptyList: string | undefined;
+  /** A second list of objects. */
+  #secondList: string | undefined;
+  /** Members of which a plant has at least one, and the object around a list has none. */
+  readonly #plantMembers: ReadonlySet<string>;
+  /** Names of members of the outermost object: the first ones, and those that show a plant. */
   readonly #members = new Set<string>();
   /** The member that is scanned. */
   #member = '';
@@ -54,7 +62,8 @@ export class ListScanner {
   #isEscaped = false;
 
   /** @param line number of the first line of the text */
-  constructor(line = 1) {
+  constructor(plantMembers: ReadonlySet<string>, line = 1) {
+    this.#plantMembers = plantMembers;
     this.#lines = new LineCounter(line);
   }
 
@@ -65,8 +74,7 @@ export class ListScanner {
 
   /** Whether a text that begins so has a list, perhaps an empty one, and is no plant. */
   get hasList(): boolean {
-    const isEmptyList = this.#hasEmptyList && !this.#members.has('id') && !this.#members.has('name');
-    return this.list !== undefined || isEmptyList;
+    return (this.list !== undefined || this.#emptyList !== undefined) && !this.#isPlant;
   }
 
   /** The elements that end in the next chunk of the text, up to a fault. */
@@ -113,10 +121,10 @@ export class ListScanner {
       return `ends before the end of the JSON array, at or after element ${number}`;
     }
     if (!this.#isClosed) return 'ends before the end of its JSON object';
-    if (this.list === undefined && this.#members.has('id')) return SEVERAL_LINES;
-    if (this.list?.kind === 'member' && this.#isPlant(this.list.name))
-      return `is a JSON object with an id of its own and the list ${quoted(this.list.name)}; ${OWN_FILE}`;
-    if (this.list !== undefined || this.#hasEmptyList) return undefined;
+    if (this.#isPlant) return this.#plantFault();
+    if (this.list?.kind === 'member' && this.#secondList !== undefined)
+      return `is a JSON object with two lists, ${quoted(this.list.name)} and ${quoted(this.#secondList)}; ${OWN_FILE}`;
+    if (this.list !== undefined || this.#emptyList !== undefined) return undefined;
     const members = visible(Array.from(this.#members, member => JSON.stringify(member)).join(', '));
     return (
       `is a JSON object without a list of objects; its members are ${members}; ` +
@@ -130,22 +138,39 @@ export class ListScanner {
     return this.list === undefined ? SEVERAL_LINES : 'has text after the end of its JSON object';
   }
 
-  /** Whether the object is a plant, whose lists are no plants. */
-  #isPlant(list: string): boolean {
-    return this.#members.has('id') && list !== FEATURES;
+  /**
+   * Whether the text is a plant, whose lists contain no plants. A rejected plant has the members of
+   * the reason. The object of GeoJSON can have a name or an id of its own.
+   */
+  get #isPlant(): boolean {
+    if (this.list?.kind === 'array') return false;
+    if (REASON_NAMES.every(name => this.#members.has(name))) return true;
+    return (this.list?.name ?? this.#emptyList) !== FEATURES && this.#plantMember !== undefined;
+  }
+
+  get #plantMember(): string | undefined {
+    return Array.from(this.#plantMembers).find(name => this.#members.has(name));
+  }
+
+  #plantFault(): string {
+    if (this.list?.kind !== 'member') return SEVERAL_LINES;
+    const member = quoted(this.#plantMember ?? REASON_NAMES[0]!);
+    return `is a JSON object with the list ${quoted(this.list.name)} and the member ${member} of a plant; ${OWN_FILE}`;
   }
 
   /** Decides by its first character whether a list is that of the plants. */
   #readListStart(character: string): void {
     const isArray = this.#listDepth === 1;
-    this.#hasEmptyList ||= character === ']';
-    const isList = isArray ? character !== ']' : character === '{';
-    this.#place = isList ? 'before element' : 'outside';
-    if (!isList) return;
-    if (this.list?.kind === 'member')
-      this.fault = `is a JSON object with two lists, ${quoted(this.list.name)} and ${quoted(this.#member)}; ${OWN_FILE}`;
-    else if (!isArray && this.#isPlant(this.#member)) this.fault = SEVERAL_LINES;
-    else this.list = isArray ? { kind: 'array' } : { kind: 'member', name: this.#member };
+    this.#place = 'outside';
+    if (character === ']' && this.#emptyList !== FEATURES) this.#emptyList = this.#member;
+    if (isArray ? character === ']' : character !== '{') return;
+    if (this.list !== undefined) {
+      this.#secondList ??= this.#member;
+      return;
+    }
+    this.list = isArray ? { kind: 'array' } : { kind: 'member', name: this.#member };
+    if (this.#isPlant) this.fault = this.#plantFault();
+    else this.#place = 'before element';
   }
 
   #readString(character: string): void {
@@ -161,8 +186,9 @@ export class ListScanner {
       this.#inString = true;
       this.#string = '';
     } else if (character === ':' && this.#depth === 1) {
-      this.#member = this.#string;
-      if (this.#members.size < MEMBERS_SHOWN_MAX || this.#member === 'id') this.#members.add(this.#member);
+      this.#member = unescaped(this.#string);
+      const showsPlant = this.#plantMembers.has(this.#member) || REASON_NAMES.includes(this.#member);
+      if (showsPlant || this.#members.size < MEMBERS_SHOWN_MAX) this.#members.add(this.#member);
     } else if (character === '{' || character === '[') {
       this.#depth++;
       if (this.#depth === 1) this.#listDepth = character === '[' ? 1 : 2;
@@ -171,5 +197,14 @@ export class ListScanner {
       this.#depth--;
       this.#isClosed = this.#depth === 0;
     }
+  }
+}
+
+/** @returns the characters of a JSON string as they are, if they are invalid or incomplete */
+function unescaped(characters: string): string {
+  try {
+    return stringOf(`"${characters}"`);
+  } catch {
+    return characters;
   }
 }

@@ -1,6 +1,6 @@
 import type { ErrorBody } from '../../../core/contract/errors.ts';
 import type { NewPlantReading } from '../../../core/contract/plant.ts';
-import { quoted } from '../../output/visible-text.ts';
+import { quoted, SHOWN_LENGTH_MAX, visible } from '../../output/visible-text.ts';
 import type { MadeId } from './id-maker.ts';
 
 /** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */
@@ -14,6 +14,23 @@ export const MEMBERS = ['id', 'name', 'tag'] as const;
 
 /** Names of the columns or members, if they differ. An empty `id` or `tag`: none. */
 export type ColumnNames = Partial<Record<(typeof MEMBERS)[number], string>>;
+
+/**
+ * The names of all columns or members that are read.
+ *
+ * @param idColumns of which the ids are made, one of which can be the name; undefined: the file has
+ *   the ids
+ */
+export function readNames(columns: ColumnNames = {}, idColumns?: readonly string[]): string[] {
+  const names = MEMBERS.map(member => columns[member] ?? member);
+  const all = new Set([...(idColumns ?? names.slice(0, 1)), ...names.slice(1)]);
+  return [...all].filter(name => name !== '');
+}
+
+export function shownColumns(names: readonly (string | undefined)[]): string {
+  const line = visible(names.map(name => JSON.stringify(name ?? '')).join(', '));
+  return line.length > SHOWN_LENGTH_MAX ? `${line.slice(0, SHOWN_LENGTH_MAX)}…` : line;
+}
 
 export const LINE_BREAK = /[\r\n]/;
 
