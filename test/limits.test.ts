@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { IN_FLIGHT_MAX } from '../src/cli/import/import.ts';
-import { CHUNK_BYTES } from '../src/cli/import/text/file-bytes.ts';
 import { BODY_LIMIT_MAX } from '../src/cli/options/serve-options.ts';
 import { EXIT_MS } from '../src/cli/serve.ts';
 import { CONCURRENCY_MAX, IN_FLIGHT_TEXT_LENGTH_MAX } from '../src/client/bulk-create.ts';
@@ -13,6 +11,8 @@ import * as tokens from '../src/core/tokens/token-cache.ts';
 import { STATEMENT_TIMEOUT_MS } from '../src/engines/postgres/connection.ts';
 import { OPERATION_TIMEOUT_MS } from '../src/engines/postgres/connection-pool.ts';
 import * as sqlite from '../src/engines/sqlite/wal-limits.ts';
+import { IN_FLIGHT_MAX } from '../src/import/import.ts';
+import { CHUNK_BYTES } from '../src/import/text/file-bytes.ts';
 import { LONG_BODIES_BYTES_MAX } from '../src/server/long-bodies.ts';
 import { TIMEOUT_POLL_INTERVAL_MS } from '../src/server/plant-server.ts';
 import { HEADERS_TIMEOUT_MS, SHUTDOWN_MS } from '../src/server/timeouts.ts';

@@ -5,7 +5,6 @@ import { ERRORS } from '../core/contract/errors.ts';
 import { REVISION_MAX } from '../core/contract/limits.ts';
 import { newPlantJson, plantJson } from '../core/contract/plant.ts';
 import { readRevisionNumber } from '../core/revision-condition.ts';
-import { pipelinedTransport } from './import/sending/pipelined-transport.ts';
 import { parseId } from './options/id-argument.ts';
 import {
   addServiceOptions,
@@ -15,6 +14,7 @@ import {
 } from './options/service-options.ts';
 import { Failure } from './output/failure.ts';
 import { visible, withoutToken } from './output/visible-text.ts';
+import { pipelinedTransport } from './pipelined-transport.ts';
 
 /** The time covers a restart of the service, and is acceptable for a person who waits. */
 const RETRY_FOR_MS = 5_000;

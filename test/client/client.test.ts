@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 import { suite, type TestContext, test } from 'node:test';
-import { pipelinedTransport } from '../../src/cli/import/sending/pipelined-transport.ts';
+import { pipelinedTransport } from '../../src/cli/pipelined-transport.ts';
 import {
   type CreatePlantsOptions,
   PlantChanged,

@@ -1,0 +1,113 @@
+import { Failure } from '../cli/output/failure.ts';
+import { quoted } from '../cli/output/visible-text.ts';
+import type { CsvForm } from './csv/csv-header.ts';
+import { csvRows } from './csv/csv-rows.ts';
+import { headerHint, textsFromLine } from './csv/header-row.ts';
+import { jsonLinesRows } from './json/json-lines.ts';
+import { isOneObject, jsonListRows } from './json/json-list.ts';
+import { featureRow, type JsonOptions, jsonRow, type RowMaker } from './json/json-row.ts';
+import { FEATURES } from './json/list-scanner.ts';
+import { SeenMembers } from './json/seen-members.ts';
+import { IdMaker, OWN_IDS } from './rows/id-maker.ts';
+import { EMPTY, type PlantRows, ROW_LENGTH_MAX, readNames } from './rows/plant-row.ts';
+import { CHUNK_BYTES, fileName, plantFileSize } from './text/file-bytes.ts';
+import { fileTexts, type TextOptions } from './text/file-texts.ts';
+import { countLineEnds } from './text/line-ends.ts';
+import { TextOpening } from './text/text-opening.ts';
+
+export interface PlantFileOptions extends TextOptions {
+  form: CsvForm;
+  /** Makes the ids; undefined if the files have them. */
+  ids?: IdMaker | undefined;
+}
+
+/** The start of a file that shows its format and, in CSV, its delimiter. */
+const START = /^\s*[[{]|[^\s,;|"][^\r\n]*[\r\n]/;
+/** Lines without text, except a last CR that may be half of a CRLF. */
+const BLANK_LINES = /^\s*(?:\n|\r(?!\n|$))/;
+
+/**
+ * Reads the rows, in the format that the first character shows. With `onVerified`, a file is first
+ * read to its end as far as needed, so that a fault of the whole file comes before its first row.
+ *
+ * @throws {Failure} at a fault of the file
+ */
+export async function* fileRows(path: string, options: PlantFileOptions): PlantRows {
+  const name = fileName(path);
+  const { form } = options;
+  const texts = fileTexts(path, options);
+  await using opening = new TextOpening(
+    form.headerRow === undefined ? texts : textsFromLine(name, texts, form.headerRow),
+  );
+  const line = await readStart(opening, form.headerRow ?? 1);
+  const first = /\S/.exec(opening.text)?.[0];
+  if (first === undefined) throw new Failure(`${name} ${EMPTY}`);
+  // A title row may begin with a bracket, but a file with a header is no JSON.
+  if (form.headerRow !== undefined || (first !== '[' && first !== '{')) {
+    const hint = form.headerRow === undefined ? headerHint(opening.text, line, options) : undefined;
+    return yield* csvRows(name, opening.whole(), opening.text, { ...options, line, headerHint: hint });
+  }
+  // CSV has a header, which has shown that its rows have no ids.
+  const seen = new SeenMembers(readNames(form.columns, options.ids?.columns));
+  yield* rowsWithoutIds(name, jsonRows(path, opening, line, options, seen));
+  for (const note of seen.notes(form.columns)) options.onNote(`${name}: ${note}`);
+}
+
+/** Reads the rows of a file that begins with a bracket. */
+async function* jsonRows(
+  path: string,
+  opening: TextOpening,
+  line: number,
+  options: PlantFileOptions,
+  seen: SeenMembers,
+): PlantRows {
+  const name = fileName(path);
+  const { form, ids, encoding, onNote } = options;
+  const rowOptions: JsonOptions = { columns: form.columns, ids, encoding, seen };
+  const makeRow: RowMaker = (place, text) => jsonRow(place, text, rowOptions);
+  const isObject = opening.text.trimStart().startsWith('{');
+  if (isObject && !(await isOneObject(opening, seen.read)))
+    return yield* jsonLinesRows(name, opening.whole(), line, makeRow);
+  // Only at its end is it known that the object has one list.
+  if (isObject && options.onVerified && (await plantFileSize(path)) !== undefined)
+    for await (const _ of fileRows(path, {
+      ...options,
+      ids: ids && new IdMaker(ids.rule),
+      onNote: () => {},
+      onBytes: undefined,
+      onVerified: undefined,
+    }));
+  yield* jsonListRows(name, opening.whole(), line, seen.read, list => {
+    if (list.kind === 'array') return makeRow;
+    if (list.name !== FEATURES) {
+      onNote(`${name} is a JSON object: its list ${quoted(list.name)} is read`);
+      return makeRow;
+    }
+    onNote(
+      `${name} is GeoJSON: the properties of each feature are read; without an id in them, that of the feature is`,
+    );
+    return (place, text) => featureRow(place, text, rowOptions);
+  });
+}
+
+/** Yields the rows before the first one that has an id, although ids are made. */
+async function* rowsWithoutIds(name: string, batches: PlantRows): PlantRows {
+  for await (const rows of batches) {
+    const withId = rows.findIndex(({ madeId }) => madeId?.kind === 'own id');
+    if (withId !== 0) yield withId < 0 ? rows : rows.slice(0, withId);
+    if (withId >= 0) throw new Failure(`${name}: ${rows[withId]!.place()} has a member id; ${OWN_IDS}`);
+  }
+}
+
+/** Reads lines without text, and the start of the text. @returns the number of its first line */
+async function readStart(opening: TextOpening, firstLine: number): Promise<number> {
+  let line = firstLine;
+  while (!START.test(opening.text) && !opening.isAll) {
+    if (opening.text.length >= (/\S/.test(opening.text) ? CHUNK_BYTES : ROW_LENGTH_MAX)) break;
+    await opening.readOn();
+    const blank = BLANK_LINES.exec(opening.text)?.[0] ?? '';
+    line += countLineEnds(blank);
+    opening.text = opening.text.slice(blank.length);
+  }
+  return line;
+}
