@@ -87,6 +87,8 @@ export class BatchCommit {
    */
   readonly #recordedAt: number;
   #hasRun = false;
+  /** Only the first statement that writes may be a COPY: repeated ids are likely to conflict again. */
+  #hasSent = false;
   /** Whether the server may still execute a statement of this batch that timed out. */
   #mayBeStoredLate = false;
 
@@ -196,7 +198,9 @@ export class BatchCommit {
     const revisions = round.map(({ revision }) => revision);
     let storedIds: ReadonlySet<bigint>;
     try {
-      storedIds = await storeRevisions(connection, revisions, this.#copyChoice);
+      const copyChoice = this.#hasSent ? undefined : this.#copyChoice;
+      this.#hasSent = true;
+      storedIds = await storeRevisions(connection, revisions, copyChoice);
     } catch (error) {
       // After an error of the server nothing is stored, so a stored revision with such a number
       // is not ours. But on Citus another server may have committed ours, and after an error of our

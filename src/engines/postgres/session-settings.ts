@@ -25,6 +25,11 @@ const SESSION_SETTINGS = {
   idle_session_timeout: '0',
   idle_in_transaction_session_timeout: '0',
   transaction_timeout: '0',
+  // No timeout of a statement ends a COPY that waits for its end, because the host of its client has
+  // vanished. Until the connection ends, other instances wait for the ids that it has written.
+  tcp_keepalives_idle: '5',
+  tcp_keepalives_interval: '1',
+  tcp_keepalives_count: '5',
 };
 
 /** The statement that sets them on a connection. */

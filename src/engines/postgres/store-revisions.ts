@@ -18,6 +18,7 @@ const ESCAPES: Record<string, string> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r'
  * Stores those of the revisions that do not exist, in one transaction.
  *
  * @param revisions at most one of each id
+ * @param copyChoice undefined: they are inserted
  * @returns their ids
  * @throws {ConnectionLost} also after a commit, if later ones would not be durable: another connection
  *   looks this one up
@@ -25,9 +26,9 @@ const ESCAPES: Record<string, string> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r'
 export async function storeRevisions(
   connection: Connection,
   revisions: readonly PlantRevision[],
-  copyChoice: CopyChoice,
+  copyChoice: CopyChoice | undefined,
 ): Promise<ReadonlySet<bigint>> {
-  if (copyChoice.next(revisions.length, connection.isCitus)) {
+  if (copyChoice?.next(revisions.length, connection.isCitus)) {
     try {
       rejectLostFlush(await copyRevisions(connection, revisions));
       return new Set(revisions.map(({ plant }) => plant.id));
@@ -38,7 +39,7 @@ export async function storeRevisions(
   }
   const rows = await connection.commit(revisionInsert(revisions, connection.isCitus));
   rejectLostFlush(rows);
-  if (rows.length < revisions.length) copyChoice.onConflict();
+  if (rows.length < revisions.length) copyChoice?.onConflict();
   return new Set(rows.map(([id]) => BigInt(id!)));
 }
 
