@@ -1,7 +1,5 @@
-/** With fewer rows, the prepared INSERT takes less processor time of the server. */
-const COPIED_ROWS_MIN = 3;
-/** Citus plans each INSERT anew: 4 rows took 1.2 ms by INSERT, and 0.9 ms by COPY. */
-const COPIED_ROWS_MIN_ON_CITUS = 2;
+/** One row is stored by the prepared INSERT. */
+const COPIED_ROWS_MIN = 2;
 /** The number of batches that are inserted after one that met a stored key. */
 const INSERTED_AFTER_CONFLICT = 8;
 
@@ -15,8 +13,8 @@ export class CopyChoice {
   #insertsLeft = 0;
 
   /** @returns whether the next batch of so many rows is to be copied */
-  next(rowCount: number, isCitus: boolean): boolean {
-    if (this.#insertsLeft === 0) return rowCount >= (isCitus ? COPIED_ROWS_MIN_ON_CITUS : COPIED_ROWS_MIN);
+  next(rowCount: number): boolean {
+    if (this.#insertsLeft === 0) return rowCount >= COPIED_ROWS_MIN;
     this.#insertsLeft--;
     return false;
   }

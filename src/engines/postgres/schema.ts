@@ -100,11 +100,14 @@ export async function schemaFaults(connection: Connection): Promise<string[]> {
 /**
  * An SQL condition that ends its statement with an error when the table may lose or change rows.
  * The schema may change at any time, so every statement whose rows decide a response has this
- * condition. Content changes only by a trigger, or by a column of another type. The join supplies
- * the types without reading a row.
+ * condition. Content changes only by a trigger, or by a column of another type. Without the primary
+ * key, which is of the first two columns, a COPY would store a key twice. The join supplies the types
+ * without reading a row.
  */
 const TABLE_GUARD = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence = 'p' FROM pg_class WHERE oid = 'plant_revision'::regclass)
     AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = 'plant_revision'::regclass)
+    AND EXISTS (SELECT FROM pg_index WHERE indrelid = 'plant_revision'::regclass AND indisprimary
+      AND indkey::text = '1 2')
     AND ARRAY[${REVISION_COLUMNS.replace(/\w+/g, 'pg_typeof($&)')}]
       = '{bigint,integer,text,text,bigint,bigint,bigint}'::regtype[]
   -- current_database() keeps the planner from evaluating the cast.

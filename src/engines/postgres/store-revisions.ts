@@ -28,7 +28,7 @@ export async function storeRevisions(
   revisions: readonly PlantRevision[],
   copyChoice: CopyChoice | undefined,
 ): Promise<ReadonlySet<bigint>> {
-  if (copyChoice?.next(revisions.length, connection.isCitus)) {
+  if (copyChoice?.next(revisions.length)) {
     try {
       rejectLostFlush(await copyRevisions(connection, revisions));
       return new Set(revisions.map(({ plant }) => plant.id));

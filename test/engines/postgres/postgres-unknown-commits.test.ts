@@ -169,7 +169,8 @@ suite('a batch', { concurrency: 4 }, () => {
     );
     // Round 2 contains the conflicts of round 1, and the second plants of an id.
     for (let round = 1; round <= 2; round++) {
-      const held = await proxy.holdNext(PLANT_INSERT);
+      // In round 1, a COPY of all plants has failed before.
+      const held = await holdInsert(proxy, round === 1 ? 2 : 1);
       await held.deliver();
       if (round === 1) await other.commit(writes([1, 'ash'], [2, 'ash']));
       held.cut();
