@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
@@ -13,33 +13,37 @@ const PACKAGES = ['node_modules', 'test/node_modules', 'packaging/compiler/node_
 /** What a client sees of a service. */
 const TESTS = 'test/server/http-requests.test.ts';
 
-/** @returns a copy of this checkout without the folders of these extras, and without their lines */
-function checkoutWithout(extras: readonly string[]): string {
-  const cwd = testFolder();
-  copyCheckout(cwd);
-  for (const folder of PACKAGES) symlinkSync(join(ROOT, folder), join(cwd, folder));
-  for (const extra of extras)
-    for (const folder of ['src', 'test']) rmSync(join(cwd, folder, 'extras', extra), { recursive: true });
-  const list = join(cwd, 'src/extras.ts');
-  const lines = readFileSync(list, 'utf8').split('\n');
+/** A copy of this checkout. */
+const cwd = testFolder();
+copyCheckout(cwd);
+for (const folder of PACKAGES) symlinkSync(join(ROOT, folder), join(cwd, folder));
+
+/** Changes the copy: all extras but these, without the lines of these. */
+function leaveOut(extras: readonly string[]): void {
+  for (const folder of ['src', 'test']) {
+    cpSync(join(ROOT, folder, 'extras'), join(cwd, folder, 'extras'), { recursive: true });
+    for (const extra of extras) rmSync(join(cwd, folder, 'extras', extra), { recursive: true });
+  }
+  const lines = readFileSync(join(ROOT, 'src/extras.ts'), 'utf8').split('\n');
   const others = lines.filter(line => !extras.some(extra => line.includes(`./extras/${extra}/`)));
   assert.equal(others.length, lines.length - extras.length);
-  writeFileSync(list, others.join('\n'));
-  return cwd;
+  writeFileSync(join(cwd, 'src/extras.ts'), others.join('\n'));
 }
 
 // Also finds an extra that needs another one.
 for (const extra of EXTRAS)
   test(`without the folder of ${extra} and its line, the service compiles`, async () => {
-    const cwd = checkoutWithout([extra]);
-    const project = { extends: './tsconfig.json', include: ['bin', 'src'] };
+    leaveOut([extra]);
+    // Checks again only what depends on a changed file.
+    const compilerOptions = { incremental: true, tsBuildInfoFile: 'service.tsbuildinfo' };
+    const project = { extends: './tsconfig.json', include: ['bin', 'src'], compilerOptions };
     writeFileSync(join(cwd, 'tsconfig.service.json'), JSON.stringify(project));
     const args = ['packaging/compiler/node_modules/typescript/bin/tsc', '-p', 'tsconfig.service.json'];
     await assert.doesNotReject(promisify(execFile)(process.execPath, args, { cwd }));
   });
 
 test('without all extras, the service starts and passes its tests', async () => {
-  const cwd = checkoutWithout(EXTRAS);
+  leaveOut(EXTRAS);
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   for (const args of [
     ['bin/plant-store.js', '--help'],

@@ -51,7 +51,11 @@ test('without its standby the primary confirms no plant, and after a failover th
   ]).finally(() => {
     responded = true;
   });
-  while (!responded) await cancelWaits();
+  // With pauses: each look opens a connection.
+  await until('all have responses', async () => {
+    await cancelWaits();
+    return responded;
+  });
   const responses = await promised;
   assert.deepEqual(
     responses.map(({ status }) => status),
