@@ -13,7 +13,7 @@ import { IdMaker, type IdRule } from './rows/id-maker.ts';
 import { lineBreakText, type PlantRow } from './rows/plant-row.ts';
 import { type ComparedStore, StoreComparison } from './store-comparison.ts';
 import { fileName, plantFileSize, totalSize } from './text/file-bytes.ts';
-import { changeText, REPLACED_SHOWN_MAX, ReplacedList } from './written/replaced-list.ts';
+import { changeText, otherContentText, REPLACED_SHOWN_MAX, ReplacedList } from './written/replaced-list.ts';
 
 /** Maximum of lines about each kind of doubtful row. Rejected rows have no maximum. */
 const EXAMPLES_MAX = 5;
@@ -156,12 +156,11 @@ class DryRun {
   #changedText(): string {
     const { replaces, showReplaced } = this.#options;
     const count = this.#changedCount;
-    const rows = `${amount(count, 'row')} ${count === 1 ? 'has' : 'have'} other content than is stored`;
     const effect = replaces
       ? 'import --replace replaces the stored content'
       : `import rejects ${count === 1 ? 'this row' : 'these rows'}, and import --replace replaces the stored content`;
     const isAllShown = showReplaced !== undefined || count <= REPLACED_SHOWN_MAX;
-    return `${rows}: ${effect}${isAllShown ? '' : '; see all with --show-replaced FILE'}`;
+    return `${otherContentText(count)}: ${effect}${isAllShown ? '' : '; see all with --show-replaced FILE'}`;
   }
 
   #addRow(row: PlantRow, place: () => string): void {
@@ -192,7 +191,7 @@ class DryRun {
         this.#effects[this.#options.replaces ? 'revised' : 'rejected']++;
         this.#list?.add(stored, plant);
         if (++this.#changedCount <= REPLACED_SHOWN_MAX)
-          this.#progress.say(`other content: ${place()}: ${changeText(stored, plant)}`, console.log);
+          this.#print(`other content: ${place()}: ${changeText(stored, plant)}`);
       }
     }
   }
@@ -202,8 +201,7 @@ class DryRun {
     if (this.#madeIds === undefined) {
       if (ROUNDED_ID.test(id))
         this.#add('rounded id', place, `a spreadsheet may have changed digits of ${id}`);
-    } else if (this.#shownIds++ < EXAMPLES_MAX)
-      this.#progress.say(`id: ${place()}: ${madeIdText(row)}`, console.log);
+    } else if (this.#shownIds++ < EXAMPLES_MAX) this.#print(`id: ${place()}: ${madeIdText(row)}`);
     if (BLANK_NAME.test(plant.name)) this.#add('blank name', place, quoted(plant.name));
     if (this.#ids.has(plant.id)) this.#add('repeated id', place, id);
     else this.#ids.add(plant.id);

@@ -5,6 +5,7 @@ import { visible } from '../cli/output/visible-text.ts';
 import type { ImportResult } from './import-result.ts';
 import { SAFE_TO_REPEAT } from './rows/plant-row.ts';
 import { numberedPaths } from './written/numbered-paths.ts';
+import { otherContentText } from './written/replaced-list.ts';
 
 /** Options of the commands that are printed. */
 export interface NextOptions {
@@ -58,8 +59,7 @@ function reportRejected(
   console.log(where);
   if (invalid > 0) console.log(`correct ${amount(invalid, 'row')}, and import again: ${importAgain()}`);
   console.log(
-    `${amount(changed, 'row')} ${changed === 1 ? 'has' : 'have'} other content than is stored; ` +
-      `if ${changed === 1 ? 'the row is' : 'the rows are'} right, replace it: ${importAgain('--replace')}`,
+    `${otherContentText(changed)}; if ${changed === 1 ? 'the row is' : 'the rows are'} right, replace it: ${importAgain('--replace')}`,
   );
 }
 

@@ -1,15 +1,11 @@
 import {
   type Connection,
+  inTransaction,
   STATEMENT_TIMEOUT_MS,
   type Statement,
   type TextRow,
 } from '../../src/engines/postgres/connection.ts';
-import {
-  ConnectionLost,
-  HostIsReadOnly,
-  kindOf,
-  NoResponse,
-} from '../../src/engines/postgres/postgres-errors.ts';
+import { ConnectionLost, HostIsReadOnly, NoResponse } from '../../src/engines/postgres/postgres-errors.ts';
 import type { HostAddress } from '../../src/engines/postgres/postgres-url.ts';
 import type { ModelPostgres, Reply } from './model-postgres.ts';
 import { type ModelServer, ServerError, Session, SessionEnded } from './model-server.ts';
@@ -96,16 +92,8 @@ export class ModelConnection {
   }
 
   /** As `Connection.transaction`. */
-  async transaction(work: () => Promise<void>): Promise<void> {
-    try {
-      await this.run({ text: 'BEGIN' });
-      await work();
-      await this.commit({ text: 'COMMIT' });
-    } catch (error) {
-      if (kindOf(error) !== 'connectionLost')
-        await this.run({ text: 'ROLLBACK' }).catch(() => this.destroy());
-      throw error;
-    }
+  transaction(work: () => Promise<void>): Promise<void> {
+    return inTransaction(this, work);
   }
 
   destroy(): void {

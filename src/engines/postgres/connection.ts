@@ -17,7 +17,7 @@ import {
   NoResponse,
   sqlStateOf,
 } from './postgres-errors.ts';
-import type { HostAddress, PostgresAddress } from './postgres-url.ts';
+import { type HostAddress, hostName, type PostgresAddress } from './postgres-url.ts';
 import { SET_SESSION } from './session-settings.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls.ts';
 
@@ -55,6 +55,21 @@ const READ_TIMEOUT = 'Query read timeout';
  */
 export function mayConcernCommit(routine: string | undefined): boolean {
   return routine === undefined || ['SyncRepWaitForLSN', 'DefaultCitusNoticeReceiver'].includes(routine);
+}
+
+type Session = Pick<Connection, 'run' | 'commit' | 'destroy'>;
+
+/** As {@link Connection.transaction}, also for the model of a connection. */
+export async function inTransaction(connection: Session, work: () => Promise<void>): Promise<void> {
+  try {
+    await connection.run({ text: 'BEGIN' });
+    await work();
+    await connection.commit({ text: 'COMMIT' });
+  } catch (error) {
+    if (kindOf(error) !== 'connectionLost')
+      await connection.run({ text: 'ROLLBACK' }).catch(() => connection.destroy());
+    throw error;
+  }
 }
 
 /** A connection to a host that accepts writes. It runs one statement at a time. */
@@ -164,17 +179,8 @@ export class Connection {
    * Runs work in a transaction, and rolls it back if the work fails. If the rollback fails, too, the
    * connection is closed, which ends the transaction.
    */
-  async transaction(work: () => Promise<void>): Promise<void> {
-    try {
-      await this.run({ text: 'BEGIN' });
-      await work();
-      await this.commit({ text: 'COMMIT' });
-    } catch (error) {
-      if (kindOf(error) !== 'connectionLost') {
-        await this.run({ text: 'ROLLBACK' }).catch(() => this.destroy());
-      }
-      throw error;
-    }
+  transaction(work: () => Promise<void>): Promise<void> {
+    return inTransaction(this, work);
   }
 
   /** @param timeoutMs by default the timeout for commands */
@@ -268,9 +274,8 @@ export class Connection {
     });
     const [readOnly, encoding, synchronousCommit, isCitus, processID] = row!;
     if (readOnly === 'on') {
-      const { host, port } = this.host;
       throw new HostIsReadOnly(
-        `${host}:${port} is read-only (a standby, or default_transaction_read_only is on)`,
+        `${hostName(this.host)} is read-only (a standby, or default_transaction_read_only is on)`,
       );
     }
     if (encoding !== 'UTF8') {

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import pg from 'pg';
 
 /** What pg accepts for one query, although its types lack the timeout. */
-export type QueryOptions = pg.QueryArrayConfig & { query_timeout: number };
+type QueryOptions = pg.QueryArrayConfig & { query_timeout: number };
 
 /** The members of pg's own connection that its types lack. */
 interface MessageWriter {

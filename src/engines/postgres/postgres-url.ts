@@ -22,6 +22,11 @@ export interface HostAddress {
   port: number;
 }
 
+/** The name of a server in messages. */
+export function hostName({ host, port }: HostAddress): string {
+  return `${host}:${port}`;
+}
+
 export interface PostgresAddress {
   /** At least one. */
   hosts: HostAddress[];

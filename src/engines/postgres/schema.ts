@@ -98,16 +98,20 @@ export async function schemaFaults(connection: Connection): Promise<string[]> {
 }
 
 /**
+ * Whether the table keeps each row as it was inserted, and no key twice. Its primary key is of its
+ * first two columns. Without the key, an INSERT with ON CONFLICT fails, but not a COPY.
+ */
+const KEEPS_ROWS = `relkind = 'r' AND relpersistence = 'p'
+    AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = ours.oid)
+    AND EXISTS (SELECT FROM pg_index WHERE indrelid = ours.oid AND indisprimary AND indkey::text = '1 2')`;
+
+/**
  * An SQL condition that ends its statement with an error when the table may lose or change rows.
  * The schema may change at any time, so every statement whose rows decide a response has this
- * condition. Content changes only by a trigger, or by a column of another type. Without the primary
- * key, which is of the first two columns, a COPY would store a key twice. The join supplies the types
- * without reading a row.
+ * condition. Content changes only by a trigger, or by a column of another type. The join supplies
+ * the types without reading a row.
  */
-const TABLE_GUARD = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence = 'p' FROM pg_class WHERE oid = 'plant_revision'::regclass)
-    AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = 'plant_revision'::regclass)
-    AND EXISTS (SELECT FROM pg_index WHERE indrelid = 'plant_revision'::regclass AND indisprimary
-      AND indkey::text = '1 2')
+const TABLE_GUARD = `(SELECT CASE WHEN (SELECT ${KEEPS_ROWS} FROM pg_class AS ours WHERE oid = 'plant_revision'::regclass)
     AND ARRAY[${REVISION_COLUMNS.replace(/\w+/g, 'pg_typeof($&)')}]
       = '{bigint,integer,text,text,bigint,bigint,bigint}'::regtype[]
   -- current_database() keeps the planner from evaluating the cast.
@@ -118,10 +122,7 @@ const TABLE_GUARD = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence 
  * The same rule as a statement of its own, since Citus rejects the condition within a statement.
  * A worker does not tell what the coordinator knows, so it runs on the coordinator.
  */
-const TABLE_CHECK = `SELECT relkind = 'r' AND relpersistence = 'p'
-    AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = ours.oid)
-    AND EXISTS (SELECT FROM pg_index WHERE indrelid = ours.oid AND indisprimary
-      AND pg_get_indexdef(indexrelid) LIKE '%(id, revision)')
+const TABLE_CHECK = `SELECT ${KEEPS_ROWS}
     AND ARRAY(SELECT atttypid::regtype FROM pg_attribute JOIN unnest('{${REVISION_COLUMNS}}'::name[]) WITH ORDINALITY
         AS columns (name, number) ON attname = name AND attrelid = ours.oid AND NOT attisdropped ORDER BY number)
       = '{bigint,integer,text,text,bigint,bigint,bigint}'::regtype[]

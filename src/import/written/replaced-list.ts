@@ -1,3 +1,4 @@
+import { amount } from '../../cli/output/number-text.ts';
 import { quoted } from '../../cli/output/visible-text.ts';
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import type { NewPlant } from '../../core/contract/plant.ts';
@@ -29,6 +30,11 @@ export class ReplacedList implements Disposable {
   [Symbol.dispose](): void {
     this.#file[Symbol.dispose]();
   }
+}
+
+/** Makes a text such as `2 rows have other content than is stored`. */
+export function otherContentText(rows: number): string {
+  return `${amount(rows, 'row')} ${rows === 1 ? 'has' : 'have'} other content than is stored`;
 }
 
 /** Makes a text such as `316: "red maple" → "Angostura ramiflora"`. Tags are shown if they differ. */

@@ -3,11 +3,11 @@ import { test } from 'node:test';
 import { parse } from 'csv-parse/sync';
 import type { NewPlant } from '../../../src/core/contract/plant.ts';
 import type { StorageEngine } from '../../../src/engines/storage-engine.ts';
+import { loseFlushAtNextInsert } from '../../harness/lost-flush.ts';
 import { plantWrite } from '../../harness/plant-write.ts';
 import { PostgresProxy } from '../../harness/postgres-proxy.ts';
 import { runProgram } from '../../harness/program.ts';
 import { databaseName, openStore, postgresUnderTest } from '../../harness/store-under-test.ts';
-import { until } from '../../harness/until.ts';
 
 const under = await postgresUnderTest();
 const { server } = under;
@@ -109,18 +109,9 @@ for (const [change, sql] of [
 test('a batch whose connection loses synchronous_commit during the COPY is confirmed by another connection', async () => {
   await using opened = await openBehindProxy();
   const { database, store } = opened;
-  await server.query(
-    `CREATE TABLE loss AS SELECT NULL::int AS pid;
-     CREATE FUNCTION lose() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
-       UPDATE loss SET pid = pg_backend_pid() WHERE pid IS NULL;
-       IF FOUND THEN PERFORM set_config('synchronous_commit', 'off', false); END IF;
-       RETURN true; END $$;
-     ALTER TABLE plant_revision ADD CHECK (lose()) NOT VALID`,
-    databaseName(database),
-  );
+  const untilConnectionEnded = await loseFlushAtNextInsert(sql => under.sql(database, sql));
   assert.deepEqual(await commit(store, batch(1)), ALL_CREATED);
-  const lost = 'SELECT pid FROM pg_stat_activity JOIN loss USING (pid)';
-  await until('the connection has ended', async () => (await under.sql(database, lost)).length === 0);
+  await untilConnectionEnded();
 });
 
 for (const [event, isDelivered] of [

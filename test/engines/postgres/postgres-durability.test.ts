@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import pg from 'pg';
 import { StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
 import { problemText } from '../../../src/core/problem.ts';
+import { loseFlushAtNextInsert } from '../../harness/lost-flush.ts';
 import { openSearch } from '../../harness/open-store.ts';
 import { PATIENCE } from '../../harness/postgres-server.ts';
 import { assertFailed, runProgram, startServe } from '../../harness/program.ts';
@@ -147,20 +148,10 @@ test('a connection that lost its settings is replaced', async () => {
   const [database, url] = await newDatabase();
   await using running = await startTestService({ database: url });
   await noteCommits(database);
-  // The next insert disables the setting, as another client of a pooler could.
-  await server.query(
-    `CREATE TABLE loss AS SELECT NULL::int AS pid;
-     CREATE FUNCTION lose() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
-       UPDATE loss SET pid = pg_backend_pid() WHERE pid IS NULL;
-       IF FOUND THEN PERFORM set_config('synchronous_commit', 'off', false); END IF;
-       RETURN true; END $$;
-     ALTER TABLE plant_revision ADD CHECK (lose()) NOT VALID`,
-    database,
-  );
+  const untilConnectionEnded = await loseFlushAtNextInsert(sql => server.query(sql, database));
   for (let plant = 1; plant <= 2; plant++)
     assert.deepEqual(await notedCommits(database, running, 1), ['on warning read committed']);
-  const lost = 'SELECT pid FROM pg_stat_activity JOIN loss USING (pid)';
-  await until('the connection has ended', async () => (await server.query(lost, database)).length === 0);
+  await untilConnectionEnded();
 });
 
 test('settings of a role and policies change no result of a command or a search', async () => {

@@ -6,7 +6,7 @@ import type { Connection } from '../connection.ts';
 import { type ConnectionPool, OPERATION_TIMEOUT_MS } from '../connection-pool.ts';
 import { durabilityWarnings } from '../durability-warnings.ts';
 import { unavailable } from '../postgres-errors.ts';
-import type { HostAddress } from '../postgres-url.ts';
+import { type HostAddress, hostName } from '../postgres-url.ts';
 import { rejectDangerousTable } from '../schema.ts';
 import { readShards, type Shards, workerOf } from './citus-shards.ts';
 import { hiddenWorkerWarnings, rejectLosingWorkers } from './hidden-workers.ts';
@@ -114,7 +114,7 @@ export class CitusWorkers {
   /** The name of the worker that stores this id; undefined if the coordinator stores it. */
   workerOf(id: bigint): string | undefined {
     const worker = workerOf(this.#shards, id);
-    return worker && nameOf(worker);
+    return worker && hostName(worker);
   }
 
   /**
@@ -267,7 +267,7 @@ export class CitusWorkers {
     const removed = new Map(this.#workers);
     for (const { worker } of shards) {
       if (worker === undefined) continue;
-      const name = nameOf(worker);
+      const name = hostName(worker);
       removed.delete(name);
       if (this.#openPool && !this.#workers.has(name)) this.#workers.set(name, this.#openPool(worker));
     }
@@ -284,7 +284,3 @@ const CONVERSION_WAITS: Problem = {
   fault: 'a command waits to replace the table plant_revision, and instances that start now wait for it',
   advice: `cancel the command, and ${STOP_INSTANCES}`,
 };
-
-function nameOf({ host, port }: HostAddress): string {
-  return `${host}:${port}`;
-}

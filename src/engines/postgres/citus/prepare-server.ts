@@ -1,6 +1,7 @@
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
 import type { Connection } from '../connection.ts';
 import { sqlStateOf } from '../postgres-errors.ts';
+import { hostName } from '../postgres-url.ts';
 import { COORDINATOR_GROUP } from './citus-shards.ts';
 
 /** The SQLSTATE when another instance changes the role at the same time. */
@@ -11,7 +12,7 @@ export async function rejectWorker(connection: Connection): Promise<void> {
   if (!connection.isCitus) return;
   const [row] = await connection.run({ text: 'SELECT groupid FROM pg_dist_local_group' });
   if (row![0] === COORDINATOR_GROUP) return;
-  throw new StoreRejected(`${connection.host.host}:${connection.host.port} is a worker of Citus`, {
+  throw new StoreRejected(`${hostName(connection.host)} is a worker of Citus`, {
     advice: 'name only the coordinator',
   });
 }
