@@ -14,15 +14,16 @@ import { makeConsoleCode } from './operate/console/console-code.ts';
 import { openConsole } from './operate/console/open-console.ts';
 import type { ShownService, ShownSetting } from './operate/console/operator-console.ts';
 import { makeFirstToken } from './operate/first-token.ts';
+import type { MonitoredCommits } from './operate/health/monitored-commits.ts';
 import { RecentRates } from './operate/health/recent-rates.ts';
 import { ServiceStateReader } from './operate/health/service-state-reader.ts';
 import { StoreMonitor } from './operate/health/store-monitor.ts';
 import { requestLog } from './operate/log/logged-request.ts';
 import { errorLog, type ServiceLog } from './operate/log/rate-limited-log.ts';
+import { RequestTraces, TRACE_FIELD } from './operate/log/request-traces.ts';
 import { Metrics } from './operate/metrics.ts';
 import { openMonitoredTokens } from './operate/monitored-tokens.ts';
 import { opsServer } from './operate/ops-server.ts';
-import { tracedCommit } from './operate/traced-commit.ts';
 import { documentationOf } from './pages/docs/docs-page.ts';
 import { trustedProxiesOf } from './server/client-address.ts';
 import type { AllowedOrigins } from './server/cross-origin.ts';
@@ -67,6 +68,8 @@ export interface ExtraContext {
   tokens: TokenCache;
   tokenTable: TokenTable;
   metrics: Metrics;
+  commits: MonitoredCommits;
+  requestTraces: RequestTraces;
   log: ServiceLog;
 }
 
@@ -113,13 +116,16 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const { engine, isAfterCrash } = opened.use(await openStore(settings));
     const { operatorTables, tokenTable } = engine;
     const monitor = new StoreMonitor(engine, metrics, log);
-    const { damage } = monitor;
+    const { commits, damage } = monitor;
+    const requestTraces = new RequestTraces();
     const tokens = opened.adopt(await openMonitoredTokens(tokenTable, damage, log), each => each.close());
-    const attached = await openExtras(settings, { tokens, tokenTable, metrics, log }, openedByExtras);
+    const context = { tokens, tokenTable, metrics, commits, requestTraces, log };
+    const attached = await openExtras(settings, context, openedByExtras);
     const rates = opened.use(new RecentRates(metrics));
-    const { commits } = monitor;
-    const commit = tracedCommit(writes => commits.commit(writes), attached.tracers);
-    const queue = opened.adopt(engine.openQueue(commit), each => each.close());
+    const queue = opened.adopt(
+      engine.openQueue(writes => commits.commit(writes)),
+      each => each.close(),
+    );
     // The store is asked before the first plant arrives, so the log begins with its warnings.
     const storeState = await monitor.readState();
     opened.use(monitor.watch());
@@ -133,10 +139,10 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const observers = [
       metrics,
       ...(page?.observers ?? []),
-      ...(settings.logRequest ? [requestLog(settings.logRequest)] : []),
+      ...(settings.logRequest ? [requestLog(settings.logRequest, requestTraces)] : []),
       ...attached.observers,
     ];
-    const server = plantServer(settings, tokens, queue, { ...attached, observers });
+    const server = plantServer(settings, tokens, queue, requestTraces, { ...attached, observers });
     const stateReader = new ServiceStateReader({
       engine,
       isAfterCrash,
@@ -188,11 +194,10 @@ async function openExtras(
   context: ExtraContext,
   opened: AsyncDisposableStack,
 ): Promise<Attached> {
-  const attached: Attached = { validators: [], tracers: [], observers: [], wrappers: [] };
+  const attached: Attached = { validators: [], observers: [], wrappers: [] };
   for (const open of extras) {
-    const { validators = [], tracers = [], observers = [], wrappers = [] } = await open(context, opened);
+    const { validators = [], observers = [], wrappers = [] } = await open(context, opened);
     attached.validators.push(...validators);
-    attached.tracers.push(...tracers);
     attached.observers.push(...observers);
     attached.wrappers.push(...wrappers);
     for (const { warning } of wrappers) context.log.warn({}, warning.fault);
@@ -215,6 +220,7 @@ function plantServer(
   settings: ServiceSettings,
   tokens: TokenCache,
   queue: PlantQueue,
+  requestTraces: RequestTraces,
   attached: Attached,
 ): PlantServer {
   const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log } = settings;
@@ -227,13 +233,14 @@ function plantServer(
     validators: attached.validators,
     wrappers: attached.wrappers,
   });
+  const logInternalError = errorLog(log, 'a request failed: unexpected internal error');
   return new PlantServer({
     createPlant,
     corsOrigins,
     documentation: docs ? documentationOf(title, publicUrl) : undefined,
-    tracers: attached.tracers,
     observers: attached.observers,
+    varyingField: TRACE_FIELD,
     trustedProxies: settings.trustedProxies && trustedProxiesOf(settings.trustedProxies),
-    onInternalError: errorLog(log, 'a request failed: unexpected internal error'),
+    onInternalError: (cause, request) => logInternalError(cause, requestTraces.of(request)?.traceId),
   });
 }

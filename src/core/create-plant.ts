@@ -173,7 +173,7 @@ export class CreatePlant {
     reading: NewPlantReading,
   ): Promise<HttpResponse> {
     if (reading.kind === 'invalid') return errorResponse(reading.error, reading.message, fields);
-    const write = { plant: reading.plant, recordedBy: tokenId, ifRevision, trace: request.trace };
+    const write = { plant: reading.plant, recordedBy: tokenId, ifRevision, request };
     return writeResponse(write, await this.#queue.write(write), fields);
   }
 

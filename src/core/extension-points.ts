@@ -1,15 +1,13 @@
 /**
- * The four points at which a service calls an extra. The service is complete without any extra, and
+ * The three points at which a service calls an extra. The service is complete without any extra, and
  * calls those that are attached in their order. What an extra may use of the service is the
  * `ExtraContext` of `src/service.ts`. `src/extras.ts` lists the extras.
  */
-import type { PlantWrite } from './commit/plant-commits.ts';
 import type { NewPlantReading } from './contract/plant.ts';
 import type { HeaderFields } from './header-fields.ts';
 import type { Problem } from './problem.ts';
 import type { ReceivedRequest } from './request.ts';
 import type { HttpResponse } from './response.ts';
-import type { TraceContext } from './trace-context.ts';
 
 /** What operators should know of an extra. */
 export interface OperatorWarning extends Problem {
@@ -52,23 +50,6 @@ export interface CredentialValidator {
   onRejected(tokenHash: string, request: ReceivedRequest): void;
   /** Explains why valid tokens get errors now; undefined if they do not. */
   fault(): OperatorWarning | undefined;
-}
-
-/** Decides in which trace a request is, and sees commits. It must be fast, and must not throw. */
-export interface Tracer {
-  /**
-   * Called for each request when its header section was read.
-   *
-   * @param caller the trace that the header section names; undefined if it names none
-   * @returns the trace of the request; undefined if it belongs to none
-   */
-  traceOf(caller: TraceContext | undefined): TraceContext | undefined;
-  /**
-   * Called when a batch is given to the engine.
-   *
-   * @returns a callback for the end of the batch, whatever its result; undefined if there is none
-   */
-  committing(writes: readonly PlantWrite[]): (() => void) | undefined;
 }
 
 /** Sees responses, and changes nothing. It must be fast, and must not throw. */
@@ -137,7 +118,6 @@ export interface OperationWrapper {
 /** What is attached to a service. */
 export interface Attached {
   validators: CredentialValidator[];
-  tracers: Tracer[];
   observers: ResponseObserver[];
   wrappers: OperationWrapper[];
 }

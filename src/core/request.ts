@@ -1,5 +1,4 @@
 import type { HeaderFields } from './header-fields.ts';
-import type { TracedRequest } from './trace-context.ts';
 
 /** Received bytes as a text with one character for each byte (latin1). */
 export type ByteText = string;
@@ -26,7 +25,7 @@ export interface RequestHeaders {
 }
 
 /** What is known of a request when its response is written. */
-export interface ReceivedRequest extends TracedRequest {
+export interface ReceivedRequest {
   /** When the whole request arrived, or its headers if no body was read; ms, monotonic clock. */
   arrivedAt: number;
   /** Length of the body that was read. */

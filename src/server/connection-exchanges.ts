@@ -14,7 +14,6 @@ import {
 } from './connection-state.ts';
 import { Exchange, type Handled } from './exchange.ts';
 import type { LastRead } from './last-read.ts';
-import { receivedRequest } from './received-request.ts';
 import type { PendingResponse, ResponseQueue } from './response-queue.ts';
 import type { ServerContext } from './server-context.ts';
 
@@ -70,8 +69,8 @@ export class ConnectionExchanges {
    * @param unread the received bytes after its header section
    */
   begin({ parsed, since }: BegunRequest, unread: ByteText, arrivedAt: number): void {
-    const { handle, longBodies, onInternalError, tracers } = this.#context;
-    const request = receivedRequest(tracers, parsed, arrivedAt);
+    const { handle, longBodies, onInternalError } = this.#context;
+    const request = { arrivedAt, bodyBytes: 0, body: undefined, tokenId: undefined, headers: parsed.headers };
     const exchange = new Exchange(request, longBodies, () => this.#receiveBody(handling));
     const pending = this.#responses.add(exchange.request, () => this.#release(exchange));
     const handling: Handling = { kind: 'handling', since, exchange, pending };

@@ -30,7 +30,7 @@ const FIELD_NAMES = /^[\w!#$%&'*+.^`|~-]+(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]+)*$/
 
 /**
  * The response to an OPTIONS request that is a preflight of an allowed origin. It allows every
- * header field that the page wants to send, such as `traceparent`: the service ignores most fields,
+ * header field that the page wants to send, such as `X-Request-Id`: the service ignores most fields,
  * and `*` does not include Authorization. RFC 9110 section 8.6: a 204 has no Content-Length.
  */
 export function preflightResponse(

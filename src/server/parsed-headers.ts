@@ -1,5 +1,4 @@
 import { type CreateHeaders, createHeadersOf } from '../core/create-headers.ts';
-import { fieldValues } from '../core/header-fields.ts';
 import type { ByteText, RequestHeaders } from '../core/request.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
 import { findHeaders, type HeadersReading, readHeaders } from './request-headers.ts';
@@ -16,8 +15,6 @@ export interface ParsedHeaders {
   readonly section: ByteText;
   readonly headers: RequestHeaders;
   readonly create: CreateHeaders | undefined;
-  /** The value of `traceparent`; undefined if the field is absent or repeated. */
-  readonly traceparent: string | undefined;
 }
 
 /** The result of reading a header section. A header section in the cache needs no allocation. */
@@ -30,14 +27,23 @@ type ParsedHeadersReading =
 const LATER: ParsedHeadersReading = { kind: 'later' };
 const BAD_HTTP: ParsedHeadersReading = { kind: 'invalid', error: 'badHttp' };
 
-/** This field differs in each request, so the cache has header sections without it. */
-const TRACEPARENT = /\r\n[tT]raceparent: ([!-~]+)(?=\r\n)/;
-
-const ANY_TRACEPARENT = /\r\ntraceparent:/i;
-
 /** The cache of a server for header sections, by their bytes. Clients repeat their header sections. */
 export class HeadersCache {
   readonly #sections = new Map<ByteText, ParsedHeaders>();
+  /** The varying field in the form in which most clients send it. */
+  readonly #varying: RegExp;
+  /** The name of the varying field, in a field of any form. */
+  readonly #varyingName: RegExp;
+
+  /**
+   * @param varyingField the name of a field whose value differs in each request. It changes nothing
+   *   that {@link ParsedHeaders} has, besides the list of fields. So the cache has header sections
+   *   without it.
+   */
+  constructor(varyingField: string) {
+    this.#varying = new RegExp(`\\r\\n(${varyingField}): ([!-~]+)(?=\\r\\n)`, 'i');
+    this.#varyingName = new RegExp(`\\r\\n${varyingField}:`, 'i');
+  }
 
   /** @param received with the empty line at its end @returns undefined if it is invalid */
   read(received: ByteText): ParsedHeaders | undefined {
@@ -46,12 +52,15 @@ export class HeadersCache {
     if (found !== undefined) return found;
     // A copy: a slice would keep all received bytes in memory.
     const section = Buffer.from(received, 'latin1').toString('latin1');
-    const [, traceparent] = TRACEPARENT.exec(section) ?? [];
-    if (traceparent !== undefined) {
-      const others = section.replace(TRACEPARENT, '');
-      if (ANY_TRACEPARENT.test(others)) return parsedHeadersOf(section);
-      const headers = this.read(others);
-      return headers && { ...headers, section, traceparent };
+    const varying = this.#varying.exec(section);
+    if (varying !== null) {
+      const [line, name = '', value = ''] = varying;
+      const others = section.slice(0, varying.index) + section.slice(varying.index + line.length);
+      if (this.#varyingName.test(others)) return parsedHeadersOf(section);
+      const parsed = this.read(others);
+      if (parsed === undefined) return undefined;
+      const { headers } = parsed;
+      return { ...parsed, section, headers: { ...headers, fields: [...headers.fields, name, value] } };
     }
     const added = parsedHeadersOf(section);
     if (added === undefined) return undefined;
@@ -94,12 +103,5 @@ export class HeadersReader {
 function parsedHeadersOf(section: ByteText): ParsedHeaders | undefined {
   const headers = readHeaders(section);
   if (headers === undefined) return undefined;
-  const traceparents = fieldValues(headers.fields, 'traceparent');
-  return {
-    kind: 'headers',
-    section,
-    headers,
-    create: createHeadersOf(headers),
-    traceparent: traceparents.length === 1 ? traceparents[0] : undefined,
-  };
+  return { kind: 'headers', section, headers, create: createHeadersOf(headers) };
 }

@@ -1,13 +1,11 @@
 import type { Clock } from '../core/clock.ts';
 import { SHORT_BODY_BYTES_MAX } from '../core/contract/limits.ts';
 import type { CreatePlant } from '../core/create-plant.ts';
-import type { Tracer } from '../core/extension-points.ts';
 import type { ByteText, ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import { TickBudget } from '../core/tick-budget.ts';
 import { onlyChunkAt } from './body-decoder.ts';
 import type { ParsedHeaders } from './parsed-headers.ts';
-import { receivedRequest } from './received-request.ts';
 
 /** Time per tick for plain creates of connections without a pending response. */
 const FIRST_REQUEST_BUDGET_MS = 8;
@@ -37,14 +35,12 @@ export const EXCHANGE: PlainBodyReading = { kind: 'exchange' };
 /** The plain creates of all connections. `create` queues a plant without an await. */
 export class PlainCreates {
   readonly #createPlant: CreatePlant;
-  readonly #tracers: readonly Tracer[];
   readonly #bodyBytesMax: number;
   readonly #firstRequestBudget: TickBudget;
   readonly #pipelinedBudget: TickBudget;
 
-  constructor(createPlant: CreatePlant, tracers: readonly Tracer[], clock: Clock) {
+  constructor(createPlant: CreatePlant, clock: Clock) {
     this.#createPlant = createPlant;
-    this.#tracers = tracers;
     this.#firstRequestBudget = new TickBudget(FIRST_REQUEST_BUDGET_MS, clock);
     this.#pipelinedBudget = new TickBudget(PIPELINED_BUDGET_MS, clock);
     this.#bodyBytesMax = Math.min(SHORT_BODY_BYTES_MAX, createPlant.bodyBytesMax);
@@ -76,15 +72,12 @@ export class PlainCreates {
 
   /** Queues a plant. */
   create(
-    parsed: ParsedHeaders,
+    { headers, create }: ParsedHeaders,
     { tokenId, content: body }: PlainBody,
     arrivedAt: number,
   ): { request: ReceivedRequest; response: Promise<HttpResponse> } {
-    const request = receivedRequest(this.#tracers, parsed, arrivedAt);
-    request.bodyBytes = body.length;
-    request.body = body;
-    request.tokenId = tokenId;
-    const sender = { recordedBy: tokenId, ifRevision: parsed.create?.ifRevision, trace: request.trace };
+    const request = { arrivedAt, bodyBytes: body.length, body, tokenId, headers };
+    const sender = { recordedBy: tokenId, ifRevision: create?.ifRevision, request };
     return { request, response: this.#createPlant.createPlain(body, sender) };
   }
 }

@@ -1,7 +1,7 @@
 import { type AddressInfo, type BlockList, Server } from 'node:net';
 import { type Clock, repeat, SYSTEM_CLOCK, sleep } from '../core/clock.ts';
 import type { CreatePlant } from '../core/create-plant.ts';
-import type { ResponseObserver, Tracer } from '../core/extension-points.ts';
+import type { ResponseObserver } from '../core/extension-points.ts';
 import type { ReceivedRequest, RequestHeaders } from '../core/request.ts';
 import { errorResponse, type HttpResponse } from '../core/response.ts';
 import { TickBudget } from '../core/tick-budget.ts';
@@ -45,8 +45,9 @@ export interface ServerSettings {
   readonly corsOrigins: AllowedOrigins | undefined;
   /** If it is undefined, the service has no pages, and its error responses have no links. */
   readonly documentation: Documentation | undefined;
-  readonly tracers: readonly Tracer[];
   readonly observers: readonly ResponseObserver[];
+  /** As in {@link HeadersCache}. */
+  readonly varyingField: string;
   /** The proxies whose X-Forwarded-For names the client; undefined: none. */
   readonly trustedProxies: BlockList | undefined;
   /** Called with the cause of each 500 response. */
@@ -69,17 +70,16 @@ export class PlantServer {
     clock: Clock = SYSTEM_CLOCK,
     longBodies: LongBodyMemory = new LongBodyMemory(),
   ) {
-    const { createPlant, corsOrigins, documentation, tracers } = settings;
+    const { createPlant, corsOrigins, documentation, varyingField } = settings;
     this.#settings = settings;
     this.#context = {
       clock,
       phase: { kind: 'running' },
-      headersCache: new HeadersCache(),
-      plainCreates: new PlainCreates(createPlant, tracers, clock),
+      headersCache: new HeadersCache(varyingField),
+      plainCreates: new PlainCreates(createPlant, clock),
       handle: exchange => this.#handle(exchange),
       exchangeBudget: new TickBudget(EXCHANGE_BUDGET_MS, clock),
       longBodies,
-      tracers,
       onInternalError: settings.onInternalError,
       responseHeaders: new ResponseHeaders(documentation?.helpFields, corsOrigins),
       observers: settings.observers,

@@ -1,6 +1,6 @@
 import type { BlockList } from 'node:net';
 import type { Clock } from '../core/clock.ts';
-import type { ResponseObserver, Tracer } from '../core/extension-points.ts';
+import type { ResponseObserver } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
 import type { Exchange, Handled } from './exchange.ts';
@@ -38,8 +38,6 @@ export interface ServerContext {
   readonly exchangeBudget: TickBudget;
   /** The limit for the memory of long bodies is one for all connections. */
   readonly longBodies: LongBodyMemory;
-  /** They decide in which trace each request is. */
-  readonly tracers: readonly Tracer[];
   /** Called with the cause of each 500 response. */
   readonly onInternalError: (cause: unknown, request: ReceivedRequest) => void;
   /** Makes the header sections of all responses. Those of a second share some fields. */

@@ -263,8 +263,8 @@ class Simulation {
       createPlant,
       documentation: DOCUMENTATION,
       corsOrigins: this.#requests.origins,
-      tracers: [],
       observers: [],
+      varyingField: 'x-request-id',
       trustedProxies: undefined,
       onInternalError: (cause: unknown) => {
         this.#fault ??= cause;

@@ -1,6 +1,6 @@
 import type { NewPlant, Outcome } from '../contract/plant.ts';
 import type { Problem } from '../problem.ts';
-import type { TraceContext } from '../trace-context.ts';
+import type { ReceivedRequest } from '../request.ts';
 
 /** The setting for an id that exists with other content: add a revision, or reject it. */
 export type RepeatedIdRule = 'revise' | 'reject';
@@ -14,8 +14,8 @@ export interface NewPlantWrite {
    * Undefined: it may have any number.
    */
   ifRevision?: number | undefined;
-  /** The trace of its request. It is not stored. */
-  trace?: TraceContext | undefined;
+  /** The request that sent it, for those who observe batches. It is not stored. */
+  request?: ReceivedRequest | undefined;
 }
 
 /** A plant to store in a batch. */

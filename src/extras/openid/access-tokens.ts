@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import { type Clock, isRecent, type Moment, momentOf } from '../../core/clock.ts';
 import type { CredentialValidator } from '../../core/extension-points.ts';
+import type { ReceivedRequest } from '../../core/request.ts';
 import type { NewStoredToken, StoredToken } from '../../core/tokens/stored-token.ts';
 import { hashToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
-import type { TracedRequest } from '../../core/trace-context.ts';
 import type { OpenidSettings } from './openid-settings.ts';
 import { KeysUnavailable, openProviderKeys } from './provider-keys.ts';
 import { failureText, shownMessage, type ValidatedSubject, validatedSubject } from './validated-subject.ts';
@@ -63,7 +63,7 @@ export function openAccessTokens(
   clock: Clock,
   tokens: TokenCache,
   store: Store,
-  onFailure: (message: string) => (cause: unknown, request?: TracedRequest) => void,
+  onFailure: (message: string) => (cause: unknown, request?: ReceivedRequest) => void,
 ): CredentialValidator & Disposable {
   const logRejection = onFailure('an access token was not accepted');
   const logUnchecked = onFailure('an access token could not be checked, or its subject not be stored');

@@ -3,6 +3,7 @@ import type { Extra } from '../../cli/extra.ts';
 import { choice, repeatableSetting, setting } from '../../cli/options/setting.ts';
 import { Failure } from '../../cli/output/failure.ts';
 import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
+import type { ReceivedRequest } from '../../core/request.ts';
 import { rateLimitedLog } from '../../operate/log/rate-limited-log.ts';
 import type { OpenExtra } from '../../service.ts';
 import { claimRuleOf, restrictsSenders } from './claim-rule.ts';
@@ -49,9 +50,13 @@ export const openid: Extra = {
 
 /** Makes the extra with these settings. Opening it loads its library. */
 export function openidExtra(settings: OpenidSettings, clock: Clock = SYSTEM_CLOCK): OpenExtra {
-  return async ({ tokens, tokenTable, log }, opened) => {
+  return async ({ tokens, tokenTable, requestTraces, log }, opened) => {
     const { openAccessTokens } = await import('./access-tokens.ts');
-    const onFailure = (message: string) => rateLimitedLog(details => log.warn(details, message));
+    const onFailure = (message: string) => {
+      const logCause = rateLimitedLog(details => log.warn(details, message));
+      return (cause: unknown, request?: ReceivedRequest) =>
+        logCause(cause, request && requestTraces.of(request)?.traceId);
+    };
     return { validators: [opened.use(openAccessTokens(settings, clock, tokens, tokenTable, onFailure))] };
   };
 }

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { Counter, type Registry } from 'prom-client';
 import type { PlantWrite } from '../../core/commit/plant-commits.ts';
-import type { ResponseObserver, Tracer } from '../../core/extension-points.ts';
+import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import type { HttpResponse } from '../../core/response.ts';
-import type { TraceContext } from '../../core/trace-context.ts';
 import { clientText, loggedRequest } from '../../operate/log/logged-request.ts';
 import type { ServiceLog } from '../../operate/log/rate-limited-log.ts';
+import type { RequestTraces, TraceContext } from '../../operate/log/request-traces.ts';
 import { attributesOf } from './otlp-attributes.ts';
 import { SpanExporter, type SpanIds } from './span-exporter.ts';
 import type { TraceSettings } from './trace-settings.ts';
@@ -17,15 +17,17 @@ const METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TR
 const HOST = /^(?:\[(.+)\]|([^:]+))(?::(\d{0,5}))?$/;
 
 /** Makes spans of sampled requests, by the semantic conventions for HTTP, and of their commits. */
-export class Tracing implements Tracer, ResponseObserver {
+export class Tracing implements ResponseObserver {
   readonly #settings: TraceSettings;
+  readonly #traces: RequestTraces;
   readonly #exporter: SpanExporter;
-  /** The span of the commit of a plant, by the trace of its request. */
-  readonly #commits = new WeakMap<TraceContext, SpanIds>();
+  /** The span of the commit of a plant, by its request. */
+  readonly #commits = new WeakMap<ReceivedRequest, SpanIds>();
 
   /** @param registry gets a metric of the spans that are lost */
-  constructor(settings: TraceSettings, registry: Registry, log: ServiceLog) {
+  constructor(settings: TraceSettings, traces: RequestTraces, registry: Registry, log: ServiceLog) {
     this.#settings = settings;
+    this.#traces = traces;
     const exporter = new SpanExporter(settings, log);
     this.#exporter = exporter;
     new Counter({
@@ -40,7 +42,7 @@ export class Tracing implements Tracer, ResponseObserver {
   }
 
   /** Decides whether a request is sampled. A request without a trace may begin a trace. */
-  traceOf(caller: TraceContext | undefined): TraceContext | undefined {
+  sample(caller: TraceContext | undefined): TraceContext | undefined {
     const { isParentBased, ratio } = this.#settings;
     if (caller === undefined) {
       if (Math.random() >= ratio) return undefined;
@@ -53,14 +55,15 @@ export class Tracing implements Tracer, ResponseObserver {
   }
 
   /** Makes the span of a commit. It is a trace of its own, to which its requests link. */
-  committing(writes: readonly PlantWrite[]): (() => void) | undefined {
-    const traces = writes.flatMap(({ trace }) => (trace?.isSampled ? [trace] : []));
-    if (traces.length === 0) return undefined;
-    const beganAt = performance.now();
+  batchEnded(writes: readonly PlantWrite[], beganAt: number): void {
+    const requests = writes.flatMap(({ request }) =>
+      request && this.#sampledTrace(request) ? [request] : [],
+    );
+    if (requests.length === 0) return;
     const ids = { traceId: randomId(16), spanId: randomId(8) };
-    for (const trace of traces) this.#commits.set(trace, ids);
+    for (const request of requests) this.#commits.set(request, ids);
     const attributes = attributesOf({ 'plant_store.batch_plants': writes.length });
-    return () => this.#exporter.add(beganAt, { ...ids, name: 'commit', kind: 1, attributes });
+    this.#exporter.add(beganAt, { ...ids, name: 'commit', kind: 1, attributes });
   }
 
   /** Makes the span of a request, if it is sampled. */
@@ -70,9 +73,11 @@ export class Tracing implements Tracer, ResponseObserver {
     durationMs: number,
     addressOf: (request: ReceivedRequest) => string | undefined,
   ): void {
-    if (!request?.trace?.isSampled) return;
-    const { traceId, parentId } = request.trace;
-    const commit = this.#commits.get(request.trace);
+    if (request === undefined) return;
+    const trace = this.#sampledTrace(request);
+    if (trace === undefined) return;
+    const { traceId, parentId } = trace;
+    const commit = this.#commits.get(request);
     const remoteAddress = addressOf(request);
     const logged = loggedRequest(response, request, durationMs, remoteAddress);
     const { method = '', path, status, result, id } = logged;
@@ -102,6 +107,12 @@ export class Tracing implements Tracer, ResponseObserver {
         'plant_store.plant_id': id,
       }),
     });
+  }
+
+  /** @returns undefined if the request has no span */
+  #sampledTrace(request: ReceivedRequest): TraceContext | undefined {
+    const trace = this.#traces.of(request);
+    return trace?.isSampled ? trace : undefined;
   }
 
   /** Sends the last spans. */

@@ -9,6 +9,14 @@ import type { CommitHealth } from './service-state.ts';
 const FAILURE_SHOWN_MS = 10_000;
 
 /**
+ * Called when a batch has ended, whatever its result, and before its responses. It must be fast, and
+ * must not throw.
+ *
+ * @param beganAt ms on the monotonic clock
+ */
+type BatchObserver = (writes: readonly PlantWrite[], beganAt: number) => void;
+
+/**
  * Wraps the commits of an engine. It reports each to the metrics and the log, and measures how long
  * commits have failed.
  *
@@ -30,6 +38,7 @@ export class MonitoredCommits {
   #lastFailure: { cause: unknown; at: number } | undefined;
   /** Batches and test commits that have not ended. */
   #inFlight = 0;
+  readonly #observers: BatchObserver[] = [];
 
   constructor(engine: CommitEngine, metrics: Metrics, damage: KnownDamage, log: ServiceLog) {
     this.#engine = engine;
@@ -40,6 +49,11 @@ export class MonitoredCommits {
       details => log.error(details, 'the store does not confirm plants; clients get 503 until it does'),
       () => log.info('the store confirms plants again'),
     );
+  }
+
+  /** Calls an observer with each further batch. */
+  observe(observer: BatchObserver): void {
+    this.#observers.push(observer);
   }
 
   /** As `commit` of the engine. */
@@ -66,6 +80,7 @@ export class MonitoredCommits {
       throw cause;
     } finally {
       this.#inFlight--;
+      for (const observer of this.#observers) observer(writes, beganAt);
     }
   }
 

@@ -3,6 +3,7 @@ import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName, type Result } from '../../core/response.ts';
 import { withoutTokens } from './masked-tokens.ts';
+import type { RequestTraces } from './request-traces.ts';
 
 /** Longer texts of clients are cut. All paths of the service are shorter. */
 const CLIENT_TEXT_LENGTH_MAX = 200;
@@ -24,7 +25,6 @@ interface LoggedRequest {
   durationMs?: number;
   bodyBytes: number;
   remoteAddress?: string;
-  trace_id?: string;
 }
 
 /**
@@ -50,7 +50,6 @@ export function loggedRequest(
     ...(request && { durationMs: Math.round(durationMs * 1000) / 1000 }),
     bodyBytes: request?.bodyBytes ?? 0,
     ...(remoteAddress !== undefined && { remoteAddress }),
-    ...(request?.trace && { trace_id: request.trace.traceId }),
   };
 }
 
@@ -66,9 +65,12 @@ export function clientText(text: string): string {
 }
 
 /** Writes a log line for each request, after its response. */
-export function requestLog(log: (request: object) => void): ResponseObserver {
+export function requestLog(log: (request: object) => void, traces: RequestTraces): ResponseObserver {
   return {
-    responded: (response, request, durationMs, addressOf) =>
-      log(loggedRequest(response, request, durationMs, addressOf(request))),
+    responded(response, request, durationMs, addressOf) {
+      const trace = request && traces.of(request);
+      const logged = loggedRequest(response, request, durationMs, addressOf(request));
+      log({ ...logged, ...(trace && { trace_id: trace.traceId }) });
+    },
   };
 }

@@ -1,5 +1,4 @@
 import { StoreInternalError, StoreUnavailable } from '../../core/commit/store-errors.ts';
-import type { TracedRequest } from '../../core/trace-context.ts';
 
 /** Limit for a repeated log line: a burst of `burstLines`, then one line per interval. */
 export const LOG_RATE = { burstLines: 20, intervalMs: 10_000 };
@@ -63,24 +62,21 @@ export function failureLog(
 export function rateLimitedLog(
   log: (details: { err: unknown; suppressed: number; trace_id: string | undefined }) => void,
   rate = LOG_RATE,
-): (cause: unknown, request?: TracedRequest) => void {
+): (cause: unknown, traceId?: string) => void {
   const takeLine = lineBucket(rate);
   let suppressed = 0;
-  return (cause, request) => {
+  return (cause, traceId) => {
     if (!takeLine()) {
       suppressed++;
       return;
     }
-    log({ err: rawCause(cause), suppressed, trace_id: request?.trace?.traceId });
+    log({ err: rawCause(cause), suppressed, trace_id: traceId });
     suppressed = 0;
   };
 }
 
 /** Logs an error that may repeat often, always with the same message. */
-export function errorLog(
-  log: ServiceLog,
-  message: string,
-): (cause: unknown, request?: TracedRequest) => void {
+export function errorLog(log: ServiceLog, message: string): (cause: unknown, traceId?: string) => void {
   return rateLimitedLog(details => log.error(details, message));
 }
 
