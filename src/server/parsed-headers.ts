@@ -56,6 +56,7 @@ export class HeadersCache {
     if (varying !== null) {
       const [line, name = '', value = ''] = varying;
       const others = section.slice(0, varying.index) + section.slice(varying.index + line.length);
+      // The field is repeated.
       if (this.#varyingName.test(others)) return parsedHeadersOf(section);
       const parsed = this.read(others);
       if (parsed === undefined) return undefined;

@@ -203,13 +203,21 @@ const CLIENT_PARTS: [parts: RequestParts, attributes: Record<string, string>, na
   ],
 ];
 
-test('a span has the method, host and user agent of its request, by the semantic conventions', async () => {
+test('a span has the trace of its log line, and by the semantic conventions the method, host and user agent', async () => {
   await using collector = await startCollector();
   const traces = settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
-  await using service = await startTestService({ extras: [tracesExtra(traces)] });
+  const logged: Json[] = [];
+  await using service = await startTestService({
+    extras: [tracesExtra(traces)],
+    logRequest: line => logged.push(line),
+  });
   for (const [parts] of CLIENT_PARTS) await ask(service.address.port, service.token, parts);
   const served = () => collector.spans.filter(each => each.kind === 2);
   await until('the spans arrive', () => served().length === CLIENT_PARTS.length);
+  assert.deepEqual(
+    served().map(each => each.traceId),
+    logged.map(line => line.trace_id),
+  );
   const isOfClient = ([name]: [string, unknown]) => /^(?:http\.request|server|user_agent)\./.test(name);
   assert.deepEqual(
     served().map(each => [each.name, Object.fromEntries(Object.entries(valuesOf(each)).filter(isOfClient))]),
