@@ -34,18 +34,17 @@ interface LoggedRequest {
  * @param durationMs since the whole request arrived, or its headers if no body was read
  */
 export function loggedRequest(
-  { status, result, fields }: Omit<HttpResponse, 'body'>,
+  { status, result, plantId }: HttpResponse,
   request: ReceivedRequest | undefined,
   durationMs: number,
   remoteAddress: string | undefined,
 ): LoggedRequest {
-  const idIndex = fields.indexOf('Plant-Id');
   return {
     ...(request && { method: withoutTokens(request.headers.method), path: clientText(request.headers.path) }),
     status,
     result,
     ...(isErrorName(result) && { error: ERRORS[result].number }),
-    ...(idIndex !== -1 && { id: fields[idIndex + 1]! }),
+    ...(plantId !== undefined && { id: String(plantId) }),
     // Digits below a microsecond have no meaning.
     ...(request && { durationMs: Math.round(durationMs * 1000) / 1000 }),
     bodyBytes: request?.bodyBytes ?? 0,
