@@ -88,7 +88,11 @@ async function start(
       docs: options.docs === 'on',
       publicUrl: options.publicUrl,
       console: hasConsole
-        ? { database: shownDatabase(absolute(database)), settings: shownSettings(command, options, database) }
+        ? {
+            database: shownDatabase(absolute(database)),
+            settings: shownSettings(command, options, database),
+            ops: command.getOptionValueSource('ops') === 'default' ? undefined : listenAddressText(ops),
+          }
         : undefined,
       handOverFirstToken: token => handOverFirstToken(token, database),
       corsOrigins: options.corsOrigin,
