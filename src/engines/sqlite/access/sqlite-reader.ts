@@ -10,7 +10,7 @@ import type { Query } from '../../tables/table-access.ts';
 import { allTokens } from '../../tables/token-rows.ts';
 import { queryRows } from '../queries.ts';
 import { schemaFaults } from '../schema.ts';
-import { orUnavailable, unavailable } from '../sqlite-errors.ts';
+import { orUnavailable, storeFailure } from '../sqlite-errors.ts';
 import { openForReading } from './reading-database.ts';
 import { latestRevisions, revisionsIn, revisionsInSlices } from './revision-reading.ts';
 
@@ -64,7 +64,7 @@ export function structureFaults(database: DatabaseSync): string[] {
     }
   } catch (error) {
     // Some faults end the check itself with an error.
-    const failure = unavailable(error);
+    const failure = storeFailure(error);
     if (!(failure instanceof StoreDamaged)) throw failure;
     faults.push(failure.message);
   }
@@ -78,7 +78,7 @@ async function* readEach(
   try {
     for (const revision of revisions) yield revision;
   } catch (error) {
-    throw unavailable(error);
+    throw storeFailure(error);
   } finally {
     rejectChange();
   }
