@@ -50,8 +50,8 @@ export interface CredentialValidator {
   storedHashOf(tokenHash: string): string | undefined;
   /** Called when the store rejects a token, for the log. Most such tokens came from no validator. */
   onRejected(tokenHash: string, request: ReceivedRequest): void;
-  /** Explains why valid tokens get errors now; undefined if they do not. */
-  fault(): OperatorWarning | undefined;
+  /** Why valid tokens get errors now; undefined if they do not. */
+  warning(): OperatorWarning | undefined;
 }
 
 /** Decides in which trace a request is, and sees commits. It must be fast, and must not throw. */
@@ -109,7 +109,7 @@ export type Create = (admission: Admission, reading: NewPlantReading) => Promise
 
 /**
  * Changes what the operation does with admitted requests, and how its responses are delivered
- * (`Delivery`). With a wrapper, no request takes the fast path.
+ * (`Delivery`). With a wrapper, there are no plain creates.
  */
 export interface OperationWrapper {
   readonly warning: OperatorWarning;
