@@ -5,7 +5,7 @@ import type { ErrorName } from './contract/errors.ts';
 import { type NewPlantReading, readNewPlant, readNewPlantText } from './contract/plant.ts';
 import { contentError } from './create-headers.ts';
 import { Credentials } from './credentials.ts';
-import type { Admission, Create, CredentialValidator, OperationWrapper } from './extension-points.ts';
+import type { Admission, CreateStep, CredentialValidator, OperationWrapper } from './extension-points.ts';
 import { fieldValues, type HeaderFields } from './header-fields.ts';
 import type { ByteText, OpenRequest, ReceivedRequest } from './request.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
@@ -75,7 +75,7 @@ export class CreatePlant {
   readonly #isWrapped: boolean;
   readonly #clock: Clock;
   readonly #parser: BodyParser;
-  readonly #create: Create;
+  readonly #create: CreateStep;
 
   constructor(
     { tokens, queue, bodyBytesMax, rateLimit, validators, wrappers }: CreatePlantParts,
@@ -88,7 +88,7 @@ export class CreatePlant {
     this.#isWrapped = wrappers.length > 0;
     this.#clock = clock;
     this.#parser = new BodyParser(clock);
-    const create: Create = (admission, reading) => this.#createAdmitted(admission, reading);
+    const create: CreateStep = (admission, reading) => this.#createAdmitted(admission, reading);
     this.#create = wrappers.reduce((inner, wrapper) => wrapper.wrap(inner), create);
   }
 

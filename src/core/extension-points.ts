@@ -105,7 +105,7 @@ export interface Admission {
  * Creates the plant of an admitted request whose body was parsed. The call queues the plant before
  * it returns, so the plants of a connection keep their order.
  */
-export type Create = (admission: Admission, reading: NewPlantReading) => Promise<HttpResponse>;
+export type CreateStep = (admission: Admission, reading: NewPlantReading) => Promise<HttpResponse>;
 
 /**
  * Changes what the operation does with admitted requests, and how its responses are delivered
@@ -114,7 +114,7 @@ export type Create = (admission: Admission, reading: NewPlantReading) => Promise
 export interface OperationWrapper {
   readonly warning: OperatorWarning;
   /** @returns what the operation calls instead; it must queue a plant before its first await */
-  wrap(create: Create): Create;
+  wrap(create: CreateStep): CreateStep;
 }
 
 /** What is attached to a service. */

@@ -4,15 +4,15 @@ import { OUTCOMES, type Outcome } from './contract/plant.ts';
 import type { HeaderFields } from './header-fields.ts';
 
 /** The result of a request: the outcome of a plant, an entry of the error catalogue, or neither. */
-export type Result = Outcome | ErrorName | 'other';
+export type RequestResult = Outcome | ErrorName | 'other';
 
 /** Whether a plant is stored. */
-export function isOutcome(result: Result): result is Outcome {
-  return (OUTCOMES as readonly Result[]).includes(result);
+export function isOutcome(result: RequestResult): result is Outcome {
+  return (OUTCOMES as readonly RequestResult[]).includes(result);
 }
 
 /** Whether the response has an error of the catalogue. */
-export function isErrorName(result: Result): result is ErrorName {
+export function isErrorName(result: RequestResult): result is ErrorName {
   return result !== 'other' && !isOutcome(result);
 }
 
@@ -50,7 +50,7 @@ export type Delivery =
 
 /** An HTTP response. Text is sent in UTF-8. */
 export interface HttpResponse<Body extends string | Uint8Array = string> {
-  result: Result;
+  result: RequestResult;
   status: Status;
   /** Its own header fields. The server adds those of all responses, such as Date. */
   fields: HeaderFields;
@@ -75,7 +75,7 @@ export function contentResponse<Body extends string | Uint8Array>(
   body: Body,
   fields: HeaderFields = [],
   status: Status = 200,
-  result: Result = 'other',
+  result: RequestResult = 'other',
 ): HttpResponse<Body> {
   const length = ['Content-Length', String(Buffer.byteLength(body))];
   return {
@@ -90,7 +90,7 @@ export function jsonResponse(
   status: Status,
   body: string,
   fields?: HeaderFields,
-  result?: Result,
+  result?: RequestResult,
 ): HttpResponse {
   return contentResponse('application/json', body, fields, status, result);
 }

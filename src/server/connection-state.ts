@@ -82,7 +82,7 @@ import type { PendingResponse } from './response-queue.ts';
  * | any | the client takes nothing of what is written for `UNTAKEN_MS_MAX` | closed | |
  * | any | reset / `SHUTDOWN_MS` after a stop began | closed | |
  */
-export type State = HeadersState | AwaitedPlainBody | Handling | BodyState | PassiveState;
+export type ConnectionState = HeadersState | AwaitedPlainBody | Handling | BodyState | PassiveState;
 
 /** The states in which a request begins, or its header section is incomplete. */
 export type HeadersState =
@@ -148,7 +148,7 @@ type PassiveState =
   | { kind: 'closed' };
 
 export const IDLE: HeadersState = { kind: 'idle' };
-export const FLUSHING: State = { kind: 'flushing' };
+export const FLUSHING: ConnectionState = { kind: 'flushing' };
 
 /** The connection has entered a state, so nothing more is read now. */
 export interface Entered {
@@ -159,14 +159,14 @@ export const ENTERED: Entered = { kind: 'entered' };
 
 /** Changes the state of a connection. */
 export interface StateMachine {
-  readonly state: State;
+  readonly state: ConnectionState;
   /**
    * Enters a state, and pauses or resumes input as the state needs it.
    *
    * @param unread the received bytes that are read later, by default none. The connection drops all
    * others
    */
-  enter(state: State, unread?: ByteText): Entered;
+  enter(state: ConnectionState, unread?: ByteText): Entered;
   /**
    * Reads the unread bytes as if they arrived now. The connection enters the state of the mode,
    * or the one to which the bytes lead.

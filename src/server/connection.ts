@@ -4,12 +4,12 @@ import type { TickBudget } from '../core/tick-budget.ts';
 import { ConnectionExchanges } from './connection-exchanges.ts';
 import { ConnectionRequests } from './connection-requests.ts';
 import {
+  type ConnectionState,
   ENTERED,
   type Entered,
   FLUSHING,
   IDLE,
   type ReceivingMode,
-  type State,
   type StateMachine,
 } from './connection-state.ts';
 import { overdueOf } from './connection-timeouts.ts';
@@ -22,8 +22,8 @@ import { readIntoSharedBuffer } from './shared-read-buffer.ts';
 import { UNTAKEN_MS_MAX } from './timeouts.ts';
 
 /**
- * A connection with a client: its socket and its {@link State}, which only `enter` changes. Its parts
- * read requests ({@link ConnectionRequests}) and pass them on to their handlers
+ * A connection with a client: its socket and its {@link ConnectionState}, which only `enter` changes.
+ * Its parts read requests ({@link ConnectionRequests}) and pass them on to their handlers
  * ({@link ConnectionExchanges}). In every state, responses leave in the order of their requests
  * ({@link ResponseQueue}).
  */
@@ -35,7 +35,7 @@ export class Connection implements StateMachine {
   readonly #lastRead: LastRead;
   readonly #exchanges: ConnectionExchanges;
   readonly #requests: ConnectionRequests;
-  #state: State;
+  #state: ConnectionState;
   /** Received bytes for later, from the beginning of a request or of the rest of its body. */
   #unread: ByteText = '';
   /** When a response was last written or taken; ms, monotonic clock. Input does not count. */
@@ -61,7 +61,7 @@ export class Connection implements StateMachine {
     socket.on('close', this.#onClose);
   }
 
-  get state(): State {
+  get state(): ConnectionState {
     return this.#state;
   }
 
@@ -119,7 +119,7 @@ export class Connection implements StateMachine {
     }
   };
 
-  enter(state: State, unread: ByteText = ''): Entered {
+  enter(state: ConnectionState, unread: ByteText = ''): Entered {
     this.#state = state;
     this.#unread = unread;
     switch (state.kind) {
@@ -151,7 +151,7 @@ export class Connection implements StateMachine {
   }
 
   defer(budget: TickBudget, next: ReceivingMode, unread: ByteText): Entered {
-    const state: State = { kind: 'deferred', next };
+    const state: ConnectionState = { kind: 'deferred', next };
     budget.defer(() => {
       if (this.#state === state) this.resume(next);
     });

@@ -19,7 +19,7 @@ export class StoreFileReplaced extends StoreUnavailable {
 }
 
 /** Opens a store. @throws {StoreRejected} with advice, and an internal error as it is */
-export function explainFailure<T>(path: string, open: () => T): T {
+export function orRejected<T>(path: string, open: () => T): T {
   try {
     return open();
   } catch (error) {

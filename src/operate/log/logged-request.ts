@@ -1,7 +1,7 @@
 import { ERRORS } from '../../core/contract/errors.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
-import { type HttpResponse, isErrorName, type Result } from '../../core/response.ts';
+import { type HttpResponse, isErrorName, type RequestResult } from '../../core/response.ts';
 import { withoutTokens } from './masked-tokens.ts';
 
 /** Longer texts of clients are cut. All paths of the service are shorter. */
@@ -16,7 +16,7 @@ interface LoggedRequest {
   method?: string;
   path?: string;
   status: number;
-  result: Result;
+  result: RequestResult;
   /** The number of the error. */
   error?: number;
   /** The id of the plant. */

@@ -20,7 +20,7 @@ import { latestRevisions, revisionsIn, revisionsInSlices } from './revision-read
  */
 const FLUSH_MS = 3_000;
 
-export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
+export const STORE_BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
 
 export function openSqliteReader(path: string): PlantReader {
   const opened = openForReading(path);
@@ -40,7 +40,7 @@ export function openSqliteReader(path: string): PlantReader {
     latestRevisions: async ids => read(() => latestRevisions(database, ids)),
     size: async () => ({
       ...(await countRows(query)),
-      bytes: Number((await query(BYTES, []))[0]![0]),
+      bytes: Number((await query(STORE_BYTES, []))[0]![0]),
     }),
     tokens: () => allTokens(query),
     knownDamage: () => knownDamage(query),
