@@ -55,9 +55,9 @@ export interface CreatePlantParts {
  * The operation `POST /plants`. It knows no server. Headers and bytes come in, responses go out.
  *
  * Each request takes these steps, and the first error is its response. A plain create takes them
- * without a wait. Any other request is an exchange.
+ * without a wait. Any other request has a handler.
  *
- * | step                        | plain create                      | what an exchange adds, in {@link run}   |
+ * | step                        | plain create                      | what a handler adds, in {@link run}     |
  * | --------------------------- | --------------------------------- | --------------------------------------- |
  * | 1. validate the token       | {@link cachedTokenId}             | waits for the store, or for a validator |
  * | 2. count the request        | {@link createPlain}               |                                         |
@@ -116,7 +116,10 @@ export class CreatePlant {
     return writeResponse(write, await this.#queue.write(write), counted.fields);
   }
 
-  /** Takes all steps of an exchange. No byte of its body is read before its token is validated. */
+  /**
+   * Takes all steps of a request with a handler. No byte of its body is read before its token is
+   * validated.
+   */
   async run(open: OpenRequest): Promise<CreateResult> {
     const { request } = open;
     const admission = await this.#admit(request);

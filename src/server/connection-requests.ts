@@ -2,7 +2,7 @@ import type { ErrorName } from '../core/contract/errors.ts';
 import type { ByteText } from '../core/request.ts';
 import { errorResponse } from '../core/response.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
-import type { ConnectionExchanges } from './connection-exchanges.ts';
+import type { ConnectionHandlers } from './connection-handlers.ts';
 import {
   type BegunRequest,
   ENTERED,
@@ -15,7 +15,7 @@ import {
 } from './connection-state.ts';
 import type { LastRead } from './last-read.ts';
 import { HeadersReader } from './parsed-headers.ts';
-import { EXCHANGE } from './plain-creates.ts';
+import { NEEDS_HANDLER } from './plain-creates.ts';
 import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-headers.ts';
 import type { ResponseQueue } from './response-queue.ts';
 import { rejectsPlants, type ServerContext } from './server-context.ts';
@@ -29,12 +29,12 @@ type ReadBytes =
 
 /**
  * Reads the requests of one connection. It queues plain creates at once, and passes all other
- * requests on to their handlers ({@link ConnectionExchanges}).
+ * requests on to their handlers ({@link ConnectionHandlers}).
  */
 export class ConnectionRequests {
   readonly #context: ServerContext;
   readonly #states: StateMachine;
-  readonly #exchanges: ConnectionExchanges;
+  readonly #handlers: ConnectionHandlers;
   readonly #responses: ResponseQueue;
   readonly #lastRead: LastRead;
   readonly #headers: HeadersReader;
@@ -42,13 +42,13 @@ export class ConnectionRequests {
   constructor(
     context: ServerContext,
     states: StateMachine,
-    exchanges: ConnectionExchanges,
+    handlers: ConnectionHandlers,
     responses: ResponseQueue,
     lastRead: LastRead,
   ) {
     this.#context = context;
     this.#states = states;
-    this.#exchanges = exchanges;
+    this.#handlers = handlers;
     this.#responses = responses;
     this.#lastRead = lastRead;
     this.#headers = new HeadersReader(context.headersCache);
@@ -101,10 +101,10 @@ export class ConnectionRequests {
 
   /** Reads the header section that begins at `start`, and goes on with the body. */
   #readHeaders(from: HeadersState, received: ByteText, start: number, arrivedAt: number): ReadBytes {
-    const { exchangeBudget, phase } = this.#context;
+    const { handlerBudget, phase } = this.#context;
     const isBegun = from.kind === 'headers';
     const since = isBegun ? from.since : arrivedAt;
-    const reading = this.#headers.read(received, start, isBegun ? from.scanned : 0, exchangeBudget);
+    const reading = this.#headers.read(received, start, isBegun ? from.scanned : 0, handlerBudget);
     switch (reading.kind) {
       case 'headers': {
         const request = { since, parsed: reading, cameInTime: !rejectsPlants(phase) };
@@ -117,7 +117,7 @@ export class ConnectionRequests {
         return this.#states.enter({ kind: 'headers', since, scanned }, received.slice(start));
       }
       case 'later':
-        return this.#states.defer(exchangeBudget, from, received.slice(start));
+        return this.#states.defer(handlerBudget, from, received.slice(start));
       case 'invalid':
         return this.fail(reading.error);
     }
@@ -135,15 +135,15 @@ export class ConnectionRequests {
     arrivedAt: number,
     hasTime: boolean,
   ): ReadBytes {
-    const { plainCreates, exchangeBudget } = this.#context;
+    const { plainCreates, handlerBudget } = this.#context;
     const { parsed, cameInTime } = request;
-    const body = cameInTime ? plainCreates.bodyAt(parsed, received, start) : EXCHANGE;
+    const body = cameInTime ? plainCreates.bodyAt(parsed, received, start) : NEEDS_HANDLER;
     switch (body.kind) {
       case 'more':
         return this.#states.enter({ ...request, kind: 'plainBody' }, received.slice(start));
-      case 'exchange':
-        if (!exchangeBudget.hasTime()) return this.#delay(exchangeBudget, request, received.slice(start));
-        this.#exchanges.begin(request, received.slice(start), arrivedAt);
+      case 'needsHandler':
+        if (!handlerBudget.hasTime()) return this.#delay(handlerBudget, request, received.slice(start));
+        this.#handlers.begin(request, received.slice(start), arrivedAt);
         return ENTERED;
       case 'whole': {
         const budget = this.#plainBudget;

@@ -1,7 +1,7 @@
 import type { ByteText } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
-import type { Exchange } from './exchange.ts';
+import type { HandledRequest } from './handled-request.ts';
 import type { ParsedHeaders } from './parsed-headers.ts';
 import type { PendingResponse } from './response-queue.ts';
 
@@ -51,7 +51,7 @@ import type { PendingResponse } from './response-queue.ts';
  * | deferred | a later tick has time | as if the bytes arrived then | |
  * | deferred | the same, and a header section was read before | as after that section | |
  *
- * A request with a handler (`connection-exchanges.ts`):
+ * A request with a handler (`connection-handlers.ts`):
  *
  * | state | event | next state | sent |
  * |---|---|---|---|
@@ -113,22 +113,22 @@ interface DelayedRequest extends BegunRequest {
 /** How the first of some requests is read: as in a state, or as one that was delayed. */
 export type RequestMode = HeadersState | AwaitedPlainBody | DelayedRequest;
 
-interface InExchange {
+interface InHandler {
   /** When the first byte of the request arrived. */
   since: number;
-  exchange: Exchange;
+  handled: HandledRequest;
   pending: PendingResponse;
 }
 
-export interface Handling extends InExchange {
+export interface Handling extends InHandler {
   kind: 'handling';
 }
 
-export interface AwaitedBody extends InExchange {
+export interface AwaitedBody extends InHandler {
   kind: 'body';
 }
 
-export interface Discarding extends InExchange {
+export interface Discarding extends InHandler {
   kind: 'discarded';
   response: HttpResponse;
 }
