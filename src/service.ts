@@ -12,7 +12,7 @@ import { schemaUpdateOf } from './engines/storage-engine.ts';
 import type { TokenTable } from './engines/tables/token-table.ts';
 import { makeConsoleCode } from './operate/console/console-code.ts';
 import { openConsole } from './operate/console/open-console.ts';
-import type { ShownService, ShownSetting } from './operate/console/operator-console.ts';
+import type { ShownService } from './operate/console/operator-console.ts';
 import { makeFirstToken } from './operate/first-token.ts';
 import type { MonitoredCommits } from './operate/health/monitored-commits.ts';
 import { RecentRates } from './operate/health/recent-rates.ts';
@@ -55,7 +55,7 @@ export interface ServiceSettings extends ServedSettings {
   /** The service opens them in this order, before it accepts requests. */
   extras?: readonly OpenExtra[];
   /** What the console shows of the service; undefined: no console. */
-  console?: { database: string; settings: readonly ShownSetting[] } | undefined;
+  console?: Pick<ShownService, 'database' | 'settings' | 'ops'> | undefined;
   /** Called before the store has the first token. If it returns false, the store gets none. */
   handOverFirstToken: (token: string) => boolean;
   log: ServiceLog;

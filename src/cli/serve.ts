@@ -5,7 +5,7 @@ import { type Logger, pino } from 'pino';
 import { newPlantJson } from '../core/contract/plant.ts';
 import { problemText } from '../core/problem.ts';
 import { type DatabaseAddress, shownDatabase } from '../engines/database-url.ts';
-import { rejectServed } from '../engines/sqlite/files/serve-lock.ts';
+import { rejectIfServed } from '../engines/sqlite/files/serve-lock.ts';
 import type { ShownSetting } from '../operate/console/operator-console.ts';
 import { ListenFailed } from '../server/listen.ts';
 import { isLoopback, listenAddressText, listenerUrl } from '../server/listen-address.ts';
@@ -88,7 +88,11 @@ async function start(
       docs: options.docs === 'on',
       publicUrl: options.publicUrl,
       console: hasConsole
-        ? { database: shownDatabase(absolute(database)), settings: shownSettings(command, options, database) }
+        ? {
+            database: shownDatabase(absolute(database)),
+            settings: shownSettings(command, options, database),
+            ops: command.getOptionValueSource('ops') === 'default' ? undefined : listenAddressText(ops),
+          }
         : undefined,
       handOverFirstToken: token => handOverFirstToken(token, database),
       corsOrigins: options.corsOrigin,
@@ -100,7 +104,7 @@ async function start(
   } catch (error) {
     if (!(error instanceof ListenFailed)) throw error;
     // If a service uses the same SQLite store, its user must know this first.
-    if (error.code === 'EADDRINUSE' && database.engine === 'sqlite') rejectServed(database.path);
+    if (error.code === 'EADDRINUSE' && database.engine === 'sqlite') rejectIfServed(database.path);
     if (isDeepStrictEqual(listen, ops))
       throw new Failure('--listen and --ops name the same address; give each its own', 2);
     throw new Failure(listenAdvice(error, error.address === ops ? '--ops' : '--listen'));

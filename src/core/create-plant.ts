@@ -5,7 +5,7 @@ import type { ErrorName } from './contract/errors.ts';
 import { type NewPlantReading, readNewPlant, readNewPlantText } from './contract/plant.ts';
 import { contentError } from './create-headers.ts';
 import { Credentials } from './credentials.ts';
-import type { Admission, Create, CredentialValidator, OperationWrapper } from './extension-points.ts';
+import type { Admission, CreateStep, CredentialValidator, OperationWrapper } from './extension-points.ts';
 import { fieldValues, type HeaderFields } from './header-fields.ts';
 import type { ByteText, OpenRequest, ReceivedRequest } from './request.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
@@ -55,9 +55,9 @@ export interface CreatePlantParts {
  * The operation `POST /plants`. It knows no server. Headers and bytes come in, responses go out.
  *
  * Each request takes these steps, and the first error is its response. A plain create takes them
- * without a wait. Any other request is an exchange.
+ * without a wait. Any other request has a handler.
  *
- * | step                        | plain create                      | what an exchange adds, in {@link run}   |
+ * | step                        | plain create                      | what a handler adds, in {@link run}     |
  * | --------------------------- | --------------------------------- | --------------------------------------- |
  * | 1. validate the token       | {@link cachedTokenId}             | waits for the store, or for a validator |
  * | 2. count the request        | {@link createPlain}               |                                         |
@@ -75,7 +75,7 @@ export class CreatePlant {
   readonly #isWrapped: boolean;
   readonly #clock: Clock;
   readonly #parser: BodyParser;
-  readonly #create: Create;
+  readonly #create: CreateStep;
 
   constructor(
     { tokens, queue, bodyBytesMax, rateLimit, validators, wrappers }: CreatePlantParts,
@@ -88,7 +88,7 @@ export class CreatePlant {
     this.#isWrapped = wrappers.length > 0;
     this.#clock = clock;
     this.#parser = new BodyParser(clock);
-    const create: Create = (admission, reading) => this.#createAdmitted(admission, reading);
+    const create: CreateStep = (admission, reading) => this.#createAdmitted(admission, reading);
     this.#create = wrappers.reduce((inner, wrapper) => wrapper.wrap(inner), create);
   }
 
@@ -116,7 +116,10 @@ export class CreatePlant {
     return writeResponse(write, await this.#queue.write(write), counted.fields);
   }
 
-  /** Takes all steps of an exchange. No byte of its body is read before its token is validated. */
+  /**
+   * Takes all steps of a request with a handler. No byte of its body is read before its token is
+   * validated.
+   */
   async run(open: OpenRequest): Promise<CreateResult> {
     const { request } = open;
     const admission = await this.#admit(request);

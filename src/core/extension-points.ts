@@ -48,8 +48,8 @@ export interface CredentialValidator {
   storedHashOf(tokenHash: string): string | undefined;
   /** Called when the store rejects a token, for the log. Most such tokens came from no validator. */
   onRejected(tokenHash: string, request: ReceivedRequest): void;
-  /** Explains why valid tokens get errors now; undefined if they do not. */
-  fault(): OperatorWarning | undefined;
+  /** Why valid tokens get errors now; undefined if they do not. */
+  warning(): OperatorWarning | undefined;
 }
 
 /** Sees responses, and changes nothing. It must be fast, and must not throw. */
@@ -82,37 +82,20 @@ export interface Admission {
   fields: HeaderFields;
 }
 
-/** How a response is delivered to its client. */
-export type Delivery =
-  /**
-   * `isLast`: the connection ends after it, unless a further request was read.
-   * `onTaken` is called when the kernel has accepted the whole response for the client.
-   * `isClientThere`: the client has not ended its side.
-   */
-  | { kind: 'whole'; isLast: boolean; onTaken: (isClientThere: boolean) => void }
-  /** The connection is closed after this part of the response. */
-  | { kind: 'cut'; partOf: (headers: string, body: string) => string };
-
-/** A response of which a wrapper may have said how it is delivered. */
-export interface WrappedResponse extends HttpResponse {
-  /** If it is undefined, the response is delivered as a whole, like any other. */
-  delivery?: Delivery;
-}
-
 /**
  * Creates the plant of an admitted request whose body was parsed. The call queues the plant before
  * it returns, so the plants of a connection keep their order.
  */
-export type Create = (admission: Admission, reading: NewPlantReading) => Promise<WrappedResponse>;
+export type CreateStep = (admission: Admission, reading: NewPlantReading) => Promise<HttpResponse>;
 
 /**
- * Changes what the operation does with admitted requests, and how its responses are delivered. With
- * a wrapper, no request takes the fast path.
+ * Changes what the operation does with admitted requests, and how its responses are delivered
+ * (`Delivery`). With a wrapper, there are no plain creates.
  */
 export interface OperationWrapper {
   readonly warning: OperatorWarning;
   /** @returns what the operation calls instead; it must queue a plant before its first await */
-  wrap(create: Create): Create;
+  wrap(create: CreateStep): CreateStep;
 }
 
 /** What is attached to a service. */

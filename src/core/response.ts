@@ -4,15 +4,15 @@ import { OUTCOMES, type Outcome } from './contract/plant.ts';
 import type { HeaderFields } from './header-fields.ts';
 
 /** The result of a request: the outcome of a plant, an entry of the error catalogue, or neither. */
-export type Result = Outcome | ErrorName | 'other';
+export type RequestResult = Outcome | ErrorName | 'other';
 
 /** Whether a plant is stored. */
-export function isOutcome(result: Result): result is Outcome {
-  return (OUTCOMES as readonly Result[]).includes(result);
+export function isOutcome(result: RequestResult): result is Outcome {
+  return (OUTCOMES as readonly RequestResult[]).includes(result);
 }
 
 /** Whether the response has an error of the catalogue. */
-export function isErrorName(result: Result): result is ErrorName {
+export function isErrorName(result: RequestResult): result is ErrorName {
   return result !== 'other' && !isOutcome(result);
 }
 
@@ -37,13 +37,30 @@ export const STATUS_TEXTS = {
 
 export type Status = keyof typeof STATUS_TEXTS;
 
+/** How a response is delivered to its client. */
+export type Delivery =
+  /**
+   * `isLast`: the connection ends after it, unless a further request was read.
+   * `onTaken` is called when the kernel has accepted the whole response for the client.
+   * `isClientThere`: the client has not ended its side.
+   */
+  | { kind: 'whole'; isLast: boolean; onTaken: (isClientThere: boolean) => void }
+  /** The connection is closed after this part of the response. */
+  | { kind: 'cut'; partOf: (headers: string, body: string) => string };
+
 /** An HTTP response. Text is sent in UTF-8. */
 export interface HttpResponse<Body extends string | Uint8Array = string> {
-  result: Result;
+  result: RequestResult;
   status: Status;
   /** Its own header fields. The server adds those of all responses, such as Date. */
   fields: HeaderFields;
   body: Body;
+  /** The id in its field Plant-Id, for observers. */
+  plantId?: bigint;
+  /** The message of its error, for observers. */
+  message?: string;
+  /** Only a wrapper of the operation sets it. Undefined: as a whole, like any other response. */
+  delivery?: Delivery;
 }
 
 /** RFC 6750 section 3: without a credential, the challenge contains no error. */
@@ -58,7 +75,7 @@ export function contentResponse<Body extends string | Uint8Array>(
   body: Body,
   fields: HeaderFields = [],
   status: Status = 200,
-  result: Result = 'other',
+  result: RequestResult = 'other',
 ): HttpResponse<Body> {
   const length = ['Content-Length', String(Buffer.byteLength(body))];
   return {
@@ -73,17 +90,21 @@ export function jsonResponse(
   status: Status,
   body: string,
   fields?: HeaderFields,
-  result?: Result,
+  result?: RequestResult,
 ): HttpResponse {
   return contentResponse('application/json', body, fields, status, result);
 }
 
 /** An error of the catalogue, with the fields that RFC 9110 defines for 401 and 503. */
-export function errorResponse(name: ErrorName, message?: string, fields: HeaderFields = []): HttpResponse {
+export function errorResponse(
+  name: ErrorName,
+  message: string = ERRORS[name].message,
+  fields: HeaderFields = [],
+): HttpResponse {
   const { status, retry } = ERRORS[name];
   const challenge = CHALLENGES[name];
   const required = challenge === undefined ? [] : ['WWW-Authenticate', challenge];
   if (status === 503 && retry) required.push('Retry-After', String(RETRY_AFTER_SECONDS));
   const body = JSON.stringify(errorBody(name, message));
-  return jsonResponse(status, body, [...required, ...fields], name);
+  return { ...jsonResponse(status, body, [...required, ...fields], name), message };
 }

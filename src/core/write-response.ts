@@ -15,7 +15,8 @@ export function writeResponse(
   }
   const { outcome, revision } = result;
   const proof = ['Plant-Id', `${plant.id}`, 'Plant-Revision', `${revision}`, 'Plant-Outcome', outcome];
-  return jsonResponse(200, plantJson(plant), [...proof, ...fields], outcome);
+  const response = jsonResponse(200, plantJson(plant), [...proof, ...fields], outcome);
+  return { ...response, plantId: plant.id };
 }
 
 /** @param revision the number of the latest revision; 0: there is no plant */
@@ -30,5 +31,6 @@ function changedResponse(
       ? `there is no plant ${id}, so it has no revision ${ifRevision}`
       : `plant ${id} has revision ${revision}, not ${ifRevision}`;
   const proof = ['Plant-Id', `${id}`, 'Plant-Revision', `${revision}`];
-  return errorResponse('plantChanged', `${found}; nothing was stored`, [...proof, ...fields]);
+  const response = errorResponse('plantChanged', `${found}; nothing was stored`, [...proof, ...fields]);
+  return { ...response, plantId: id };
 }

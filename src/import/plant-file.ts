@@ -26,6 +26,13 @@ const START = /^\s*[[{]|[^\s,;|"][^\r\n]*[\r\n]/;
 /** Lines without text, except a last CR that may be half of a CRLF. */
 const BLANK_LINES = /^\s*(?:\n|\r(?!\n|$))/;
 
+/** What the start of a file shows. */
+interface FileStart {
+  /** Number of the first line with text. */
+  line: number;
+  format: 'csv' | 'JSON Lines' | 'JSON array' | 'JSON object';
+}
+
 /**
  * Reads the rows, in the format that the first character shows. With `onVerified`, a file is first
  * read to its end as far as needed, so that a fault of the whole file comes before its first row.
@@ -33,51 +40,78 @@ const BLANK_LINES = /^\s*(?:\n|\r(?!\n|$))/;
  * @throws {Failure} at a fault of the file
  */
 export async function* fileRows(path: string, options: PlantFileOptions): PlantRows {
-  const name = fileName(path);
-  const { form } = options;
+  await using opening = openingOf(path, options);
+  const start = await readStart(path, opening, options);
+  // Only at its end is it known that the object has one list.
+  if (start.format === 'JSON object' && options.onVerified && (await plantFileSize(path)) !== undefined)
+    await readThrough(path, options);
+  yield* rowsOf(path, opening, start, options);
+}
+
+/** Reads a file to its end. @throws {Failure} at a fault of the file */
+async function readThrough(path: string, options: PlantFileOptions): Promise<void> {
+  const silent = {
+    ...options,
+    ids: options.ids && new IdMaker(options.ids.rule),
+    onNote: () => {},
+    onBytes: undefined,
+    onVerified: undefined,
+  };
+  await using opening = openingOf(path, silent);
+  const start = await readStart(path, opening, silent);
+  for await (const _ of rowsOf(path, opening, start, silent));
+}
+
+function openingOf(path: string, options: PlantFileOptions): TextOpening {
+  const { headerRow } = options.form;
   const texts = fileTexts(path, options);
-  await using opening = new TextOpening(
-    form.headerRow === undefined ? texts : textsFromLine(name, texts, form.headerRow),
-  );
-  const line = await readStart(opening, form.headerRow ?? 1);
+  return new TextOpening(headerRow === undefined ? texts : textsFromLine(fileName(path), texts, headerRow));
+}
+
+/** @throws {Failure} if the file has no text */
+async function readStart(path: string, opening: TextOpening, options: PlantFileOptions): Promise<FileStart> {
+  const { form, ids } = options;
+  const line = await readToText(opening, form.headerRow ?? 1);
   const first = /\S/.exec(opening.text)?.[0];
-  if (first === undefined) throw new Failure(`${name} ${EMPTY}`);
+  if (first === undefined) throw new Failure(`${fileName(path)} ${EMPTY}`);
   // A title row may begin with a bracket, but a file with a header is no JSON.
-  if (form.headerRow !== undefined || (first !== '[' && first !== '{')) {
+  if (form.headerRow !== undefined || (first !== '[' && first !== '{')) return { line, format: 'csv' };
+  if (first === '[') return { line, format: 'JSON array' };
+  const plantMembers = new Set(readNames(form.columns, ids?.columns));
+  return { line, format: (await isOneObject(opening, plantMembers)) ? 'JSON object' : 'JSON Lines' };
+}
+
+/** Reads the rows of a file whose start was read. */
+async function* rowsOf(
+  path: string,
+  opening: TextOpening,
+  start: FileStart,
+  options: PlantFileOptions,
+): PlantRows {
+  const name = fileName(path);
+  const { form, ids, onNote } = options;
+  const { line, format } = start;
+  if (format === 'csv') {
     const hint = form.headerRow === undefined ? headerHint(opening.text, line, options) : undefined;
     return yield* csvRows(name, opening.whole(), opening.text, { ...options, line, headerHint: hint });
   }
   // CSV has a header, which has shown that its rows have no ids.
-  const seen = new SeenMembers(readNames(form.columns, options.ids?.columns));
-  yield* rowsWithoutIds(name, jsonRows(path, opening, line, options, seen));
-  for (const note of seen.notes(form.columns)) options.onNote(`${name}: ${note}`);
+  const seen = new SeenMembers(readNames(form.columns, ids?.columns));
+  yield* rowsWithoutIds(name, jsonRows(name, opening, start, options, seen));
+  for (const note of seen.notes(form.columns)) onNote(`${name}: ${note}`);
 }
 
-/** Reads the rows of a file that begins with a bracket. */
-async function* jsonRows(
-  path: string,
+function jsonRows(
+  name: string,
   opening: TextOpening,
-  line: number,
-  options: PlantFileOptions,
+  { line, format }: FileStart,
+  { form, ids, encoding, onNote }: PlantFileOptions,
   seen: SeenMembers,
 ): PlantRows {
-  const name = fileName(path);
-  const { form, ids, encoding, onNote } = options;
   const rowOptions: JsonOptions = { columns: form.columns, ids, encoding, seen };
   const makeRow: RowMaker = (place, text) => jsonRow(place, text, rowOptions);
-  const isObject = opening.text.trimStart().startsWith('{');
-  if (isObject && !(await isOneObject(opening, seen.read)))
-    return yield* jsonLinesRows(name, opening.whole(), line, makeRow);
-  // Only at its end is it known that the object has one list.
-  if (isObject && options.onVerified && (await plantFileSize(path)) !== undefined)
-    for await (const _ of fileRows(path, {
-      ...options,
-      ids: ids && new IdMaker(ids.rule),
-      onNote: () => {},
-      onBytes: undefined,
-      onVerified: undefined,
-    }));
-  yield* jsonListRows(name, opening.whole(), line, seen.read, list => {
+  if (format === 'JSON Lines') return jsonLinesRows(name, opening.whole(), line, makeRow);
+  return jsonListRows(name, opening.whole(), line, seen.read, list => {
     if (list.kind === 'array') return makeRow;
     if (list.name !== FEATURES) {
       onNote(`${name} is a JSON object: its list ${quoted(list.name)} is read`);
@@ -100,7 +134,7 @@ async function* rowsWithoutIds(name: string, batches: PlantRows): PlantRows {
 }
 
 /** Reads lines without text, and the start of the text. @returns the number of its first line */
-async function readStart(opening: TextOpening, firstLine: number): Promise<number> {
+async function readToText(opening: TextOpening, firstLine: number): Promise<number> {
   let line = firstLine;
   while (!START.test(opening.text) && !opening.isAll) {
     if (opening.text.length >= (/\S/.test(opening.text) ? CHUNK_BYTES : ROW_LENGTH_MAX)) break;

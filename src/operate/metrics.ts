@@ -2,7 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { ERROR_NAMES, ERRORS } from '../core/contract/errors.ts';
 import { OUTCOMES } from '../core/contract/plant.ts';
 import type { ResponseObserver } from '../core/extension-points.ts';
-import { type HttpResponse, isErrorName, isOutcome, type Result } from '../core/response.ts';
+import { type HttpResponse, isErrorName, isOutcome, type RequestResult } from '../core/response.ts';
 import { CountedHistogram } from './counted-histogram.ts';
 import type { ServiceState } from './health/service-state.ts';
 
@@ -14,7 +14,7 @@ const BATCH_BOUNDS_PLANTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 
 /** What was counted since the start. */
 export interface Counts {
-  responses: ReadonlyMap<Result, number>;
+  responses: ReadonlyMap<RequestResult, number>;
   batches: number;
   batchPlants: number;
   commitSeconds: number;
@@ -28,7 +28,7 @@ export interface Counts {
 export class Metrics implements ResponseObserver {
   /** Metrics of the service and of Node. Other parts may add metrics of their own. */
   readonly registry = new Registry();
-  readonly #responses = new Map<Result, number>();
+  readonly #responses = new Map<RequestResult, number>();
   readonly #createDuration = new CountedHistogram({
     name: 'plant_store_create_duration_seconds',
     help: 'Time from the arrival of a whole request to its 200 response.',
@@ -54,7 +54,7 @@ export class Metrics implements ResponseObserver {
   });
 
   constructor(version: string, engine: 'sqlite' | 'postgres') {
-    const results: Result[] = ['other', ...OUTCOMES, ...ERROR_NAMES];
+    const results: RequestResult[] = ['other', ...OUTCOMES, ...ERROR_NAMES];
     for (const result of results) this.#responses.set(result, 0);
     registerRequests(this.registry, this.#responses);
     new Gauge({
@@ -103,7 +103,7 @@ export class Metrics implements ResponseObserver {
 }
 
 /** Each scrape sets this counter from a map, because counting with labels is slower. */
-function registerRequests(registry: Registry, responses: ReadonlyMap<Result, number>): void {
+function registerRequests(registry: Registry, responses: ReadonlyMap<RequestResult, number>): void {
   new Counter({
     name: 'plant_store_requests_total',
     help: 'Requests by response: HTTP status, error number, and the name of the error or the outcome.',
@@ -116,7 +116,7 @@ function registerRequests(registry: Registry, responses: ReadonlyMap<Result, num
   });
 }
 
-function labelsOf(result: Result): { status?: number; error?: number; result: Result } {
+function labelsOf(result: RequestResult): { status?: number; error?: number; result: RequestResult } {
   if (isOutcome(result)) return { status: 200, result };
   if (!isErrorName(result)) return { result };
   const { status, number } = ERRORS[result];

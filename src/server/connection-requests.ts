@@ -2,7 +2,7 @@ import type { ErrorName } from '../core/contract/errors.ts';
 import type { ByteText } from '../core/request.ts';
 import { errorResponse } from '../core/response.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
-import type { ConnectionExchanges } from './connection-exchanges.ts';
+import type { ConnectionHandlers } from './connection-handlers.ts';
 import {
   type BegunRequest,
   ENTERED,
@@ -15,26 +15,26 @@ import {
 } from './connection-state.ts';
 import type { LastRead } from './last-read.ts';
 import { HeadersReader } from './parsed-headers.ts';
-import { EXCHANGE } from './plain-creates.ts';
+import { NEEDS_HANDLER } from './plain-creates.ts';
 import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-headers.ts';
 import type { ResponseQueue } from './response-queue.ts';
 import { rejectsPlants, type ServerContext } from './server-context.ts';
 
 /** What was read. */
 type ReadBytes =
-  /** A plain create that ends at `end`, or empty lines that do. The next request begins there. */
+  /** A plain create, or empty lines. The next request begins at `end`, and is read at once. */
   | { kind: 'whole'; end: number }
-  /** Anything else. */
+  /** Anything else. The connection has entered a state, which says when reading goes on. */
   | Entered;
 
 /**
  * Reads the requests of one connection. It queues plain creates at once, and passes all other
- * requests on to their handlers ({@link ConnectionExchanges}).
+ * requests on to their handlers ({@link ConnectionHandlers}).
  */
 export class ConnectionRequests {
   readonly #context: ServerContext;
   readonly #states: StateMachine;
-  readonly #exchanges: ConnectionExchanges;
+  readonly #handlers: ConnectionHandlers;
   readonly #responses: ResponseQueue;
   readonly #lastRead: LastRead;
   readonly #headers: HeadersReader;
@@ -42,13 +42,13 @@ export class ConnectionRequests {
   constructor(
     context: ServerContext,
     states: StateMachine,
-    exchanges: ConnectionExchanges,
+    handlers: ConnectionHandlers,
     responses: ResponseQueue,
     lastRead: LastRead,
   ) {
     this.#context = context;
     this.#states = states;
-    this.#exchanges = exchanges;
+    this.#handlers = handlers;
     this.#responses = responses;
     this.#lastRead = lastRead;
     this.#headers = new HeadersReader(context.headersCache);
@@ -56,19 +56,16 @@ export class ConnectionRequests {
 
   /** Reads the requests in these bytes. @param first how the first one is read */
   read(first: RequestMode, received: ByteText): void {
-    const { clock } = this.#context;
-    const arrivedAt = clock.now();
+    const arrivedAt = this.#context.clock.now();
     let from = IDLE;
     let start = 0;
     if (first.kind === 'plainBody' || first.kind === 'delayed') {
-      const read = this.#readBody(first, received, 0, arrivedAt, undefined);
+      const read = this.#readBody(first, received, 0, arrivedAt, false);
       if (read.kind === 'entered') return;
       start = read.end;
     } else from = first;
     while (start < received.length) {
-      // Reading the requests before this one has taken time.
-      const now = start === 0 ? arrivedAt : clock.now();
-      const read = this.#readRequest(from, received, start, arrivedAt, now);
+      const read = this.#readRequest(from, received, start, arrivedAt);
       if (read.kind === 'entered') return;
       start = read.end;
       from = IDLE;
@@ -84,34 +81,34 @@ export class ConnectionRequests {
   }
 
   /**
-   * Reads the request that begins at `start`.
+   * Reads the request that begins at `start`, if this connection may read one now.
    *
    * @param from the state in which its first byte is read
    */
-  #readRequest(
-    from: HeadersState,
-    received: ByteText,
-    start: number,
-    arrivedAt: number,
-    now: number,
-  ): ReadBytes {
+  #readRequest(from: HeadersState, received: ByteText, start: number, arrivedAt: number): ReadBytes {
     if (this.#responses.isFull) return this.#states.enter({ kind: 'full' }, received.slice(start));
     // An empty line begins no request, so its first byte starts no timeout.
     if (received.length === start + 1 && received[start] === '\r') return this.#states.enter(IDLE, '\r');
     const emptyBytes = emptyLinesAt(received, start);
     if (emptyBytes > EMPTY_LINES_BYTES_MAX) return this.fail('badHttp');
     if (emptyBytes > 0) return { kind: 'whole', end: start + emptyBytes };
-    const { plainCreates, exchangeBudget, phase } = this.#context;
-    const budget = plainCreates.budgetOf(this.#responses.length);
+    // Any request may be a plain create. Reading the requests before this one has taken time.
+    const now = start === 0 ? arrivedAt : this.#context.clock.now();
+    const budget = this.#plainBudget;
     if (!budget.hasTime(now)) return this.#states.defer(budget, from, received.slice(start));
+    return this.#readHeaders(from, received, start, arrivedAt);
+  }
+
+  /** Reads the header section that begins at `start`, and goes on with the body. */
+  #readHeaders(from: HeadersState, received: ByteText, start: number, arrivedAt: number): ReadBytes {
+    const { handlerBudget, phase } = this.#context;
     const isBegun = from.kind === 'headers';
     const since = isBegun ? from.since : arrivedAt;
-    const reading = this.#headers.read(received, start, isBegun ? from.scanned : 0, exchangeBudget);
+    const reading = this.#headers.read(received, start, isBegun ? from.scanned : 0, handlerBudget);
     switch (reading.kind) {
       case 'headers': {
-        const bodyStart = start + reading.section.length;
-        const cameInTime = !rejectsPlants(phase);
-        return this.#readBody({ since, parsed: reading, cameInTime }, received, bodyStart, arrivedAt, budget);
+        const request = { since, parsed: reading, cameInTime: !rejectsPlants(phase) };
+        return this.#readBody(request, received, start + reading.section.length, arrivedAt, true);
       }
       case 'more': {
         // Otherwise a client that sends without a pause would delay the stop.
@@ -120,42 +117,53 @@ export class ConnectionRequests {
         return this.#states.enter({ kind: 'headers', since, scanned }, received.slice(start));
       }
       case 'later':
-        return this.#states.defer(exchangeBudget, from, received.slice(start));
+        return this.#states.defer(handlerBudget, from, received.slice(start));
       case 'invalid':
         return this.fail(reading.error);
     }
   }
 
   /**
-   * Reads the body that begins at `start`, unless it is for a handler.
+   * Reads the body that begins at `start` and queues its plant, or passes the request on.
    *
-   * @param asked the budget that had time for this request before its header section was read;
-   *   undefined if that was in an earlier tick
+   * @param hasTime whether this tick has time for a plain create, as far as that is known
    */
   #readBody(
     request: BegunRequest,
     received: ByteText,
     start: number,
     arrivedAt: number,
-    asked: TickBudget | undefined,
+    hasTime: boolean,
   ): ReadBytes {
-    const { plainCreates, exchangeBudget } = this.#context;
+    const { plainCreates, handlerBudget } = this.#context;
     const { parsed, cameInTime } = request;
-    const body = cameInTime ? plainCreates.bodyAt(parsed, received, start) : EXCHANGE;
-    if (body.kind === 'more')
-      return this.#states.enter({ ...request, kind: 'plainBody' }, received.slice(start));
-    const { length } = this.#responses;
-    const budget = body.kind === 'exchange' ? exchangeBudget : plainCreates.budgetOf(length);
-    if (budget !== asked && !budget.hasTime())
-      return this.#states.defer(budget, { ...request, kind: 'delayed' }, received.slice(start));
-    if (body.kind === 'exchange') {
-      this.#exchanges.begin(request, received.slice(start), arrivedAt);
-      return ENTERED;
+    const body = cameInTime ? plainCreates.bodyAt(parsed, received, start) : NEEDS_HANDLER;
+    switch (body.kind) {
+      case 'more':
+        return this.#states.enter({ ...request, kind: 'plainBody' }, received.slice(start));
+      case 'needsHandler':
+        if (!handlerBudget.hasTime()) return this.#delay(handlerBudget, request, received.slice(start));
+        this.#handlers.begin(request, received.slice(start), arrivedAt);
+        return ENTERED;
+      case 'whole': {
+        const budget = this.#plainBudget;
+        if (!hasTime && !budget.hasTime()) return this.#delay(budget, request, received.slice(start));
+        // The plants of a connection stay in the order of its requests, because `create` queues the
+        // plant before it returns.
+        const created = plainCreates.create(parsed, body, arrivedAt);
+        this.#responses.respondLater(this.#responses.add(created.request), created.response);
+        return parsed.headers.isLast ? this.#states.enter(FLUSHING) : body;
+      }
     }
-    // The plants of a connection stay in the order of its requests, because `create` queues the
-    // plant before it returns.
-    const created = plainCreates.create(parsed, body, arrivedAt);
-    this.#responses.respondLater(this.#responses.add(created.request), created.response);
-    return parsed.headers.isLast ? this.#states.enter(FLUSHING) : body;
+  }
+
+  /** The time that this tick has for a plain create of this connection. */
+  get #plainBudget(): TickBudget {
+    return this.#context.plainCreates.budgetOf(this.#responses.length);
+  }
+
+  /** Goes on in a later tick with the body of a request. @param unread from its body on */
+  #delay(budget: TickBudget, request: BegunRequest, unread: ByteText): Entered {
+    return this.#states.defer(budget, { ...request, kind: 'delayed' }, unread);
   }
 }

@@ -1,7 +1,7 @@
 import type { ByteText } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
-import type { Exchange } from './exchange.ts';
+import type { HandledRequest } from './handled-request.ts';
 import type { ParsedHeaders } from './parsed-headers.ts';
 import type { PendingResponse } from './response-queue.ts';
 
@@ -22,9 +22,9 @@ import type { PendingResponse } from './response-queue.ts';
  * - `closed`: nothing.
  *
  * A client has *taken* the bytes that the kernel has accepted for it. The phases of a stop are
- * those of `ServerPhase`. The *last read* of a connection is its first one in the phase closing.
- * Bytes after a request are read at once, as in idle. After a request with `Connection: close`, the
- * next state is flushing where a table says idle.
+ * those of `ServerPhase`. The *last read* of a connection is its first one in the phase closing;
+ * `last-read.ts` lists what it changes. Bytes after a request are read at once, as in idle. After a
+ * request with `Connection: close`, the next state is flushing where a table says idle.
  *
  * How a request is read (`connection-requests.ts`):
  *
@@ -51,7 +51,7 @@ import type { PendingResponse } from './response-queue.ts';
  * | deferred | a later tick has time | as if the bytes arrived then | |
  * | deferred | the same, and a header section was read before | as after that section | |
  *
- * A request with a handler (`connection-exchanges.ts`):
+ * A request with a handler (`connection-handlers.ts`):
  *
  * | state | event | next state | sent |
  * |---|---|---|---|
@@ -82,7 +82,7 @@ import type { PendingResponse } from './response-queue.ts';
  * | any | the client takes nothing of what is written for `UNTAKEN_MS_MAX` | closed | |
  * | any | reset / `SHUTDOWN_MS` after a stop began | closed | |
  */
-export type State = HeadersState | AwaitedPlainBody | Handling | BodyState | PassiveState;
+export type ConnectionState = HeadersState | AwaitedPlainBody | Handling | BodyState | PassiveState;
 
 /** The states in which a request begins, or its header section is incomplete. */
 export type HeadersState =
@@ -113,22 +113,22 @@ interface DelayedRequest extends BegunRequest {
 /** How the first of some requests is read: as in a state, or as one that was delayed. */
 export type RequestMode = HeadersState | AwaitedPlainBody | DelayedRequest;
 
-interface InExchange {
+interface InHandler {
   /** When the first byte of the request arrived. */
   since: number;
-  exchange: Exchange;
+  handled: HandledRequest;
   pending: PendingResponse;
 }
 
-export interface Handling extends InExchange {
+export interface Handling extends InHandler {
   kind: 'handling';
 }
 
-export interface AwaitedBody extends InExchange {
+export interface AwaitedBody extends InHandler {
   kind: 'body';
 }
 
-export interface Discarding extends InExchange {
+export interface Discarding extends InHandler {
   kind: 'discarded';
   response: HttpResponse;
 }
@@ -148,7 +148,7 @@ type PassiveState =
   | { kind: 'closed' };
 
 export const IDLE: HeadersState = { kind: 'idle' };
-export const FLUSHING: State = { kind: 'flushing' };
+export const FLUSHING: ConnectionState = { kind: 'flushing' };
 
 /** The connection has entered a state, so nothing more is read now. */
 export interface Entered {
@@ -159,14 +159,14 @@ export const ENTERED: Entered = { kind: 'entered' };
 
 /** Changes the state of a connection. */
 export interface StateMachine {
-  readonly state: State;
+  readonly state: ConnectionState;
   /**
    * Enters a state, and pauses or resumes input as the state needs it.
    *
    * @param unread the received bytes that are read later, by default none. The connection drops all
    * others
    */
-  enter(state: State, unread?: ByteText): Entered;
+  enter(state: ConnectionState, unread?: ByteText): Entered;
   /**
    * Reads the unread bytes as if they arrived now. The connection enters the state of the mode,
    * or the one to which the bytes lead.

@@ -1,5 +1,5 @@
 import { REQUEST_TIMEOUT_MS } from '../core/contract/limits.ts';
-import type { State } from './connection-state.ts';
+import type { ConnectionState } from './connection-state.ts';
 import type { LastRead } from './last-read.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, LINGER_MS } from './timeouts.ts';
 
@@ -22,7 +22,7 @@ export const STATE_TIMEOUTS_MS = {
  * @param now ms, monotonic clock
  */
 export function overdueOf(
-  state: State,
+  state: ConnectionState,
   unusedSince: number | undefined,
   lastRead: LastRead,
   now: number,

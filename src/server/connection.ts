@@ -1,15 +1,15 @@
 import type { Socket } from 'node:net';
 import type { ByteText } from '../core/request.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
-import { ConnectionExchanges } from './connection-exchanges.ts';
+import { ConnectionHandlers } from './connection-handlers.ts';
 import { ConnectionRequests } from './connection-requests.ts';
 import {
+  type ConnectionState,
   ENTERED,
   type Entered,
   FLUSHING,
   IDLE,
   type ReceivingMode,
-  type State,
   type StateMachine,
 } from './connection-state.ts';
 import { overdueOf } from './connection-timeouts.ts';
@@ -22,9 +22,9 @@ import { readIntoSharedBuffer } from './shared-read-buffer.ts';
 import { UNTAKEN_MS_MAX } from './timeouts.ts';
 
 /**
- * A connection with a client: its socket and its {@link State}, which only `enter` changes. Its parts
- * read requests ({@link ConnectionRequests}) and pass them on to their handlers
- * ({@link ConnectionExchanges}). In every state, responses leave in the order of their requests
+ * A connection with a client: its socket and its {@link ConnectionState}, which only `enter` changes.
+ * Its parts read requests ({@link ConnectionRequests}) and pass them on to their handlers
+ * ({@link ConnectionHandlers}). In every state, responses leave in the order of their requests
  * ({@link ResponseQueue}).
  */
 export class Connection implements StateMachine {
@@ -33,9 +33,9 @@ export class Connection implements StateMachine {
   readonly #output: Output;
   readonly #responses: ResponseQueue;
   readonly #lastRead: LastRead;
-  readonly #exchanges: ConnectionExchanges;
+  readonly #handlers: ConnectionHandlers;
   readonly #requests: ConnectionRequests;
-  #state: State;
+  #state: ConnectionState;
   /** Received bytes for later, from the beginning of a request or of the rest of its body. */
   #unread: ByteText = '';
   /** When a response was last written or taken; ms, monotonic clock. Input does not count. */
@@ -52,8 +52,8 @@ export class Connection implements StateMachine {
     const written = { socket, output: this.#output, isInputOver, onWrite: this.#onWrite };
     this.#responses = new ResponseQueue(new ResponseWriter(written, context), context);
     this.#lastRead = new LastRead(context);
-    this.#exchanges = new ConnectionExchanges(context, this, this.#responses, this.#lastRead);
-    this.#requests = new ConnectionRequests(context, this, this.#exchanges, this.#responses, this.#lastRead);
+    this.#handlers = new ConnectionHandlers(context, this, this.#responses, this.#lastRead);
+    this.#requests = new ConnectionRequests(context, this, this.#handlers, this.#responses, this.#lastRead);
     if (!readIntoSharedBuffer(socket, this.#receive))
       socket.on('data', (chunk: Buffer) => this.#receive(chunk, chunk.length));
     socket.on('end', () => this.#onEnd());
@@ -61,7 +61,7 @@ export class Connection implements StateMachine {
     socket.on('close', this.#onClose);
   }
 
-  get state(): State {
+  get state(): ConnectionState {
     return this.#state;
   }
 
@@ -87,7 +87,7 @@ export class Connection implements StateMachine {
     const overdue = overdueOf(state, isAtWork ? undefined : this.#usedAt, this.#lastRead, now);
     if (overdue === undefined) return;
     if (overdue === 'unused') this.destroy();
-    else if (state.kind === 'body') this.#exchanges.fail(state, overdue);
+    else if (state.kind === 'body') this.#handlers.fail(state, overdue);
     else this.#requests.fail(overdue);
   }
 
@@ -107,7 +107,7 @@ export class Connection implements StateMachine {
       }
       case 'body':
       case 'discarded':
-        this.#exchanges.decode(state, buffer.subarray(0, length));
+        this.#handlers.decode(state, buffer.subarray(0, length));
         break;
       case 'handling':
       case 'full':
@@ -119,7 +119,7 @@ export class Connection implements StateMachine {
     }
   };
 
-  enter(state: State, unread: ByteText = ''): Entered {
+  enter(state: ConnectionState, unread: ByteText = ''): Entered {
     this.#state = state;
     this.#unread = unread;
     switch (state.kind) {
@@ -146,12 +146,12 @@ export class Connection implements StateMachine {
 
   resume(mode: ReceivingMode): void {
     if (mode.kind === 'body' || mode.kind === 'discarded')
-      this.#exchanges.decode(mode, Buffer.from(this.#unread, 'latin1'));
+      this.#handlers.decode(mode, Buffer.from(this.#unread, 'latin1'));
     else this.#requests.read(mode, this.#unread);
   }
 
   defer(budget: TickBudget, next: ReceivingMode, unread: ByteText): Entered {
-    const state: State = { kind: 'deferred', next };
+    const state: ConnectionState = { kind: 'deferred', next };
     budget.defer(() => {
       if (this.#state === state) this.resume(next);
     });
@@ -170,10 +170,10 @@ export class Connection implements StateMachine {
         this.#requests.fail('badHttp');
         break;
       case 'body':
-        this.#exchanges.fail(state, 'badHttp');
+        this.#handlers.fail(state, 'badHttp');
         break;
       case 'discarded':
-        this.#exchanges.endDiscarding(state);
+        this.#handlers.endDiscarding(state);
         break;
     }
   }
@@ -204,6 +204,6 @@ export class Connection implements StateMachine {
 
   readonly #onClose = (): void => {
     this.enter({ kind: 'closed' });
-    this.#exchanges.end();
+    this.#handlers.end();
   };
 }

@@ -27,10 +27,10 @@ type PlainBodyReading =
   /** The body is incomplete. */
   | { kind: 'more' }
   /** The request is no plain create, so it needs the handler. */
-  | { kind: 'exchange' };
+  | { kind: 'needsHandler' };
 
 const MORE: PlainBodyReading = { kind: 'more' };
-export const EXCHANGE: PlainBodyReading = { kind: 'exchange' };
+export const NEEDS_HANDLER: PlainBodyReading = { kind: 'needsHandler' };
 
 /** The plain creates of all connections. `create` queues a plant without an await. */
 export class PlainCreates {
@@ -51,11 +51,11 @@ export class PlainCreates {
    * while the body arrives is rejected.
    */
   bodyAt({ create }: ParsedHeaders, received: ByteText, start: number): PlainBodyReading {
-    if (create === undefined) return EXCHANGE;
+    if (create === undefined) return NEEDS_HANDLER;
     const { tokenHash, framing } = create;
-    if (framing.kind === 'length' && framing.bytes > this.#bodyBytesMax) return EXCHANGE;
+    if (framing.kind === 'length' && framing.bytes > this.#bodyBytesMax) return NEEDS_HANDLER;
     const tokenId = this.#createPlant.cachedTokenId(tokenHash);
-    if (tokenId === undefined) return EXCHANGE;
+    if (tokenId === undefined) return NEEDS_HANDLER;
     if (framing.kind === 'length') {
       const end = start + framing.bytes;
       if (end > received.length) return MORE;
@@ -63,7 +63,7 @@ export class PlainCreates {
     }
     const chunk = onlyChunkAt(received, start);
     const isShort = chunk !== undefined && chunk.content.length <= this.#bodyBytesMax;
-    return isShort ? { kind: 'whole', tokenId, content: chunk.content, end: chunk.end } : EXCHANGE;
+    return isShort ? { kind: 'whole', tokenId, content: chunk.content, end: chunk.end } : NEEDS_HANDLER;
   }
 
   budgetOf(pendingResponses: number): TickBudget {

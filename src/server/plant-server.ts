@@ -7,7 +7,7 @@ import { errorResponse, type HttpResponse } from '../core/response.ts';
 import { TickBudget } from '../core/tick-budget.ts';
 import { Connection } from './connection.ts';
 import { type AllowedOrigins, preflightResponse } from './cross-origin.ts';
-import type { Exchange, Handled } from './exchange.ts';
+import type { HandledRequest, HandlerResult } from './handled-request.ts';
 import type { ReservedAddress } from './listen.ts';
 import { LongBodyMemory } from './long-bodies.ts';
 import { HeadersCache } from './parsed-headers.ts';
@@ -30,7 +30,7 @@ export const TIMEOUT_POLL_INTERVAL_MS = 500;
  * Time per tick for bodies, and for requests that are no plain creates. Their responses take about
  * as long again.
  */
-const EXCHANGE_BUDGET_MS = 1;
+const HANDLER_BUDGET_MS = 1;
 
 /** The pages of a service, and the links to them. */
 export interface Documentation {
@@ -77,8 +77,8 @@ export class PlantServer {
       phase: { kind: 'running' },
       headersCache: new HeadersCache(varyingField),
       plainCreates: new PlainCreates(createPlant, clock),
-      handle: exchange => this.#handle(exchange),
-      exchangeBudget: new TickBudget(EXCHANGE_BUDGET_MS, clock),
+      handle: handled => this.#handle(handled),
+      handlerBudget: new TickBudget(HANDLER_BUDGET_MS, clock),
       longBodies,
       onInternalError: settings.onInternalError,
       responseHeaders: new ResponseHeaders(documentation?.helpFields, corsOrigins),
@@ -138,12 +138,12 @@ export class PlantServer {
     for (const connection of this.#connections) connection.endIfIdle();
   }
 
-  async #handle(exchange: Exchange): Promise<Handled> {
-    const { headers } = exchange;
+  async #handle(handled: HandledRequest): Promise<HandlerResult> {
+    const { headers } = handled;
     if (headers.path !== '/plants' || headers.method !== 'POST')
       return { kind: 'ready', response: this.#otherResponse(headers) };
     if (rejectsPlants(this.#context.phase)) return { kind: 'ready', response: errorResponse('shuttingDown') };
-    return await this.#settings.createPlant.run(exchange);
+    return await this.#settings.createPlant.run(handled);
   }
 
   /** @returns the response to a request that is no create */

@@ -1,6 +1,6 @@
 import type { HeaderFields } from '../core/header-fields.ts';
 import type { ReceivedRequest } from '../core/request.ts';
-import { type HttpResponse, type Result, STATUS_TEXTS } from '../core/response.ts';
+import { type HttpResponse, type RequestResult, STATUS_TEXTS } from '../core/response.ts';
 import { type AllowedOrigins, crossOriginFields } from './cross-origin.ts';
 import { KEEP_ALIVE_MS } from './timeouts.ts';
 
@@ -22,7 +22,7 @@ interface FinalFields {
 }
 
 /** The fields that lead from an error response to its help on a page. */
-export type HelpFields = Partial<Record<Result, HeaderFields>>;
+export type HelpFields = Partial<Record<RequestResult, HeaderFields>>;
 
 /** Makes the header sections of the responses of one server. */
 export class ResponseHeaders {

@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net';
-import type { WrappedResponse } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
 import { clientAddress } from './client-address.ts';
@@ -52,7 +51,7 @@ export class ResponseWriter {
    * @returns whether the connection goes on
    */
   add(
-    response: WrappedResponse,
+    response: HttpResponse,
     request: ReceivedRequest | undefined,
     isLast: boolean,
     isLatest: boolean,

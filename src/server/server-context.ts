@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts';
 import type { ResponseObserver } from '../core/extension-points.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import type { TickBudget } from '../core/tick-budget.ts';
-import type { Exchange, Handled } from './exchange.ts';
+import type { HandledRequest, HandlerResult } from './handled-request.ts';
 import type { LongBodyMemory } from './long-bodies.ts';
 import type { HeadersCache } from './parsed-headers.ts';
 import type { PlainCreates } from './plain-creates.ts';
@@ -33,9 +33,9 @@ export interface ServerContext {
   /** They share the time of a tick. */
   readonly plainCreates: PlainCreates;
   /** Handles a request that is no plain create with a known token. */
-  readonly handle: (exchange: Exchange) => Promise<Handled>;
+  readonly handle: (handled: HandledRequest) => Promise<HandlerResult>;
   /** Time per tick for the requests that `handle` handles, and for their bodies. */
-  readonly exchangeBudget: TickBudget;
+  readonly handlerBudget: TickBudget;
   /** The limit for the memory of long bodies is one for all connections. */
   readonly longBodies: LongBodyMemory;
   /** Called with the cause of each 500 response. */

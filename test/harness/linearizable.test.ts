@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ERRORS, errorBody } from '../../src/core/contract/errors.ts';
 import type { LoggedRequest } from './client-log.ts';
-import { historyFaults, type JudgedRequest, type RequestResult, requestFaults } from './linearizable.ts';
+import { type HistoryRequest, historyFaults, type RequestResult, requestFaults } from './linearizable.ts';
 import { withChecksum } from './stored-revisions.ts';
 
-// This check judges the fault scenarios, so it must find each kind of violation, and no others.
+// The fault scenarios rely on this check, so it must find each kind of violation, and no others.
 
 /**
  * What happened, the stored names in order, the requests and the faults. A request is the time of
@@ -119,7 +119,7 @@ const UNCHANGED: RequestResult = { kind: 'confirmed', revision: 1, outcome: 'unc
 const UNKNOWN: RequestResult = { kind: 'unknown', reason: 'no response' };
 const TAKEN: RequestResult = { kind: 'idTaken', reason: 'status 400' };
 
-function requestAt(sentAt: number, respondedAt: number, name: string, result: RequestResult): JudgedRequest {
+function requestAt(sentAt: number, respondedAt: number, name: string, result: RequestResult): HistoryRequest {
   return { plant: { id: 7n, name }, sentAt, respondedAt, result };
 }
 
@@ -127,7 +127,7 @@ function requestAt(sentAt: number, respondedAt: number, name: string, result: Re
  * What a log of HTTP does not have: the sender and the token of each request, and when each revision
  * was stored. The revisions `a` and `b` are stored at 3 and at 6 ms, by the tokens 1 and 2.
  */
-const KNOWN_MORE: [what: string, requests: JudgedRequest[], faults?: string][] = [
+const KNOWN_MORE: [what: string, requests: HistoryRequest[], faults?: string][] = [
   [
     'one sender, in order',
     [

@@ -3,7 +3,7 @@ import { isSameContent, type NewPlant, newPlantJson } from '../../src/core/contr
 import type { LoggedRequest, LoggedResponse } from './client-log.ts';
 
 /** A plant that was sent, and what its client knows of it. */
-export interface JudgedRequest {
+export interface HistoryRequest {
   plant: NewPlant;
   /** The revision that must be the latest, unless it has the same content; 0: there is no plant. */
   ifRevision?: number | undefined;
@@ -28,7 +28,7 @@ export type RequestResult =
   | { kind: 'unknown'; reason: string };
 
 /** A revision that is stored in the end. */
-export interface JudgedRevision {
+export interface HistoryRevision {
   plant: NewPlant;
   revision: number;
   recordedBy: number;
@@ -37,7 +37,7 @@ export interface JudgedRevision {
 }
 
 /** A request with its content as text. */
-interface Sent extends JudgedRequest {
+interface Sent extends HistoryRequest {
   content: string;
 }
 
@@ -58,7 +58,7 @@ interface Revision {
   number: number;
   content: string;
   /** Undefined if only a response named it. */
-  stored: JudgedRevision | undefined;
+  stored: HistoryRevision | undefined;
   /** The confirmed request that created it. Without one, an unknown request must have. */
   writer: Confirmed | undefined;
   /** The earliest response that named this revision or a later one: it was stored by then. */
@@ -78,21 +78,27 @@ interface History {
   /** By their numbers, in order. */
   revisions: ReadonlyMap<number, Revision>;
   /** Undefined if only the responses are known. */
-  stored: readonly JudgedRevision[] | undefined;
+  stored: readonly HistoryRevision[] | undefined;
 }
 
 const CONTENT_CHARACTERS_MAX = 120;
 
 /** As {@link requestFaults}, of the requests that clients have logged. After a 5xx a plant is unknown. */
-export function historyFaults(log: readonly LoggedRequest[], stored?: readonly JudgedRevision[]): string[] {
-  const judged = ({ plant, ifRevision, sentAt, respondedAt, response }: LoggedRequest): JudgedRequest => ({
+export function historyFaults(log: readonly LoggedRequest[], stored?: readonly HistoryRevision[]): string[] {
+  const inHistory = ({
+    plant,
+    ifRevision,
+    sentAt,
+    respondedAt,
+    response,
+  }: LoggedRequest): HistoryRequest => ({
     plant,
     ifRevision,
     sentAt,
     respondedAt,
     result: resultOf(response),
   });
-  return requestFaults(log.map(judged), stored);
+  return requestFaults(log.map(inHistory), stored);
 }
 
 function resultOf(response: LoggedResponse | undefined): RequestResult {
@@ -130,8 +136,8 @@ function resultOf(response: LoggedResponse | undefined): RequestResult {
  * @returns one line for each fault, with the id and the requests
  */
 export function requestFaults(
-  requests: readonly JudgedRequest[],
-  stored?: readonly JudgedRevision[],
+  requests: readonly HistoryRequest[],
+  stored?: readonly HistoryRevision[],
 ): string[] {
   const requestsOf = Map.groupBy(requests, ({ plant }) => plant.id);
   const storedOf = Map.groupBy(stored ?? [], ({ plant }) => plant.id);
@@ -146,8 +152,8 @@ export function requestFaults(
 /** As {@link requestFaults}, of the requests of one id. */
 export function faultsOfId(
   id: bigint,
-  requests: readonly JudgedRequest[],
-  stored?: readonly JudgedRevision[],
+  requests: readonly HistoryRequest[],
+  stored?: readonly HistoryRevision[],
 ): string[] {
   const history = historyOf(id, requests, stored);
   return CHECKS.flatMap(check => [...check(history)]);
@@ -164,24 +170,24 @@ const CHECKS = [
   wrongConditions,
 ];
 
-/** The simulation judges each request many times. */
-const contents = new WeakMap<JudgedRequest, string>();
+/** The simulation checks each request many times. */
+const contents = new WeakMap<HistoryRequest, string>();
 
-function contentOf(request: JudgedRequest): string {
+function contentOf(request: HistoryRequest): string {
   return contents.getOrInsertComputed(request, ({ plant }) => newPlantJson(plant));
 }
 
 function historyOf(
   id: bigint,
-  requests: readonly JudgedRequest[],
-  stored: readonly JudgedRevision[] | undefined,
+  requests: readonly HistoryRequest[],
+  stored: readonly HistoryRevision[] | undefined,
 ): History {
   const confirmed: Confirmed[] = [];
   const changed: Named[] = [];
   const unknown: Sent[] = [];
   const rejected: Sent[] = [];
   const byNumber = new Map<number, Revision>();
-  const add = (number: number, content: string, row?: JudgedRevision): void => {
+  const add = (number: number, content: string, row?: HistoryRevision): void => {
     if (!byNumber.has(number))
       byNumber.set(number, { number, content, stored: row, writer: undefined, seenBy: undefined });
   };

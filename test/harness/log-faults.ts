@@ -1,6 +1,6 @@
 import { newPlantJson, plantJson } from '../../src/core/contract/plant.ts';
 import type { LoggedRequest } from './client-log.ts';
-import { historyFaults, type JudgedRevision } from './linearizable.ts';
+import { type HistoryRevision, historyFaults } from './linearizable.ts';
 
 /**
  * Compares the responses that clients received with the stored revisions: each 200 is for the plant
@@ -12,7 +12,7 @@ import { historyFaults, type JudgedRevision } from './linearizable.ts';
  * @param stored all revisions, as a reader of the store returns them
  * @returns one line for each fault
  */
-export function faultsOf(log: readonly LoggedRequest[], stored: readonly JudgedRevision[]): string[] {
+export function faultsOf(log: readonly LoggedRequest[], stored: readonly HistoryRevision[]): string[] {
   return [...wrongResponses(log), ...historyFaults(log, stored)];
 }
 

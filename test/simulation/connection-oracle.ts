@@ -51,7 +51,7 @@ function errorOf(status: number, body: string): ErrorName | undefined {
   return status >= 400 && body !== '' ? NAMES.get(JSON.parse(body).error) : undefined;
 }
 
-/** Judges one connection by what its client has sent and what it was sent. */
+/** Checks one connection by what its client has sent and what it was sent. */
 export class ConnectionOracle {
   readonly #run: RunState;
   readonly #now: () => number;

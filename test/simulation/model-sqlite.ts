@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { CheckpointProgress } from '../../src/engines/sqlite/checkpoints/checkpoint-thread.ts';
-import { type Batch, packResults, unpackWrites } from '../../src/engines/sqlite/packed-batch.ts';
+import { type PackedBatch, packResults, unpackWrites } from '../../src/engines/sqlite/packed-batch.ts';
 import type { CommittedBatch } from '../../src/engines/sqlite/revision-table.ts';
 import { StoreFileReplaced } from '../../src/engines/sqlite/sqlite-errors.ts';
 import type { CalledWorker, StartWorker } from '../../src/engines/sqlite/threads/called-thread.ts';
@@ -262,7 +262,7 @@ function writerProgram(model: ModelSqlite): (call: WriterCall) => unknown {
     if (operation === 'reopen' || operation === 'close') return undefined;
     reject();
     if (operation === 'commit') {
-      const committed = commit(model, args as unknown as Batch);
+      const committed = commit(model, args as unknown as PackedBatch);
       if (model.goesWrong(5, 'a durable commit fails')) throw sqliteError(DISK_FULL);
       return packResults(committed);
     }
@@ -274,7 +274,7 @@ function writerProgram(model: ModelSqlite): (call: WriterCall) => unknown {
 }
 
 /** Inserts the plants in one transaction. An id that is a multiple of 7 rejects another content. */
-function commit(model: ModelSqlite, batch: Batch): CommittedBatch {
+function commit(model: ModelSqlite, batch: PackedBatch): CommittedBatch {
   const { scheduler, disk } = model;
   const number = ++model.commits;
   const committed: CommittedBatch = { results: [], flushMs: scheduler.pick(0.1, 5) };

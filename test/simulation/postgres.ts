@@ -20,7 +20,7 @@ import { HostSearch } from '../../src/engines/postgres/host-search.ts';
 import type { HostAddress, PostgresAddress } from '../../src/engines/postgres/postgres-url.ts';
 import { rowOf } from '../../src/engines/postgres/revision-statements.ts';
 import { revisionOf } from '../../src/engines/tables/revision-rows.ts';
-import type { JudgedRevision } from '../harness/linearizable.ts';
+import type { HistoryRevision } from '../harness/linearizable.ts';
 import { ModelConnection } from './model-connection.ts';
 import { ModelPostgres } from './model-postgres.ts';
 import { Trouble } from './model-trouble.ts';
@@ -274,7 +274,7 @@ class Simulation {
     }
   }
 
-  #finalRevisions(): JudgedRevision[] {
+  #finalRevisions(): HistoryRevision[] {
     const ids = new Set(this.#model.pairs.flatMap(({ primary }) => [...primary.table.keys()]));
     const rows = [...ids].flatMap(id => this.#model.revisionsOf(id));
     return rows.map(({ cells, visibleAt }) => ({ ...revisionOf(cells), storedAt: visibleAt! }));

@@ -3,22 +3,22 @@ import type { NotConfirmed, WriteResult } from '../../src/core/commit/plant-comm
 import type { NewPlant } from '../../src/core/contract/plant.ts';
 import {
   faultsOfId,
-  type JudgedRequest,
-  type JudgedRevision,
+  type HistoryRequest,
+  type HistoryRevision,
   type RequestResult,
   requestFaults,
 } from '../harness/linearizable.ts';
 import type { Scheduler } from './scheduler.ts';
 
 /**
- * The plants that the clients of one store have sent. The judge of the fault scenarios judges them:
- * after each step by the results alone, and at the end by what is stored, too.
+ * The plants that the clients of one store have sent. They are checked as in the fault scenarios: after
+ * each step by the results alone, and at the end by what is stored, too.
  */
 export class SentPlants {
   readonly #scheduler: Scheduler;
   /** By id: each is a register of its own. */
-  readonly #requests = new Map<bigint, JudgedRequest[]>();
-  /** The ids that have results which were not judged. */
+  readonly #requests = new Map<bigint, HistoryRequest[]>();
+  /** The ids that have results which were not checked. */
   readonly #settled = new Set<bigint>();
   /** How many have no result. */
   open = 0;
@@ -28,8 +28,8 @@ export class SentPlants {
   }
 
   /** @param sender its plants have an order, also if it does not wait for results */
-  send(plant: NewPlant, sender: number, recordedBy: number, ifRevision?: number): JudgedRequest {
-    const request: JudgedRequest = {
+  send(plant: NewPlant, sender: number, recordedBy: number, ifRevision?: number): HistoryRequest {
+    const request: HistoryRequest = {
       plant,
       ifRevision,
       sentAt: this.#scheduler.timestamp(),
@@ -43,21 +43,21 @@ export class SentPlants {
     return request;
   }
 
-  settle(request: JudgedRequest, result: WriteResult | NotConfirmed): void {
+  settle(request: HistoryRequest, result: WriteResult | NotConfirmed): void {
     request.respondedAt = this.#scheduler.timestamp();
     request.result = resultOf(result);
     this.open--;
     this.#settled.add(request.plant.id);
   }
 
-  /** Judges the results so far. It must be called after each step. */
+  /** Checks the results so far. It must be called after each step. */
   checkResults(): void {
     for (const id of this.#settled) noFaults(faultsOfId(id, this.#requests.get(id)!));
     this.#settled.clear();
   }
 
   /** @param stored all revisions at the end, those of an id in order */
-  check(stored: readonly JudgedRevision[]): void {
+  check(stored: readonly HistoryRevision[]): void {
     noFaults(requestFaults([...this.#requests.values()].flat(), stored));
   }
 }

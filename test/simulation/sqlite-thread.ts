@@ -4,7 +4,7 @@ import type { Confirmed, PlantQueue } from '../../src/core/commit/plant-commits.
 import { StoreInternalError, StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { SqliteEngine } from '../../src/engines/sqlite/sqlite-engine.ts';
 import { CalledThread } from '../../src/engines/sqlite/threads/called-thread.ts';
-import type { JudgedRequest, JudgedRevision } from '../harness/linearizable.ts';
+import type { HistoryRequest, HistoryRevision } from '../harness/linearizable.ts';
 import { FAILS, ModelSqlite, TERMINATED } from './model-sqlite.ts';
 import { count, type Happened, type Part } from './part.ts';
 import { Scheduler } from './scheduler.ts';
@@ -204,7 +204,7 @@ class Simulation {
     }
   }
 
-  #noteConfirmed({ plant }: JudgedRequest, { outcome, revision }: Confirmed): void {
+  #noteConfirmed({ plant }: HistoryRequest, { outcome, revision }: Confirmed): void {
     count(this.#happened, outcome);
     this.#confirmed++;
     const revisions = this.#model.disk.get(plant.id) ?? [];
@@ -213,7 +213,7 @@ class Simulation {
   }
 
   /** There is only one file, so a commit is seen at once, also if no response shows it. */
-  #checkLatest({ plant, sentAt }: JudgedRequest, { revision }: { revision: number }): void {
+  #checkLatest({ plant, sentAt }: HistoryRequest, { revision }: { revision: number }): void {
     const revisions = this.#model.disk.get(plant.id) ?? [];
     const replacedAt = revisions[revision]?.storedAt ?? Number.POSITIVE_INFINITY;
     assert.ok(replacedAt >= sentAt, `revision ${revision} of plant ${plant.id} was not the latest one`);
@@ -297,7 +297,7 @@ class Simulation {
     if (isIdle && this.#queue) assert.equal(this.#queue.statistics.batchesInFlight, 0);
   }
 
-  #storedRevisions(): JudgedRevision[] {
+  #storedRevisions(): HistoryRevision[] {
     return [...this.#model.disk].flatMap(([id, revisions]) =>
       revisions.map(({ name, recordedBy, storedAt }, index) => ({
         plant: { id, name },

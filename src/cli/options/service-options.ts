@@ -22,9 +22,9 @@ export function addServiceOptions(command: Command): Command {
 
 /** Adds --token and --token-file to a command that gets the address as an argument. */
 export function addTokenOptions(command: Command): Command {
-  const warning = 'bearer token; other users of this machine can see it in the process list';
+  const description = 'bearer token; other users of this machine can see it in the process list';
   return command
-    .addOption(setting('--token <TOKEN>', warning))
+    .addOption(setting('--token <TOKEN>', description))
     .addOption(setting('--token-file <FILE>', 'file that contains only the bearer token'));
 }
 

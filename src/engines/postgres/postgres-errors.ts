@@ -130,7 +130,10 @@ function reasonOf(error: unknown): Problem {
   return explanationOf(error) ?? outageOf(error);
 }
 
-/** Wraps a failure of the store. Its message and its cause, for the log, contain no password. */
+/**
+ * Wraps a failure in a service, which goes on after it: a rejection is an outage there, too. The
+ * message and the cause, for the log, contain no password.
+ */
 export function unavailable(error: unknown): StoreUnavailable | StoreInternalError {
   if (error instanceof StoreUnavailable || error instanceof StoreInternalError) return error;
   if (kindOf(error) === 'internal') return new StoreInternalError(error);
@@ -139,15 +142,15 @@ export function unavailable(error: unknown): StoreUnavailable | StoreInternalErr
   return new Failure(fault, { advice, cause: error });
 }
 
-/** Wraps a failure for a command. Returns a rejection as it is. */
-export function commandFailure(error: unknown): Error {
+/** Wraps a failure of a store that a command uses. Returns an error of the store as it is. */
+export function storeFailure(error: unknown): StoreUnavailable | StoreInternalError | StoreRejected {
   return error instanceof StoreRejected ? error : unavailable(error);
 }
 
-/** Waits for the work of a command, and wraps its failure with {@link commandFailure}. */
+/** Waits for the work of a command, and wraps its failure with {@link storeFailure}. */
 export function orUnavailable<T>(work: Promise<T>): Promise<T> {
   return work.catch(error => {
-    throw commandFailure(error);
+    throw storeFailure(error);
   });
 }
 

@@ -10,7 +10,7 @@ import { allTokens } from '../tables/token-rows.ts';
 import { rejectWorker } from './citus/prepare-server.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { HostSearch } from './host-search.ts';
-import { commandFailure, INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf } from './postgres-errors.ts';
+import { INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf, storeFailure } from './postgres-errors.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { latestRevisions } from './revision-statements.ts';
 import { rejectUnreadable, schemaFaults } from './schema.ts';
@@ -107,7 +107,7 @@ async function* revisionsFrom(
       for (const row of page) yield revisionOf(row);
     }
   } catch (error) {
-    throw commandFailure(error);
+    throw storeFailure(error);
   } finally {
     // The end of the connection ends the transaction, also when the caller stops early.
     await connection.close();
@@ -155,7 +155,7 @@ async function structureFaults(connection: Connection): Promise<string[] | undef
       faults.push(...rows.flatMap(([fault]) => fault || []));
     } catch (error) {
       if (NOT_CHECKED.includes(sqlStateOf(error) ?? '')) return undefined;
-      const failure = commandFailure(error);
+      const failure = storeFailure(error);
       if (!(failure instanceof StoreDamaged)) throw failure;
       faults.push(failure.message);
     }

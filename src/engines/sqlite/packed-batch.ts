@@ -15,9 +15,9 @@ import type { CommittedBatch } from './revision-table.ts';
  * - `conditions`: `ifRevision` or null of each plant, as a JSON array; absent if no plant has one,
  *   as in most batches
  */
-export type Batch = [integers: string, rest: string, conditions?: string];
+export type PackedBatch = [integers: string, rest: string, conditions?: string];
 
-export function packWrites(writes: readonly PlantWrite[]): Batch {
+export function packWrites(writes: readonly PlantWrite[]): PackedBatch {
   const integers = new BigInt64Array(2 * writes.length);
   const rest: unknown[] = [];
   let next = 0;
@@ -28,12 +28,12 @@ export function packWrites(writes: readonly PlantWrite[]): Batch {
     integers[next++] = contentChecksum;
     rest.push(plant.name, plant.tag ?? null, recordedBy);
   }
-  const batch: Batch = [Buffer.from(integers.buffer).toString('latin1'), JSON.stringify(rest)];
+  const batch: PackedBatch = [Buffer.from(integers.buffer).toString('latin1'), JSON.stringify(rest)];
   if (hasCondition) batch.push(JSON.stringify(writes.map(({ ifRevision = null }) => ifRevision)));
   return batch;
 }
 
-export function unpackWrites([bytes, rest, conditions]: Batch): PlantWrite[] {
+export function unpackWrites([bytes, rest, conditions]: PackedBatch): PlantWrite[] {
   const integers = new BigInt64Array(bytes.length / 8);
   Buffer.from(integers.buffer).write(bytes, 'latin1');
   const values = JSON.parse(rest);

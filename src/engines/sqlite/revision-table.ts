@@ -73,11 +73,11 @@ export class RevisionTable {
   #write(write: PlantWrite, recordedAt: number): WriteResult {
     if (mayBeFirst(write)) {
       const first = nextRevision(write, undefined, recordedAt);
-      if (insertWith(this.#insertFirst, first) === 1) return storedResult(first);
+      if (insertRevision(this.#insertFirst, first) === 1) return storedResult(first);
     }
     const decision = decide(write, this.#latestOf(write.plant.id), this.#repeatedIdRule, recordedAt);
     if (decision.kind === 'result') return decision.result;
-    insertWith(this.#insertNext, decision.revision);
+    insertRevision(this.#insertNext, decision.revision);
     return storedResult(decision.revision);
   }
 
@@ -88,7 +88,7 @@ export class RevisionTable {
 }
 
 /** @returns the number of inserted rows */
-export function insertWith(statement: StatementSync, inserted: IntactRevision): number | bigint {
+export function insertRevision(statement: StatementSync, inserted: IntactRevision): number | bigint {
   const { plant, revision, recordedAt, recordedBy, checksum } = inserted;
   const { id, name, tag = null } = plant;
   return statement.run(id, revision, name, tag, recordedAt, recordedBy, checksum).changes;

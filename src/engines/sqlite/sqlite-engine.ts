@@ -7,10 +7,10 @@ import { OperatorTables } from '../tables/operator-tables.ts';
 import type { TableAccess } from '../tables/table-access.ts';
 import { TokenTable } from '../tables/token-table.ts';
 import { Checkpoints } from './checkpoints/checkpoints.ts';
-import { prepareFile } from './files/store-files.ts';
+import { prepareStoreFile } from './files/store-files.ts';
 import { StoreSizes } from './files/store-sizes.ts';
 import { packWrites, unpackResults } from './packed-batch.ts';
-import { explainFailure, StoreFileReplaced } from './sqlite-errors.ts';
+import { orRejected, StoreFileReplaced } from './sqlite-errors.ts';
 import { CalledThread, type StartWorker } from './threads/called-thread.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
 
@@ -74,7 +74,7 @@ export class SqliteEngine implements StorageEngine {
     clock: Clock = SYSTEM_CLOCK,
     startWorker?: StartWorker,
   ): Promise<SqliteEngine> {
-    const path = explainFailure(settings.path, () => prepareFile(settings.path));
+    const path = orRejected(settings.path, () => prepareStoreFile(settings.path));
     const program = new URL('./writer-thread.ts', import.meta.url);
     const writer: Writer = new CalledThread('writer', program, { ...settings, path }, startWorker);
     try {

@@ -19,7 +19,7 @@ export class StoreFileReplaced extends StoreUnavailable {
 }
 
 /** Opens a store. @throws {StoreRejected} with advice, and an internal error as it is */
-export function explainFailure<T>(path: string, open: () => T): T {
+export function orRejected<T>(path: string, open: () => T): T {
   try {
     return open();
   } catch (error) {
@@ -40,8 +40,8 @@ export function explainFailure<T>(path: string, open: () => T): T {
   }
 }
 
-/** Wraps an error on an open store, such as a full disk. Returns a rejection as it is. */
-export function unavailable(error: unknown): StoreUnavailable | StoreInternalError | StoreRejected {
+/** Wraps an error on an open store, such as a full disk. Returns an error of the store as it is. */
+export function storeFailure(error: unknown): StoreUnavailable | StoreInternalError | StoreRejected {
   if (error instanceof StoreRejected || error instanceof StoreUnavailable) return error;
   if (error instanceof StoreInternalError) return error;
   if (isInternal(error)) return new StoreInternalError(error);
@@ -51,12 +51,12 @@ export function unavailable(error: unknown): StoreUnavailable | StoreInternalErr
   return new Failure(`${message}${code}`, { cause: error });
 }
 
-/** Runs work on an open store, and wraps its failure with {@link unavailable}. */
+/** Runs work on an open store, and wraps its failure with {@link storeFailure}. */
 export function orUnavailable<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw unavailable(error);
+    throw storeFailure(error);
   }
 }
 

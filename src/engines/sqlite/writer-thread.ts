@@ -5,7 +5,7 @@ import type { SchemaSteps } from '../storage-engine.ts';
 import type { Row } from '../tables/table-access.ts';
 import type { LockFile } from './files/serve-lock.ts';
 import { StoreFileGuard } from './files/store-file-guard.ts';
-import { type Batch, packResults, unpackWrites } from './packed-batch.ts';
+import { type PackedBatch, packResults, unpackWrites } from './packed-batch.ts';
 import { queryRows } from './queries.ts';
 import { RevisionTable } from './revision-table.ts';
 import { APPLICATION_ID } from './schema.ts';
@@ -65,7 +65,7 @@ export class StoreWriter {
   }
 
   /** @returns the {@link CommittedBatch}, packed */
-  commit(...batch: Batch): string {
+  commit(...batch: PackedBatch): string {
     return packResults(this.#write(({ plants }) => plants.commit(unpackWrites(batch))));
   }
 

@@ -2,9 +2,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
 import { rejectSchema } from '../store-rejections.ts';
-import { LOCK_TIMEOUT_MS, prepareFile } from './files/store-files.ts';
+import { LOCK_TIMEOUT_MS, prepareStoreFile } from './files/store-files.ts';
 import { applySchemaSteps, schemaFaults, schemaVersion } from './schema.ts';
-import { explainFailure } from './sqlite-errors.ts';
+import { orRejected } from './sqlite-errors.ts';
 
 /**
  * With random ids a larger cache is slower. Nearly every batch splits a page, and the commit then
@@ -21,8 +21,8 @@ export interface WritingDatabase {
 
 /** Opens a store for writing, or creates it, and updates its schema. @throws {StoreRejected} */
 export function openForWriting(path: string): WritingDatabase {
-  return explainFailure(path, () => {
-    prepareFile(path);
+  return orRejected(path, () => {
+    prepareStoreFile(path);
     using opened = new DisposableStack();
     const database = opened.use(new DatabaseSync(path, { timeout: LOCK_TIMEOUT_MS }));
     // The check comes before the first write, so a file of another program does not change.

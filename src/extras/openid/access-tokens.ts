@@ -146,7 +146,7 @@ export function openAccessTokens(
       if (rowHashOf(label) === hash) logRejection(new Error(`${label} is revoked`), request);
     },
     /** Reports missing keys before missing rows: without keys, all valid tokens get errors. */
-    fault() {
+    warning() {
       const fault = keys.fault() ?? rows.fault();
       return fault === undefined ? undefined : { name: 'access tokens', fault, advice: ADVICE };
     },

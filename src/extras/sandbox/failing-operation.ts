@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ERRORS, type ErrorName } from '../../core/contract/errors.ts';
 import { type NewPlant, plantJson } from '../../core/contract/plant.ts';
-import type { Admission, Delivery, OperationWrapper, WrappedResponse } from '../../core/extension-points.ts';
+import type { Admission, OperationWrapper } from '../../core/extension-points.ts';
 import { fieldValues } from '../../core/header-fields.ts';
-import { errorResponse, type HttpResponse } from '../../core/response.ts';
+import { type Delivery, errorResponse, type HttpResponse } from '../../core/response.ts';
 import type { OpenExtra } from '../../service.ts';
 import { preferencesOf } from './preferences.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
@@ -79,7 +79,7 @@ function firstHalf(headers: string, body: string): string {
 }
 
 /** Adds the field that says that this is a sandbox, and the applied faults. */
-function marked(response: HttpResponse, faults = '', delivery?: Delivery): WrappedResponse {
+function marked(response: HttpResponse, faults = '', delivery?: Delivery): HttpResponse {
   const applied = faults === '' ? 'sandbox' : `sandbox, ${faults}`;
   const fields = [...response.fields, 'Preference-Applied', applied];
   return { ...response, fields, ...(delivery && { delivery }) };
@@ -98,8 +98,9 @@ function catalogueResponse(
   if (CLOSING.includes(name)) return errorResponse(name);
   const fields = COUNTED.includes(ERRORS[name].status) ? [...rateLimitFields] : [];
   if (name === 'methodNotAllowed') fields.push('Allow', 'POST');
-  // Any revision but the one that the request names.
-  if (name === 'plantChanged') fields.push('Plant-Id', `${id}`, 'Plant-Revision', `${ifRevision + 1}`);
   if (name === 'tooManyRequests') fields.push('Retry-After', '1');
-  return errorResponse(name, undefined, fields);
+  if (name !== 'plantChanged') return errorResponse(name, undefined, fields);
+  // Any revision but the one that the request names.
+  fields.push('Plant-Id', `${id}`, 'Plant-Revision', `${ifRevision + 1}`);
+  return { ...errorResponse(name, undefined, fields), plantId: id };
 }

@@ -9,7 +9,7 @@ import { alignedColumns } from '../../cli/output/aligned-columns.ts';
 import { Failure } from '../../cli/output/failure.ts';
 import { serve } from '../../cli/serve.ts';
 import { createFolder } from '../../engines/sqlite/files/store-files.ts';
-import { explainFailure } from '../../engines/sqlite/sqlite-errors.ts';
+import { orRejected } from '../../engines/sqlite/sqlite-errors.ts';
 import { sandboxExtra } from './failing-operation.ts';
 import { preferencesOf } from './preferences.ts';
 import { reportOf } from './report.ts';
@@ -57,7 +57,7 @@ export function sandboxCommand(extras: readonly Extra[]): Command {
 function makeDefaultFolder(options: ServeOptions): boolean {
   const database = readDatabase(options);
   if (database.engine !== 'sqlite' || resolve(database.path) !== resolve(DEFAULT_PATH)) return false;
-  return explainFailure(database.path, () => createFolder(resolve(DEFAULT_FOLDER)));
+  return orRejected(database.path, () => createFolder(resolve(DEFAULT_FOLDER)));
 }
 
 /** @throws {Failure} if a part of the text would be ignored */

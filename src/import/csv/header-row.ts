@@ -2,7 +2,7 @@ import { Failure } from '../../cli/output/failure.ts';
 import type { Texts } from '../text/line-ends.ts';
 import { type ColumnChoice, knownColumnsOf } from './csv-header.ts';
 
-/** Lines at the start of a file in which a header is looked for. */
+/** The header is among so many lines at the start of a file. */
 const HEADER_LINES = 20;
 /** A line without text, or the line that tells Excel the delimiter. */
 const NO_HEADER = /^(?:[\s,;|"]*$|"?sep=)/i;

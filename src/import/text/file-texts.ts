@@ -39,7 +39,7 @@ interface Encoded {
 /**
  * Decodes a file or a stream. In UTF-8, each invalid byte becomes a surrogate, as `escapedText` says.
  *
- * A stream cannot be read twice. Its bytes are judged as they come, so the rows before the first
+ * A stream cannot be read twice. Its encoding is decided chunk by chunk, so the rows before the first
  * chunk that is in doubt are returned.
  *
  * @throws {Failure} if the file is not in the encoding, or no text

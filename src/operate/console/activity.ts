@@ -19,10 +19,16 @@ interface TokenCounts {
 }
 
 /** A plant that was confirmed. `at` is in ms since 1970. */
-interface NewestPlant {
+interface ConfirmedPlant {
   at: number;
-  id: string;
+  id: bigint;
   outcome: Outcome;
+  tokenId: number;
+}
+
+/** A confirmed plant for the page. */
+interface NewestPlant extends Omit<ConfirmedPlant, 'id' | 'tokenId'> {
+  id: string;
   label: string;
 }
 
@@ -42,7 +48,7 @@ export class Activity implements ResponseObserver {
    * A ring: the next plant replaces the oldest one. Shifting an array for each plant took one
    * percent of the main thread.
    */
-  readonly #newest: (Omit<NewestPlant, 'label'> & { tokenId: number })[] = [];
+  readonly #newest: ConfirmedPlant[] = [];
   #confirmed = 0;
   /** The time of the last use by token id; ms since 1970. The store has only the day. */
   readonly lastUses = new Map<number, number>();
@@ -51,7 +57,7 @@ export class Activity implements ResponseObserver {
   /** When the newest interval began; ms, on the monotonic clock. */
   #startedAt = performance.now();
 
-  responded({ result, fields }: Omit<HttpResponse, 'body'>, received: ReceivedRequest | undefined): void {
+  responded({ result, plantId }: HttpResponse, received: ReceivedRequest | undefined): void {
     const tokenId = received?.tokenId;
     if (tokenId === undefined) return;
     const at = Date.now();
@@ -60,8 +66,7 @@ export class Activity implements ResponseObserver {
     const counts = this.#intervals[0]!.getOrInsertComputed(tokenId, noCounts);
     if (isOutcome(result)) {
       counts.plants++;
-      const id = fields[fields.indexOf('Plant-Id') + 1]!;
-      this.#newest[this.#confirmed++ % NEWEST_MAX] = { at, id, outcome: result, tokenId };
+      this.#newest[this.#confirmed++ % NEWEST_MAX] = { at, id: plantId!, outcome: result, tokenId };
     } else if (isErrorName(result)) counts.errors++;
   }
 
@@ -69,7 +74,9 @@ export class Activity implements ResponseObserver {
   newest(labelOf: LabelOf): NewestPlant[] {
     const next = this.#confirmed % NEWEST_MAX;
     const oldestFirst = [...this.#newest.slice(next), ...this.#newest.slice(0, next)];
-    return oldestFirst.reverse().map(({ tokenId, ...plant }) => ({ ...plant, label: labelOf(tokenId) }));
+    return oldestFirst.reverse().map(({ at, id, outcome, tokenId }) => {
+      return { at, id: String(id), outcome, label: labelOf(tokenId) };
+    });
   }
 
   /** The busiest tokens first. */

@@ -54,6 +54,8 @@ export interface ShownService {
   /** The store, without its password. */
   database: string;
   settings: readonly ShownSetting[];
+  /** The address of the console, as the command `console` needs it; undefined: its default. */
+  ops?: string | undefined;
   /** Returns the address of `/docs` for a console at a host; undefined: `/docs` is not served. */
   docsUrl: ((consoleHost: string) => string) | undefined;
 }
@@ -235,8 +237,8 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
 
   /** The command that prints a link to this console. The database URL may be a secret. */
   #signInCommand(): string {
-    const [, ops, source] = this.#parts.shown.settings.find(([name]) => name === 'ops') ?? [];
-    return `npx plant-store console${source === undefined || source === 'default' ? '' : ` --ops ${ops}`}`;
+    const { ops } = this.#parts.shown;
+    return `npx plant-store console${ops === undefined ? '' : ` --ops ${ops}`}`;
   }
 
   async #download({ query, response }: ApiRequest): Promise<undefined> {

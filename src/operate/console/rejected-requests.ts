@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { ERRORS, type ErrorBody, type ErrorName } from '../../core/contract/errors.ts';
+import { ERRORS, type ErrorName } from '../../core/contract/errors.ts';
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
@@ -85,7 +85,7 @@ export class RejectedRequests implements ResponseObserver {
 
   /** Counts a rejection. The service calls it with every response, so it returns early. */
   responded(
-    { result, body }: HttpResponse,
+    { result, message }: HttpResponse,
     received: ReceivedRequest | undefined,
     _durationMs: number,
     addressOf: (request: ReceivedRequest | undefined) => string | undefined,
@@ -95,8 +95,7 @@ export class RejectedRequests implements ResponseObserver {
     const group = this.#groupOf(result, received?.tokenId, addressOf(received) ?? 'unknown');
     group.count++;
     group.lastAt = Date.now();
-    const { message } = JSON.parse(String(body)) as ErrorBody;
-    group.examples.unshift(exampleOf(message, received, this.#bodiesUntil() !== null));
+    group.examples.unshift(exampleOf(message!, received, this.#bodiesUntil() !== null));
     group.examples.splice(EXAMPLES_MAX);
   }
 

@@ -3,7 +3,7 @@ import { adviceText, type Problem } from '../../core/problem.ts';
 import type { Disk } from '../../engines/storage-engine.ts';
 import { DAMAGE } from './known-damage.ts';
 import type { ServiceState } from './service-state.ts';
-import { shownFailure } from './store-state.ts';
+import { problemOf } from './store-state.ts';
 
 /** Below this, the disk is nearly full, as in the alert PlantStoreDiskFilling. */
 const DISK_FREE_BYTES_MIN = 1e9;
@@ -77,15 +77,15 @@ function storeChecks(state: ServiceState): ReadinessCheck[] {
     engine.kind === 'postgres'
       ? 'whether PostgreSQL hangs, has space on its disk, can be reached, and lets this service use its tables'
       : 'the disk and the files of the store, and whether another program locks them';
-  const storeFault = (
+  const storeFailed = (
     name: string,
     effect: string,
-    failure: Problem,
+    cause: Problem,
     gravity: Gravity = 'not ready',
   ): ReadinessCheck => {
-    const advice = adviceText(failure.advice ?? `check ${part}`);
+    const advice = adviceText(cause.advice ?? `check ${part}`);
     const problem = {
-      fault: `${reason}${effect} and plants get 503 responses: ${failure.fault}`,
+      fault: `${reason}${effect} and plants get 503 responses: ${cause.fault}`,
       advice: fullDisk === undefined ? `${advice}; the log of the service has the details` : DISK_ADVICE,
     };
     return failed(name, problem, gravity);
@@ -93,26 +93,26 @@ function storeChecks(state: ServiceState): ReadinessCheck[] {
   // The cause of a failed commit explains more than that of the other checks, which may only know
   // that they wait for a lock.
   const { recentFailure } = commits;
-  const commitFailure = recentFailure && shownFailure(recentFailure.cause);
+  const commitProblem = recentFailure && problemOf(recentFailure.cause);
   return [
     store.kind === 'usable'
       ? passed('store', 'the store can be used')
-      : storeFault('store', 'the store cannot be used,', commitFailure ?? store.failure),
+      : storeFailed('store', 'the store cannot be used,', commitProblem ?? store.problem),
     tokens.isCurrent
       ? passed(
           'tokens',
           `${tokens.size === 1 ? '1 token is' : `${tokens.size} tokens are`} cached and current`,
         )
-      : storeFault(
+      : storeFailed(
           'tokens',
           'the token table cannot be read, so no token is accepted',
-          commitFailure ?? shownFailure(tokens.failure),
+          commitProblem ?? problemOf(tokens.failure),
         ),
     doCommitsFail(state)
-      ? storeFault(
+      ? storeFailed(
           'commits',
           'commits fail,',
-          commitFailure ?? shownFailure(undefined),
+          commitProblem ?? problemOf(undefined),
           commits.failingMs > COMMITS_FAILING_MAX_MS ? 'not ready' : 'warning',
         )
       : passed('commits', 'commits succeed'),

@@ -1,7 +1,7 @@
 import { type Clock, repeat, SYSTEM_CLOCK } from '../../core/clock.ts';
 import { ERROR_NAMES, ERRORS } from '../../core/contract/errors.ts';
 import { OUTCOMES } from '../../core/contract/plant.ts';
-import type { Result } from '../../core/response.ts';
+import type { RequestResult } from '../../core/response.ts';
 import type { Counts, Metrics } from '../metrics.ts';
 import type { ResponseRates } from './service-state.ts';
 
@@ -16,7 +16,7 @@ export class RecentRates implements Disposable {
   /** The counts at the end of the last second. */
   #before: Counts;
   /** Responses in the last second, smoothed. */
-  readonly #rates = new Map<Result, number>();
+  readonly #rates = new Map<RequestResult, number>();
   #commitSeconds = 0;
   readonly #timer: Disposable;
 
@@ -50,7 +50,7 @@ export class RecentRates implements Disposable {
 
   /** The rates of the last seconds. */
   get rates(): ResponseRates {
-    const sumOf = (results: readonly Result[]): number =>
+    const sumOf = (results: readonly RequestResult[]): number =>
       results.reduce((sum, each) => sum + this.#rateOf(each), 0);
     const mostFrequentError = REJECTIONS.toSorted((a, b) => this.#rateOf(b) - this.#rateOf(a))[0]!;
     return {
@@ -60,7 +60,7 @@ export class RecentRates implements Disposable {
     };
   }
 
-  #rateOf(result: Result): number {
+  #rateOf(result: RequestResult): number {
     return this.#rates.get(result) ?? 0;
   }
 }

@@ -48,7 +48,7 @@ export class ServiceStateReader {
       rates: rates.rates,
       commitSeconds: rates.commitSeconds,
       warnings: [
-        ...attached.validators.flatMap(validator => validator.fault() ?? []),
+        ...attached.validators.flatMap(validator => validator.warning() ?? []),
         ...attached.wrappers.map(({ warning }) => warning),
       ],
       openConnections: server.openConnections,

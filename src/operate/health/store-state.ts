@@ -11,14 +11,14 @@ export const STATE_AGE_MAX_MS = 1_000;
 /** The warnings of the store, or why the store cannot be used. */
 export type StoreState =
   | { kind: 'usable'; warnings: readonly Problem[] }
-  | { kind: 'unusable'; failure: Problem };
+  | { kind: 'unusable'; problem: Problem };
 
 /**
  * Describes a failure for operators, who have its details in the log.
  *
  * @param cause undefined: nothing failed, but there is no result in time
  */
-export function shownFailure(cause: unknown): Problem {
+export function problemOf(cause: unknown): Problem {
   if (cause === undefined) return { fault: 'no response in time' };
   return cause instanceof StoreError ? cause : { fault: 'an unexpected error' };
 }
@@ -60,7 +60,7 @@ export function storeStateReader(
     } catch (cause) {
       if (cause instanceof StoreUnavailable || cause instanceof StoreRejected) availability.failed(cause);
       else onInternalError(cause);
-      return { kind: 'unusable', failure: shownFailure(cause) };
+      return { kind: 'unusable', problem: problemOf(cause) };
     }
   };
   /** The last reading. `validUntil` is in ms on the monotonic clock; Infinity while it runs. */

@@ -1,7 +1,7 @@
 import { ERRORS } from '../../core/contract/errors.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
-import { type HttpResponse, isErrorName, type Result } from '../../core/response.ts';
+import { type HttpResponse, isErrorName, type RequestResult } from '../../core/response.ts';
 import { withoutTokens } from './masked-tokens.ts';
 import type { RequestTraces } from './request-traces.ts';
 
@@ -17,7 +17,7 @@ interface LoggedRequest {
   method?: string;
   path?: string;
   status: number;
-  result: Result;
+  result: RequestResult;
   /** The number of the error. */
   error?: number;
   /** The id of the plant. */
@@ -34,18 +34,17 @@ interface LoggedRequest {
  * @param durationMs since the whole request arrived, or its headers if no body was read
  */
 export function loggedRequest(
-  { status, result, fields }: Omit<HttpResponse, 'body'>,
+  { status, result, plantId }: HttpResponse,
   request: ReceivedRequest | undefined,
   durationMs: number,
   remoteAddress: string | undefined,
 ): LoggedRequest {
-  const idIndex = fields.indexOf('Plant-Id');
   return {
     ...(request && { method: withoutTokens(request.headers.method), path: clientText(request.headers.path) }),
     status,
     result,
     ...(isErrorName(result) && { error: ERRORS[result].number }),
-    ...(idIndex !== -1 && { id: fields[idIndex + 1]! }),
+    ...(plantId !== undefined && { id: String(plantId) }),
     // Digits below a microsecond have no meaning.
     ...(request && { durationMs: Math.round(durationMs * 1000) / 1000 }),
     bodyBytes: request?.bodyBytes ?? 0,

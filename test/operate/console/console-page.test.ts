@@ -239,7 +239,7 @@ test('the console says what to do after a used link, signs out in all tabs, and 
 
 test('long, stacked and right-to-left names leave the tables in shape, and pages go back and forth', async () => {
   await using service = await startTestService({
-    console: { ...CONSOLE, settings: [['ops', '127.0.0.1:9999', 'flag']] },
+    console: { ...CONSOLE, ops: '127.0.0.1:9999' },
   });
   const NAMES = ['x'.repeat(6_000), `a${'\u0301'.repeat(6_000)}`, 'שקד '.repeat(1_500), 'Acer'];
   for (const [index, name] of NAMES.entries())

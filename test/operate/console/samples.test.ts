@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, mock, suite, test } from 'node:test';
 import type { PlantQueue } from '../../../src/core/commit/plant-commits.ts';
-import type { Result } from '../../../src/core/response.ts';
+import type { RequestResult } from '../../../src/core/response.ts';
 import { Samples } from '../../../src/operate/console/samples.ts';
 import { Metrics } from '../../../src/operate/metrics.ts';
 
@@ -24,7 +24,7 @@ suite('samples of the console', () => {
   }
 
   /** What the service calls after each response. */
-  function respond(result: Result, durationMs: number): void {
+  function respond(result: RequestResult, durationMs: number): void {
     for (const observer of [metrics, samples]) observer.responded({ result }, undefined, durationMs);
   }
 

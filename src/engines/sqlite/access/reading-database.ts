@@ -4,9 +4,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreRejected, StoreUnavailable } from '../../../core/commit/store-errors.ts';
 import { missingStoreError, schemaStepError } from '../../store-rejections.ts';
-import { LOCK_TIMEOUT_MS, rejectOtherFile } from '../files/store-files.ts';
+import { LOCK_TIMEOUT_MS, rejectUnusableFile } from '../files/store-files.ts';
 import { SCHEMA_STEPS, schemaVersion } from '../schema.ts';
-import { explainFailure, isUnwritable } from '../sqlite-errors.ts';
+import { isUnwritable, orRejected } from '../sqlite-errors.ts';
 
 /** A connection that only reads. */
 export class ReadingDatabase implements Disposable {
@@ -30,9 +30,9 @@ export class ReadingDatabase implements Disposable {
  * @throws {StoreMissing} @throws {StoreRejected}
  */
 export function openForReading(path: string): ReadingDatabase {
-  return explainFailure(path, () => {
+  return orRejected(path, () => {
     if (!fs.existsSync(path)) throw missingStoreError(`at ${path}`);
-    rejectOtherFile(path);
+    rejectUnusableFile(path);
     try {
       return new ReadingDatabase(openReadOnly(path), () => {});
     } catch (error) {

@@ -10,7 +10,7 @@ import type { Query } from '../../tables/table-access.ts';
 import { allTokens } from '../../tables/token-rows.ts';
 import { queryRows } from '../queries.ts';
 import { schemaFaults } from '../schema.ts';
-import { orUnavailable, unavailable } from '../sqlite-errors.ts';
+import { orUnavailable, storeFailure } from '../sqlite-errors.ts';
 import { openForReading } from './reading-database.ts';
 import { latestRevisions, revisionsIn, revisionsInSlices } from './revision-reading.ts';
 
@@ -20,7 +20,7 @@ import { latestRevisions, revisionsIn, revisionsInSlices } from './revision-read
  */
 const FLUSH_MS = 3_000;
 
-export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
+export const STORE_BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
 
 export function openSqliteReader(path: string): PlantReader {
   const opened = openForReading(path);
@@ -40,7 +40,7 @@ export function openSqliteReader(path: string): PlantReader {
     latestRevisions: async ids => read(() => latestRevisions(database, ids)),
     size: async () => ({
       ...(await countRows(query)),
-      bytes: Number((await query(BYTES, []))[0]![0]),
+      bytes: Number((await query(STORE_BYTES, []))[0]![0]),
     }),
     tokens: () => allTokens(query),
     knownDamage: () => knownDamage(query),
@@ -64,7 +64,7 @@ export function structureFaults(database: DatabaseSync): string[] {
     }
   } catch (error) {
     // Some faults end the check itself with an error.
-    const failure = unavailable(error);
+    const failure = storeFailure(error);
     if (!(failure instanceof StoreDamaged)) throw failure;
     faults.push(failure.message);
   }
@@ -78,7 +78,7 @@ async function* readEach(
   try {
     for (const revision of revisions) yield revision;
   } catch (error) {
-    throw unavailable(error);
+    throw storeFailure(error);
   } finally {
     rejectChange();
   }

@@ -3,7 +3,7 @@ import { countRows } from '../../tables/revision-rows.ts';
 import type { Query, Row } from '../../tables/table-access.ts';
 import { CalledThread } from '../threads/called-thread.ts';
 import type { SearchCall } from './search-thread.ts';
-import { BYTES } from './sqlite-reader.ts';
+import { STORE_BYTES } from './sqlite-reader.ts';
 
 /** Counting the rows of a larger store takes more than about a second. */
 const COUNTED_BYTES_MAX = 256 * 1024 * 1024;
@@ -15,7 +15,7 @@ export function openSqliteSearch(path: string): PlantSearch {
   const program = new URL('./search-thread.ts', import.meta.url);
   const thread = new CalledThread<SearchCall, Row[]>('search', program, path);
   const query: Query = (text, values) => thread.call([text, values]);
-  const bytes = async () => Number((await query(BYTES, []))[0]![0]);
+  const bytes = async () => Number((await query(STORE_BYTES, []))[0]![0]);
   return {
     page: (...args) => searchPage({ query, nameContains }, ...args),
     revisionsOf: (...args) => revisionsOf(query, ...args),

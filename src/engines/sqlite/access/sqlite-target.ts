@@ -3,7 +3,7 @@ import { revisionName } from '../../tables/revision-rows.ts';
 import { PUT_TOKEN, putValues } from '../../tables/token-rows.ts';
 import { takeServeLock } from '../files/serve-lock.ts';
 import { inTransaction, queryRows } from '../queries.ts';
-import { INSERT_IF_ABSENT, insertWith } from '../revision-table.ts';
+import { INSERT_IF_ABSENT, insertRevision } from '../revision-table.ts';
 import { orUnavailable } from '../sqlite-errors.ts';
 import { openForWriting } from '../writing-database.ts';
 
@@ -19,7 +19,7 @@ export async function openSqliteTarget(path: string): Promise<CopyTarget> {
     insertRevisions: revisions =>
       write(() => {
         for (const each of revisions)
-          if (insertWith(insert, each) === 0) throw concurrentChangeError(revisionName(each));
+          if (insertRevision(insert, each) === 0) throw concurrentChangeError(revisionName(each));
       }),
     putTokens: tokens =>
       write(() => {

@@ -1,8 +1,8 @@
 import { chownSync, existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
-import { explainFailure, isBusy, isInternal } from '../sqlite-errors.ts';
-import { identityOf, makeFile, prepareFile } from './store-files.ts';
+import { isBusy, isInternal, orRejected } from '../sqlite-errors.ts';
+import { createFile, identityOf, prepareStoreFile } from './store-files.ts';
 
 /** Time for a reader that opens the store at this moment to create the write-ahead log. */
 const READER_OPENS_MS = 100;
@@ -33,8 +33,8 @@ export interface ServeLock extends Disposable {
  * @throws {StoreRejected}
  */
 export function takeServeLock(path: string): ServeLock {
-  return explainFailure(path, () => {
-    const real = prepareFile(path);
+  return orRejected(path, () => {
+    const real = prepareStoreFile(path);
     using parts = new DisposableStack();
     const { file, isAfterCrash } = parts.use(takeLockFile(real));
     rejectOtherName(real);
@@ -83,7 +83,7 @@ function lockFileOf(path: string): string {
 function makeLockFile(file: string, path: string): void {
   const isNew = !existsSync(file);
   // Only the owner may read it: a reader could take a shared lock and block the service.
-  makeFile(file);
+  createFile(file);
   if (!isNew || process.geteuid?.() !== 0) return;
   // SQLite does the same with its own files. Otherwise a command of root could block the service.
   const { uid, gid } = statSync(path);
@@ -167,7 +167,7 @@ export function wasServed(path: string): boolean {
 }
 
 /** Rejects a store that a service uses. @throws {StoreRejected} */
-export function rejectServed(path: string): void {
+export function rejectIfServed(path: string): void {
   // Taking the lock would create its file, so a store without this file is not locked.
   if (wasServed(path)) takeServeLock(path)[Symbol.dispose]();
 }

@@ -17,10 +17,10 @@ const MOUNTS = '/proc/self/mountinfo';
  * @returns the path of the file itself: SQLite puts the write-ahead log there, not beside the link
  * @throws {StoreRejected} when it may have a second name
  */
-export function prepareFile(path: string): string {
+export function prepareStoreFile(path: string): string {
   makeFolder(path);
-  rejectOtherFile(path);
-  makeFile(path);
+  rejectUnusableFile(path);
+  createFile(path);
   return fs.realpathSync(path);
 }
 
@@ -31,7 +31,7 @@ export function prepareFile(path: string): string {
  *
  * @throws {StoreRejected}
  */
-export function rejectOtherFile(path: string): void {
+export function rejectUnusableFile(path: string): void {
   const stats = fs.statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return;
   if (!stats.isFile()) {
@@ -103,7 +103,7 @@ export function identityOf(path: string): string | undefined {
  * file, including those of its SQLite connections (https://sqlite.org/howtocorrupt.html, section
  * 2.2).
  */
-export function makeFile(path: string): void {
+export function createFile(path: string): void {
   const stats = fs.statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) fs.closeSync(fs.openSync(path, 'a', 0o600));
   else if (stats.isFile() && stats.size === 0 && (stats.mode & 0o077) !== 0) fs.chmodSync(path, 0o600);

@@ -5,7 +5,7 @@ import {
   StoreUnavailable,
 } from '../../../core/commit/store-errors.ts';
 import type { Problem } from '../../../core/problem.ts';
-import { StoreFileReplaced, unavailable } from '../sqlite-errors.ts';
+import { StoreFileReplaced, storeFailure } from '../sqlite-errors.ts';
 
 /** A message loses the class of an error, so a reply has the index of the first class that fits. */
 const ERROR_CLASSES = [StoreRejected, StoreFileReplaced, StoreDamaged, StoreUnavailable];
@@ -23,7 +23,7 @@ export function replyTo<Call>(resultOf: (call: Call) => unknown, call: Call): Re
   try {
     return { kind: 'result', result: resultOf(call) };
   } catch (error) {
-    const reported = unavailable(error);
+    const reported = storeFailure(error);
     if (reported instanceof StoreInternalError) return { kind: 'internalError', cause: reported.cause };
     const errorClass = ERROR_CLASSES.findIndex(each => reported instanceof each);
     const { fault, advice } = reported;

@@ -5,7 +5,7 @@ import { BodyDecoder, type Decoded } from './body-decoder.ts';
 import { BodyShare, type LongBodyMemory, ReceivedBody } from './long-bodies.ts';
 
 /** The result of a handler: that of a create, or the response to another request. */
-export type Handled = CreateResult | { kind: 'ready'; response: HttpResponse };
+export type HandlerResult = CreateResult | { kind: 'ready'; response: HttpResponse };
 
 type State =
   /** The handler has not asked for the body. Its bytes are discarded. */
@@ -20,7 +20,7 @@ type State =
  * One request whose handler decides when to read the body. The connection holds the bytes of the
  * body back until then.
  */
-export class Exchange implements OpenRequest {
+export class HandledRequest implements OpenRequest {
   readonly request: ReceivedRequest;
   /**
    * The share of this body in the memory for long bodies, until the client has taken the response.

@@ -12,7 +12,7 @@ import {
   IDLE,
   type StateMachine,
 } from './connection-state.ts';
-import { Exchange, type Handled } from './exchange.ts';
+import { HandledRequest, type HandlerResult } from './handled-request.ts';
 import type { LastRead } from './last-read.ts';
 import type { PendingResponse, ResponseQueue } from './response-queue.ts';
 import type { ServerContext } from './server-context.ts';
@@ -31,30 +31,30 @@ type BodyDecoding =
   | { kind: 'invalid'; error: ErrorName };
 
 /** Decodes bytes of a body, for as long as this tick has time. */
-function decodeBody(exchange: Exchange, bytes: Buffer, budget: TickBudget): BodyDecoding {
+function decodeBody(handled: HandledRequest, bytes: Buffer, budget: TickBudget): BodyDecoding {
   let end = 0;
-  while (end < bytes.length && !exchange.isComplete) {
+  while (end < bytes.length && !handled.isComplete) {
     const part = bytes.subarray(end, end + DECODED_BYTES_MAX);
-    const decoded = exchange.decode(part);
+    const decoded = handled.decode(part);
     if (decoded.kind === 'invalid') return decoded;
     end += decoded.kind === 'complete' ? decoded.bytes : part.length;
-    if (end < bytes.length && !exchange.isComplete && !budget.hasTime()) return { kind: 'later', end };
+    if (end < bytes.length && !handled.isComplete && !budget.hasTime()) return { kind: 'later', end };
   }
-  return exchange.isComplete ? { kind: 'complete', end } : { kind: 'more' };
+  return handled.isComplete ? { kind: 'complete', end } : { kind: 'more' };
 }
 
 /**
- * The exchanges of one connection: its requests with handlers, from the header section to the
- * response. The connection is in the states handling, body and discarded meanwhile, and reads no
- * other request.
+ * Calls the handlers of the requests of one connection, one after the other, and passes on their
+ * bodies and responses. The connection is in the states handling, body and discarded meanwhile, and
+ * reads no other request.
  */
-export class ConnectionExchanges {
+export class ConnectionHandlers {
   readonly #context: ServerContext;
   readonly #states: StateMachine;
   readonly #responses: ResponseQueue;
   readonly #lastRead: LastRead;
-  /** The exchanges whose responses the client has not taken. */
-  readonly #exchanges = new Set<Exchange>();
+  /** The requests whose responses the client has not taken. */
+  readonly #handledRequests = new Set<HandledRequest>();
 
   constructor(context: ServerContext, states: StateMachine, responses: ResponseQueue, lastRead: LastRead) {
     this.#context = context;
@@ -71,15 +71,15 @@ export class ConnectionExchanges {
   begin({ parsed, since }: BegunRequest, unread: ByteText, arrivedAt: number): void {
     const { handle, longBodies, onInternalError } = this.#context;
     const request = { arrivedAt, bodyBytes: 0, body: undefined, tokenId: undefined, headers: parsed.headers };
-    const exchange = new Exchange(request, longBodies, () => this.#receiveBody(handling));
-    const pending = this.#responses.add(exchange.request, () => this.#release(exchange));
-    const handling: Handling = { kind: 'handling', since, exchange, pending };
-    this.#exchanges.add(exchange);
+    const handled = new HandledRequest(request, longBodies, () => this.#receiveBody(handling));
+    const pending = this.#responses.add(handled.request, () => this.#release(handled));
+    const handling: Handling = { kind: 'handling', since, handled, pending };
+    this.#handledRequests.add(handled);
     this.#states.enter(handling, unread);
-    handle(exchange).then(
-      handled => this.#onHandled(handling, handled),
+    handle(handled).then(
+      result => this.#onHandled(handling, result),
       cause => {
-        onInternalError(cause, exchange.request);
+        onInternalError(cause, handled.request);
         this.#onHandled(handling, { kind: 'ready', response: errorResponse('internal') });
       },
     );
@@ -87,41 +87,41 @@ export class ConnectionExchanges {
 
   /** Decodes the next bytes of a body. */
   decode(state: BodyState, bytes: Buffer): void {
-    const { exchangeBudget } = this.#context;
-    const decoded = decodeBody(state.exchange, bytes, exchangeBudget);
+    const { handlerBudget } = this.#context;
+    const decoded = decodeBody(state.handled, bytes, handlerBudget);
     if (decoded.kind === 'more') {
       this.#states.enter(state);
       return;
     }
     if (decoded.kind === 'complete') {
-      const { since, exchange, pending } = state;
+      const { since, handled, pending } = state;
       const unread = bytes.toString('latin1', decoded.end);
-      this.#states.enter({ kind: 'handling', since, exchange, pending }, unread);
+      this.#states.enter({ kind: 'handling', since, handled, pending }, unread);
     }
     if (state.kind === 'discarded') this.endDiscarding(state);
     else if (decoded.kind === 'invalid') this.fail(state, decoded.error);
     else if (decoded.kind === 'later')
-      this.#states.defer(exchangeBudget, state, bytes.toString('latin1', decoded.end));
+      this.#states.defer(handlerBudget, state, bytes.toString('latin1', decoded.end));
   }
 
   /** Rejects a request whose body is invalid, late or cut short. */
-  fail({ exchange, pending }: AwaitedBody, error: ErrorName): void {
-    exchange.end();
+  fail({ handled, pending }: AwaitedBody, error: ErrorName): void {
+    handled.end();
     pending.isLast = true;
     this.#respond(pending, errorResponse(error));
   }
 
   /** Responds to a rejected request. If the rest of it has not arrived, the connection ends. */
-  endDiscarding({ exchange, pending, response }: Discarding): void {
-    pending.isLast ||= !exchange.isComplete;
+  endDiscarding({ handled, pending, response }: Discarding): void {
+    pending.isLast ||= !handled.isComplete;
     this.#respond(pending, response);
   }
 
-  /** Ends all exchanges, because the connection is closed. */
+  /** Ends all these requests, because the connection is closed. */
   end(): void {
-    for (const exchange of this.#exchanges) {
-      exchange.end();
-      this.#release(exchange);
+    for (const handled of this.#handledRequests) {
+      handled.end();
+      this.#release(handled);
     }
   }
 
@@ -129,31 +129,31 @@ export class ConnectionExchanges {
     const body: AwaitedBody = { ...handling, kind: 'body' };
     this.#states.resume(body);
     // RFC 9110 section 10.1.1: a body that has arrived needs no 100 (Continue).
-    if (this.#states.state === body && handling.exchange.headers.expectsContinue)
+    if (this.#states.state === body && handling.handled.headers.expectsContinue)
       this.#responses.sendContinue(handling.pending);
   }
 
-  #onHandled(handling: Handling, handled: Handled): void {
-    const { exchange, pending } = handling;
-    if (handled.kind === 'abandoned' || !exchange.isAwaited) return;
-    if (handled.kind === 'queued') {
-      this.#responses.respondLater(pending, handled.response);
+  #onHandled(handling: Handling, result: HandlerResult): void {
+    const { handled, pending } = handling;
+    if (result.kind === 'abandoned' || !handled.isAwaited) return;
+    if (result.kind === 'queued') {
+      this.#responses.respondLater(pending, result.response);
       this.#next(pending);
-    } else if (exchange.isComplete) this.#respond(pending, handled.response);
-    else this.#discard({ ...handling, kind: 'discarded', response: handled.response });
+    } else if (handled.isComplete) this.#respond(pending, result.response);
+    else this.#discard({ ...handling, kind: 'discarded', response: result.response });
   }
 
   /** Discards the rest of a rejected request. If it is complete soon, the connection stays open. */
   #discard(state: Discarding): void {
     this.#states.resume(state);
-    const { exchangeBudget } = this.#context;
+    const { handlerBudget } = this.#context;
     let ticksLeft = this.#lastRead.isOver ? 1 : DISCARD_TICKS;
     const onTick = (): void => {
       if (this.#states.state !== state) return;
-      if (--ticksLeft > 0) exchangeBudget.defer(onTick);
+      if (--ticksLeft > 0) handlerBudget.defer(onTick);
       else this.endDiscarding(state);
     };
-    if (this.#states.state === state) exchangeBudget.defer(onTick);
+    if (this.#states.state === state) handlerBudget.defer(onTick);
   }
 
   /** Responds to the request that was read last. */
@@ -170,8 +170,8 @@ export class ConnectionExchanges {
     else this.#states.resume(IDLE);
   }
 
-  #release(exchange: Exchange): void {
-    exchange.share[Symbol.dispose]();
-    this.#exchanges.delete(exchange);
+  #release(handled: HandledRequest): void {
+    handled.share[Symbol.dispose]();
+    this.#handledRequests.delete(handled);
   }
 }
