@@ -93,11 +93,20 @@ async function learntBy([file, ...args], layer, idOf) {
   return new Map(lines.map(line => line.split('\t')));
 }
 
+/** @returns a function of the id of a plant */
 async function verdictsOfIds() {
   const args = ['plant-store', 'sandbox', 'report', '--json'];
   const { stdout } = spawn('npx', args, { stdio: ['ignore', 'pipe', 'ignore'] });
-  const lines = (await text(stdout)).trim().split('\n');
-  return new Map(lines.map(JSON.parse).flatMap(({ verdict, ids }) => ids.map(id => [id, verdict])));
+  const rows = (await text(stdout)).trim().split('\n').map(JSON.parse);
+  const verdicts = Map.groupBy(
+    rows.flatMap(({ verdict, ids }) => ids.map(id => ({ verdict, id }))),
+    ({ id }) => id,
+  );
+  return id =>
+    verdicts
+      .get(id)
+      .map(({ verdict }) => verdict)
+      .join(', ');
 }
 
 /** The verdict, with what the report cannot see: whether the program reports an error. */
@@ -117,12 +126,12 @@ for (const { start, layers } of PROGRAMS.filter(isPrepared)) {
     measured.push({ layer, idOf, learnt: await learntBy(start, layer, idOf) });
   }
 }
-const verdicts = await verdictsOfIds();
+const verdictOf = await verdictsOfIds();
 const rows = measured.map(({ layer, idOf, learnt }) => {
   const cells = CASES.map(prefer => {
     const id = String(idOf(prefer));
     console.error(`${layer}, ${prefer}: ${learnt.get(id)}`);
-    return cellOf(verdicts.get(id), learnt.get(id), prefer);
+    return cellOf(verdictOf(id), learnt.get(id), prefer);
   });
   return { layer, cells };
 });

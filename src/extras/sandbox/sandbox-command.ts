@@ -29,7 +29,10 @@ export function sandboxCommand(extras: readonly Extra[]): Command {
     .description('judge how clients behaved in each case that they asked for')
     .addOption(databaseOption('the store of the sandbox: sqlite:PATH', DEFAULT_URL))
     .option('--json', 'print JSON Lines')
-    .option('--reset', 'print nothing, and begin again: forget all requests, so that faults happen again')
+    .option(
+      '--reset',
+      'print nothing, and begin again: forget all requests, and let faults with times= happen again',
+    )
     .action(printReport);
   return addServeOptions(new Command('sandbox'), extras, DEFAULT_URL)
     .description('run a service that fails on request, to test clients (docs/sandbox.md)')
