@@ -177,6 +177,16 @@ const SENDERS: Record<string, Send> = {
   },
 };
 
+async function verdictsIn({ database }: { database: string }): Promise<Set<string>> {
+  const { stdout } = await commands.run({ args: ['sandbox', 'report', '--json', '--database', database] });
+  return new Set(
+    stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line).verdict),
+  );
+}
+
 async function allTrue(sent: Promise<boolean>[]): Promise<boolean> {
   return (await Promise.all(sent.map(each => each.catch(() => false)))).every(Boolean);
 }
@@ -196,6 +206,9 @@ for (const [name, send] of Object.entries(SENDERS))
     });
     const stored = (await Promise.all(runs)).flat();
     assert.deepEqual(await sandbox.revisions(), stored);
+    // Calling again at once waits for no Retry-After.
+    const verdicts = name.includes('again') ? ['ok', 'ignored Retry-After'] : ['ok'];
+    assert.deepEqual(await verdictsIn(sandbox), new Set(verdicts));
   });
 
 test('the client reports every error that is not transient, and nothing is stored', async () => {
@@ -207,6 +220,7 @@ test('the client reports every error that is not transient, and nothing is store
     await assert.rejects(client.createPlant({ id: 1, name: 'A' }), { error: number });
   }
   assert.deepEqual(await sandbox.revisions(), []);
+  assert.deepEqual(await verdictsIn(sandbox), new Set(['ok']));
 });
 
 test('without a sandbox, Prefer changes nothing', async () => {
