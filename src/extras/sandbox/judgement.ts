@@ -43,9 +43,9 @@ const EARLY_MS_MAX = 10;
  */
 export function judgedPlants(lines: readonly RecordedLine[]): JudgedPlant[] {
   const plants = sentPlants(lines);
-  const replacementOf = replacements(plants, lines);
+  const found = replacements(plants, lines);
   return plants.map(attempts => {
-    const replacement = isGivenUp(attempts) ? replacementOf(attempts) : undefined;
+    const replacement = found.get(attempts);
     return { asked: attempts[0]!.asked, attempts, replacement, verdicts: verdictsOf(attempts, replacement) };
   });
 }
@@ -105,30 +105,25 @@ function isGivenUp(attempts: readonly Attempt[]): boolean {
   return attempts.length === 1 || preferencesOf(attempts[0]!.asked).times !== Infinity;
 }
 
-/**
- * Finds what clients sent instead of plants that they gave up. Each request replaces one plant.
- *
- * @returns the replacement of a given up plant, which is called once for each, in their order
- */
+/** Finds what clients sent instead of plants that they gave up. A request replaces one plant at most. */
 function replacements(plants: readonly Attempt[][], lines: readonly RecordedLine[]) {
   const contentKey = (attempt: Attempt): string => `${attempt.tokenHash} ${contentOf(attempt)}`;
-  const firsts = Map.groupBy(
-    plants.map(([first]) => first!),
-    contentKey,
-  );
-  const invalid = Map.groupBy(
-    lines.filter(line => line.kind === 'invalid'),
-    ({ tokenHash }) => tokenHash,
-  );
-  return (attempts: readonly Attempt[]): Replacement | undefined => {
+  const firsts = plants.map(([first]) => first!);
+  const plantsLeft = Map.groupBy(firsts, contentKey);
+  const invalid = lines.filter(line => line.kind === 'invalid');
+  const invalidLeft = Map.groupBy(invalid, ({ tokenHash }) => tokenHash);
+  const found = new Map<readonly Attempt[], Replacement>();
+  for (const attempts of plants.filter(isGivenUp)) {
     const [first, last] = [attempts[0]!, attempts.at(-1)!];
     const isLater = (line: { at: number; asked: string }): boolean =>
       line.at >= endOf(last) && isSameCase(first, line);
-    const other = taken(firsts.get(contentKey(last)), line => line.id !== last.id && isLater(line));
-    if (other !== undefined) return { kind: 'other id', id: other.id };
-    const faulty = taken(invalid.get(last.tokenHash), isLater);
-    return faulty && { kind: 'invalid', error: faulty.error };
-  };
+    const isOther = (line: Attempt): boolean => line.id !== last.id && isLater(line);
+    const other = taken(plantsLeft.get(contentKey(last)), isOther);
+    const faulty = other === undefined ? taken(invalidLeft.get(last.tokenHash), isLater) : undefined;
+    if (other !== undefined) found.set(attempts, { kind: 'other id', id: other.id });
+    if (faulty !== undefined) found.set(attempts, { kind: 'invalid', error: faulty.error });
+  }
+  return found;
 }
 
 /** Removes the first item that matches. */

@@ -120,6 +120,8 @@ test('each token has its own verdicts, which depend on what the client could kno
     // The same content as that of a plant that was sent again.
     ['', { id: 2, name: 'A' }, 'lost'],
     ['', { id: 2, name: 'A' }, 'lost'],
+    // The other client sends the same plant with the same fault.
+    ['code=50304', { id: 3, name: 'A' }, 503],
   ]);
   await expectSteps(send, [
     // Corrections after a final error, a new revision after a 200, and other plants with equal names.
@@ -138,6 +140,7 @@ test('each token has its own verdicts, which depend on what the client could kno
     ['code=500, times=1', { id: 6, name: 'F' }, 500],
     // Nothing of id 6 was stored.
     ['', { id: 7, name: 'F' }, 200],
+    ['lose=request', { id: 11, name: 'J' }, 'lost'],
   ]);
   // A client with a timeout, which sends one plant again and another one with other content.
   const slow = 'delay=2, times=1';
@@ -155,6 +158,7 @@ test('each token has its own verdicts, which depend on what the client could kno
   ]);
   assert.deepEqual(await judged(), [
     'right; lose=response; ok; 1,2',
+    'right; code=50304; ok; 3',
     'first; code=415; ok; 1',
     'first; ; ok; 1,1,2,7',
     'first; code=50304; retried a final error; 3',
@@ -162,6 +166,7 @@ test('each token has its own verdicts, which depend on what the client could kno
     'first; code=50301, times=2; sent again with other content; 4',
     'first; code=408, times=1; sent again with other content; 5',
     'first; code=500, times=1; gave up; 6',
+    'first; lose=request; gave up; 11',
     'first; delay=2, times=1; ok; 8,10',
     'first; delay=2, times=1; sent again with other content; 9',
   ]);
