@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ERRORS, type ErrorName } from '../../core/contract/errors.ts';
-import { type NewPlant, plantJson } from '../../core/contract/plant.ts';
+import type { NewPlant } from '../../core/contract/plant.ts';
 import type { Admission, OperationWrapper } from '../../core/extension-points.ts';
 import { fieldValues } from '../../core/header-fields.ts';
 import { type Delivery, errorResponse, type HttpResponse } from '../../core/response.ts';
 import type { OpenExtra } from '../../service.ts';
 import { preferencesOf } from './preferences.ts';
-import type { SandboxFiles } from './sandbox-files.ts';
+import type { RecordedResponse, SandboxFiles } from './sandbox-files.ts';
 
 /** Its users see it in the log, at `/docs`, in the console and as a warning of `/readyz`. */
 const WARNING = {
@@ -33,26 +33,42 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
   /** The number of failed requests with the same id and preferences, if `times` limits it. */
   const failures = new Map<string, number>();
 
-  /** Records a request. @returns its faults, or none after `times` failures */
-  const begin = ({ request: { headers }, tokenHash }: Admission, plant: NewPlant) => {
+  const asked = ({ request: { headers }, tokenHash }: Admission) => {
     const ofToken = files.tokens.read().find(({ hash }) => hash === tokenHash)?.prefer ?? '';
     const texts = [fieldValues(headers.fields, 'prefer').join(), ofToken, prefer];
-    const preferences = texts.map(preferencesOf).find(({ text }) => text !== '') ?? preferencesOf('');
-    const { text: asked, times } = preferences;
-    const [request, id] = [crypto.randomUUID(), String(plant.id)];
-    const content = createHash('sha256').update(plantJson(plant)).digest('base64url');
-    files.requests.append({ request, at: new Date().toISOString(), id, content, asked });
-    const failed = failures.get(`${id} ${asked}`) ?? 0;
+    return texts.map(preferencesOf).find(({ text }) => text !== '') ?? preferencesOf('');
+  };
+
+  /** Records a request. @returns its faults, or none after `times` failures */
+  const begin = (admission: Admission, { id, name, tag }: NewPlant) => {
+    const { tokenHash } = admission;
+    const preferences = asked(admission);
+    const { text, times } = preferences;
+    // `report --reset` has removed the file.
+    if (!files.requests.exists()) failures.clear();
+    const request = crypto.randomUUID();
+    const plant = { id: `${id}`, name: hashOf(name), ...(tag !== undefined && { tag: hashOf(tag) }) };
+    files.requests.append({ kind: 'request', request, at: Date.now(), tokenHash, asked: text, ...plant });
+    const failed = failures.get(`${id} ${text}`) ?? 0;
     if (failed === times) return { ...preferencesOf(''), request };
-    if (times !== Infinity) failures.set(`${id} ${asked}`, failed + 1);
+    if (times !== Infinity) failures.set(`${id} ${text}`, failed + 1);
     return { ...preferences, request };
+  };
+
+  const recordInvalid = (admission: Admission, error: ErrorName): void => {
+    const { tokenHash } = admission;
+    const { text } = asked(admission);
+    files.requests.append({ kind: 'invalid', at: Date.now(), tokenHash, asked: text, error });
   };
 
   return {
     warning: WARNING,
     wrap: create => async (admission, reading) => {
       // An invalid plant gets its own error.
-      if (reading.kind === 'invalid') return marked(await create(admission, reading));
+      if (reading.kind === 'invalid') {
+        recordInvalid(admission, reading.error);
+        return marked(await create(admission, reading));
+      }
       const { request, text, code, lose, delayMs } = begin(admission, reading.plant);
       // `create` queues the plant, and nothing is awaited before. So plants stay in the order of
       // their requests.
@@ -61,16 +77,26 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
           ? await create(admission, reading)
           : catalogueResponse(code ?? 'internal', admission, reading.plant);
       if (text !== '') await sleep(delayMs, undefined, { ref: false });
-      if (lose !== undefined)
-        return marked(response, text, { kind: 'cut', partOf: lose === 'half' ? firstHalf : () => '' });
-      /** Records the status of a response that was sent while the client waited for it. */
-      const onTaken = (isClientThere: boolean): void => {
-        if (isClientThere) files.requests.append({ request, status: response.status });
+      const at = Date.now();
+      const record = (received: RecordedResponse['received']): void => {
+        const [retryAfter] = fieldValues(response.fields, 'retry-after');
+        const wait = retryAfter === undefined ? {} : { retryAfterSeconds: Number(retryAfter) };
+        const { result } = response;
+        files.requests.append({ kind: 'response', request, at, result, received, ...wait });
       };
+      if (lose !== undefined) {
+        record(lose === 'half' ? 'half' : 'nothing');
+        return marked(response, text, { kind: 'cut', partOf: lose === 'half' ? firstHalf : () => '' });
+      }
       const isLast = code !== undefined && CLOSING.includes(code);
+      const onTaken = (isClientThere: boolean): void => record(isClientThere ? 'whole' : 'left');
       return marked(response, text, { kind: 'whole', isLast, onTaken });
     },
   };
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url');
 }
 
 /** An incomplete message (RFC 9112 section 8). */

@@ -1,37 +1,112 @@
-import type { RecordedLine } from './sandbox-files.ts';
+import { alignedColumns } from '../../cli/output/aligned-columns.ts';
+import { ERRORS } from '../../core/contract/errors.ts';
+import { isErrorName, isOutcome } from '../../core/response.ts';
+import { type Attempt, endOf, type JudgedPlant, VERDICTS, type Verdict } from './judgement.ts';
 
-/** The contents of the requests with one id, and the status of the last one. */
-type Sent = { contents: string[]; status: number | undefined };
-
-const COLUMNS: Record<string, (sent: Sent) => number | boolean> = {
-  REQUESTS: ({ contents }) => contents.length,
-  RETRIES: ({ contents }) => contents.length - new Set(contents).size,
-  'IDS RETRIED': ({ contents }) => contents.length > new Set(contents).size,
-  'IDS GIVEN UP': ({ status }) => status !== 200,
-  'IDS CHANGED': ({ contents }) => new Set(contents).size > 1,
+/** What to change in the client. */
+const ADVICE: Record<Exclude<Verdict, 'ok'>, string> = {
+  'gave up': 'the plant may be missing; send the same with its id again until there is a whole 200',
+  'ignored Retry-After': 'wait as many seconds as it says, then send again',
+  'retried a final error': 'the same request fails again; report the error, and send nothing',
+  'stored twice under another id': 'choose the id before the first attempt, and send it in each attempt',
+  'sent again with other content': 'make the body before the first attempt, and send it in each attempt',
 };
 
-/**
- * Counts what clients did in each case that they asked for. A request that asks for nothing belongs
- * to the case of the previous request with its id: a retry may leave out the preference.
- *
- * @returns the rows of a table, and its header
- */
-export function reportOf(lines: readonly RecordedLine[]): (string | number)[][] {
-  const statuses = new Map(lines.map(({ request, status }) => [request, status]));
-  const lastCases = new Map<string, string>();
-  const cases = new Map<string, Map<string, Sent>>();
-  for (const line of lines) {
-    if (line.status !== undefined) continue;
-    const asked = line.asked || (lastCases.get(line.id) ?? '(nothing)');
-    lastCases.set(line.id, asked);
-    const ids = cases.getOrInsertComputed(asked, () => new Map());
-    const sent = ids.getOrInsertComputed(line.id, () => ({ contents: [], status: undefined }));
-    sent.contents.push(line.content);
-    sent.status = statuses.get(line.request);
+/** Plants of one token that asked for the same faults and have the same verdict. */
+interface Row {
+  token: string;
+  asked: string;
+  verdict: Verdict;
+  plants: JudgedPlant[];
+}
+
+/** @param labelOf the label of the token with a hash */
+function rowsOf(plants: readonly JudgedPlant[], labelOf: (tokenHash: string) => string): Row[] {
+  const cases = Map.groupBy(plants, ({ asked, attempts }) => `${attempts[0]!.tokenHash} ${asked}`);
+  return [...cases.values()].flatMap(ofCase => {
+    const { asked, attempts } = ofCase[0]!;
+    const token = labelOf(attempts[0]!.tokenHash);
+    const rows = VERDICTS.map(verdict => ({
+      token,
+      asked,
+      verdict,
+      plants: ofCase.filter(({ verdicts }) => verdicts.includes(verdict)),
+    }));
+    return rows.filter(row => row.plants.length > 0);
+  });
+}
+
+/** Makes JSON Lines; docs/sandbox.md describes the members. */
+export function jsonReport(plants: readonly JudgedPlant[], labelOf: (tokenHash: string) => string): string {
+  const lines = rowsOf(plants, labelOf).map(row => {
+    const ids = row.plants.map(({ attempts }) => attempts[0]!.id);
+    const { token, asked, verdict } = row;
+    return `${JSON.stringify({ token, asked, verdict, ids, example: courseOf(row.plants[0]!) })}\n`;
+  });
+  return lines.join('');
+}
+
+/** Makes the report for people: a table, then advice for each bad verdict. */
+export function textReport(plants: readonly JudgedPlant[], labelOf: (tokenHash: string) => string): string {
+  const rows = rowsOf(plants, labelOf);
+  const cells = rows.map(({ token, asked, verdict, plants }) => [
+    token,
+    asked || '(nothing)',
+    verdict,
+    plants.length,
+    courseOf(plants[0]!),
+  ]);
+  const table = [['TOKEN', 'ASKED FOR', 'VERDICT', 'PLANTS', 'FIRST PLANT'], ...cells];
+  const found = new Set(rows.map(({ verdict }) => verdict));
+  const advice = Object.entries(ADVICE).filter(([verdict]) => found.has(verdict as Verdict));
+  return [
+    alignedColumns(table.map(row => row.join('\t')).join('\n')),
+    ...advice.map(([verdict, text], index) => `${index === 0 ? '\n' : ''}${verdict}: ${text}`),
+    '',
+  ].join('\n');
+}
+
+/** A longer course shows this many attempts at its start, and the last one. */
+const SHOWN_ATTEMPTS_MAX = 4;
+
+/** What happened to a plant, such as `id 5: error 50301 with Retry-After: 1; 3 ms later 200`. */
+function courseOf({ attempts, replacement }: JudgedPlant): string {
+  const steps = attempts.map((attempt, index) => {
+    const before = attempts[index - 1];
+    return before === undefined ? responseText(attempt) : retryText(before, attempt);
+  });
+  const hidden = steps.length - SHOWN_ATTEMPTS_MAX - 1;
+  if (hidden > 0) steps.splice(SHOWN_ATTEMPTS_MAX, hidden, `${hidden} more`);
+  if (replacement?.kind === 'other id') steps.push(`then the same content as id ${replacement.id}`);
+  if (replacement?.kind === 'invalid')
+    steps.push(`then an invalid plant: error ${ERRORS[replacement.error].number}`);
+  return `id ${attempts[0]!.id}: ${steps.join('; ')}`;
+}
+
+function retryText(before: Attempt, attempt: Attempt): string {
+  const others = (['name', 'tag'] as const).filter(member => before[member] !== attempt[member]);
+  const changed = others.length === 0 ? '' : ` with another ${others.join(' and ')}`;
+  return `${durationText(attempt.at - endOf(before))} later${changed} ${responseText(attempt)}`;
+}
+
+function durationText(ms: number): string {
+  return ms < 1000 ? `${Math.max(ms, 0)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
+
+/** What the client got. */
+function responseText({ response }: Attempt): string {
+  if (response === undefined) return 'no response';
+  const { result, received, retryAfterSeconds } = response;
+  const status = isErrorName(result) ? `error ${ERRORS[result].number}` : '200';
+  const retryAfter = retryAfterSeconds === undefined ? '' : ` with Retry-After: ${retryAfterSeconds}`;
+  switch (received) {
+    case 'whole':
+      return `${status}${retryAfter}`;
+    case 'half':
+      return `half of ${status}`;
+    case 'nothing':
+      return isOutcome(result) ? 'stored, but no response' : 'no response';
+    case 'left':
+      return isOutcome(result) ? 'stored, but the client had left' : 'the client had left';
   }
-  const counts = (ids: Map<string, Sent>): number[] =>
-    Object.values(COLUMNS).map(countOf => ids.values().reduce((sum, sent) => sum + Number(countOf(sent)), 0));
-  const rows = Array.from(cases, ([asked, ids]) => [asked, ...counts(ids)]);
-  return [['ASKED FOR', ...Object.keys(COLUMNS)], ...rows];
 }

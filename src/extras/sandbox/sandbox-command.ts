@@ -5,14 +5,16 @@ import type { Extra } from '../../cli/extra.ts';
 import { databaseOption, readDatabase } from '../../cli/options/database-option.ts';
 import { addServeOptions, type ServeOptions } from '../../cli/options/serve-options.ts';
 import { setting } from '../../cli/options/setting.ts';
-import { alignedColumns } from '../../cli/output/aligned-columns.ts';
 import { Failure } from '../../cli/output/failure.ts';
+import { amount } from '../../cli/output/number-text.ts';
 import { serve } from '../../cli/serve.ts';
+import { storeAt } from '../../engines/openers/open-store.ts';
 import { createFolder } from '../../engines/sqlite/files/store-files.ts';
 import { orRejected } from '../../engines/sqlite/sqlite-errors.ts';
 import { sandboxExtra } from './failing-operation.ts';
+import { judgedPlants } from './judgement.ts';
 import { preferencesOf } from './preferences.ts';
-import { reportOf } from './report.ts';
+import { jsonReport, textReport } from './report.ts';
 import { type SandboxFiles, sandboxFilesOf } from './sandbox-files.ts';
 
 const DEFAULT_FOLDER = './sandbox';
@@ -24,12 +26,14 @@ const PREFER = 'faults for requests that ask for none, such as "lose=response, t
 export function sandboxCommand(extras: readonly Extra[]): Command {
   // `report` has its own `--database`, so the options of `sandbox` stand before it.
   const report = new Command('report')
-    .description('print what clients did in each case that they asked for')
+    .description('judge how clients behaved in each case that they asked for')
     .addOption(databaseOption('the store of the sandbox: sqlite:PATH', DEFAULT_URL))
-    .action(options => {
-      const rows = reportOf(sandboxFiles(options).requests.read());
-      console.log(alignedColumns(rows.map(row => row.join('\t')).join('\n')));
-    });
+    .option('--json', 'print JSON Lines')
+    .option(
+      '--reset',
+      'print nothing, and begin again: forget all requests, and let faults with times= happen again',
+    )
+    .action(printReport);
   return addServeOptions(new Command('sandbox'), extras, DEFAULT_URL)
     .description('run a service that fails on request, to test clients (docs/sandbox.md)')
     .addOption(setting('--prefer <text>', PREFER))
@@ -47,6 +51,21 @@ export function sandboxCommand(extras: readonly Extra[]): Command {
         throw error;
       }
     });
+}
+
+/** @throws {Failure} if clients sent nothing or behaved badly */
+async function printReport(options: { database: string; json?: true; reset?: true }): Promise<void> {
+  const { requests } = sandboxFiles(options);
+  if (options.reset) return requests.remove();
+  const plants = judgedPlants(requests.read());
+  if (plants.length === 0) throw new Failure('the sandbox has recorded no plant; send it some');
+  await using reader = await storeAt(readDatabase(options)).openReader();
+  const labels = new Map((await reader.tokens()).map(({ hash, label }) => [hash, label]));
+  const print = options.json ? jsonReport : textReport;
+  process.stdout.write(print(plants, hash => labels.get(hash) ?? hash));
+  const bad = plants.filter(({ verdicts }) => !verdicts.includes('ok')).length;
+  if (bad > 0)
+    throw new Failure(`${bad} of ${amount(plants.length, 'plant')} went wrong; see docs/sandbox.md`);
 }
 
 /**

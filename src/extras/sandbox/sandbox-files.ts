@@ -1,10 +1,43 @@
-import { appendFileSync, existsSync, readFileSync, realpathSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { ErrorName } from '../../core/contract/errors.ts';
+import type { RequestResult } from '../../core/response.ts';
 
-/** A request with the hash of its plant, or the status of a response that was sent. */
-export type RecordedLine =
-  | { request: string; at: string; id: string; content: string; asked: string; status?: undefined }
-  | { request: string; status: number };
+/** A valid plant that arrived, with hashes of its texts. Times are milliseconds since 1970 UTC. */
+export interface RecordedRequest {
+  kind: 'request';
+  request: string;
+  at: number;
+  tokenHash: string;
+  /** The faults for which it or its token asked. */
+  asked: string;
+  id: string;
+  name: string;
+  tag?: string;
+}
+
+/** How a response ended. If its connection ended early, there is none. */
+export interface RecordedResponse {
+  kind: 'response';
+  request: string;
+  /** When the response was ready. The client received it later. */
+  at: number;
+  result: RequestResult;
+  /** What its client got; `left`: the client had ended the connection. */
+  received: 'whole' | 'half' | 'nothing' | 'left';
+  retryAfterSeconds?: number;
+}
+
+/** An invalid plant that arrived. It has no id. */
+export interface RecordedInvalid {
+  kind: 'invalid';
+  at: number;
+  tokenHash: string;
+  asked: string;
+  error: ErrorName;
+}
+
+export type RecordedLine = RecordedRequest | RecordedResponse | RecordedInvalid;
 
 export type SandboxFiles = ReturnType<typeof sandboxFilesOf>;
 
@@ -24,6 +57,8 @@ export function sandboxFilesOf(store: string) {
 
 function jsonLinesFile<Line>(path: string) {
   return {
+    exists: (): boolean => existsSync(path),
+    remove: (): void => rmSync(path, { force: true }),
     /** Adds lines, and creates the file if it is missing, even without a line. */
     append: (...lines: Line[]): void => {
       // A line end before each line separates it from a line that was cut off.
