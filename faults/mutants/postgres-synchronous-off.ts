@@ -2,11 +2,11 @@
  * A mutant of the PostgreSQL store: PostgreSQL confirms a commit before the disk or a standby has
  * it. `node --import` loads it before the service.
  */
-import { Connection } from '../../src/engines/postgres/connection.ts';
+import { PgConnection } from '../../src/engines/postgres/pg-connection.ts';
 
-const { run } = Connection.prototype;
+const { run } = PgConnection.prototype;
 
-Connection.prototype.run = function (statement, timeoutMs) {
+PgConnection.prototype.run = function (statement, timeoutMs) {
   const text = statement.text.startsWith('SET synchronous_commit')
     ? 'SET synchronous_commit = off'
     : statement.text.replace(`WHEN 'off' THEN set_config`, `WHEN 'other' THEN set_config`);

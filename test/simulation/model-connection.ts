@@ -1,10 +1,13 @@
+import { CITUS } from '../../src/engines/postgres/citus/citus-layout.ts';
 import {
   type Connection,
-  inTransaction,
   STATEMENT_TIMEOUT_MS,
   type Statement,
+  type TableLayout,
   type TextRow,
 } from '../../src/engines/postgres/connection.ts';
+import { ONE_SERVER } from '../../src/engines/postgres/one-server.ts';
+import { inTransaction } from '../../src/engines/postgres/pg-connection.ts';
 import { ConnectionLost, HostIsReadOnly, NoResponse } from '../../src/engines/postgres/postgres-errors.ts';
 import type { HostAddress } from '../../src/engines/postgres/postgres-url.ts';
 import type { ModelPostgres, Reply } from './model-postgres.ts';
@@ -15,12 +18,12 @@ import { count } from './part.ts';
 const SLOW_MS_MAX = 4_000;
 
 /**
- * A connection to the model. For its caller it does what `Connection` does: the same timeouts and
+ * A connection to the model. For its caller it does what `PgConnection` does: the same timeouts and
  * the same errors. It also notices what the pool must not do with a connection.
  */
 export class ModelConnection {
   readonly host: HostAddress;
-  readonly isCitus: boolean;
+  readonly layout: TableLayout;
   readonly #model: ModelPostgres;
   readonly #session: Session;
   #deadline = Number.POSITIVE_INFINITY;
@@ -35,12 +38,12 @@ export class ModelConnection {
   private constructor(model: ModelPostgres, host: HostAddress, server: ModelServer) {
     this.#model = model;
     this.host = host;
-    this.isCitus = model.isCitus;
+    this.layout = model.isCitus ? CITUS : ONE_SERVER;
     this.#session = new Session(server, () => this.#break('the server closed the connection'));
     model.openConnections++;
   }
 
-  /** As `Connection.open`. Its statements are not simulated. */
+  /** As `PgConnection.open`. Its statements are not simulated. */
   static async open(
     model: ModelPostgres,
     host: HostAddress,

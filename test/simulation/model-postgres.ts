@@ -1,7 +1,6 @@
 import { COORDINATOR_GROUP, hashOf } from '../../src/engines/postgres/citus/citus-shards.ts';
 import { SHARDS_AGE_MAX_MS } from '../../src/engines/postgres/citus/citus-workers.ts';
-import type { Statement, TextRow } from '../../src/engines/postgres/connection.ts';
-import { OPERATION_TIMEOUT_MS } from '../../src/engines/postgres/connection-pool.ts';
+import { OPERATION_TIMEOUT_MS, type Statement, type TextRow } from '../../src/engines/postgres/connection.ts';
 import { EXPECTED_SCHEMA } from '../../src/engines/postgres/expected-schema.ts';
 import type { HostAddress } from '../../src/engines/postgres/postgres-url.ts';
 import { ModelServer, ServerError, type Session, type StoredRow } from './model-server.ts';
@@ -356,7 +355,7 @@ export class ModelPostgres {
     return { rows: replied, hasWarning: confirmed.includes(false) };
   }
 
-  /** As {@link confirmLatest} on Citus: a message on each server that stores one of the ids. */
+  /** As `confirmLatest` of `CITUS`: a message on each server that stores one of the ids. */
   async #confirm(session: Session, ids: bigint[]): Promise<Reply> {
     const servers = ids.flatMap(id => {
       const server = this.#reach(this.#serverOf(id, session.server), session);
@@ -365,7 +364,7 @@ export class ModelPostgres {
     return this.isSynchronous ? await this.#emit(session, servers) : { rows: [], hasWarning: false };
   }
 
-  /** As {@link confirmLatest} on Citus for a plant without a row. */
+  /** As `confirmLatest` of `CITUS` for a plant without a row. */
   async #confirmMissing(session: Session, id: bigint): Promise<Reply> {
     const server = this.#reach(this.#serverOf(id, session.server), session);
     return this.isSynchronous ? await this.#emit(session, [server]) : { rows: [], hasWarning: false };

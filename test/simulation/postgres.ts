@@ -10,11 +10,12 @@ import type {
 import { StoreInternalError } from '../../src/core/commit/store-errors.ts';
 import type { NewPlant } from '../../src/core/contract/plant.ts';
 import { BatchCommit } from '../../src/engines/postgres/batch-commit.ts';
-import { CitusWorkers } from '../../src/engines/postgres/citus/citus-workers.ts';
-import { prepareCoordinator, prepareServer } from '../../src/engines/postgres/citus/prepare-server.ts';
-import { TABLE_LOCKS_MAX } from '../../src/engines/postgres/citus/table-lock.ts';
-import { workerQueues } from '../../src/engines/postgres/citus/worker-queues.ts';
-import { ConnectionPool, OPERATION_TIMEOUT_MS } from '../../src/engines/postgres/connection-pool.ts';
+import {
+  type Connection,
+  OPERATION_TIMEOUT_MS,
+  type PlantServers,
+} from '../../src/engines/postgres/connection.ts';
+import { ConnectionPool } from '../../src/engines/postgres/connection-pool.ts';
 import { CopyChoice } from '../../src/engines/postgres/copy-choice.ts';
 import { HostSearch } from '../../src/engines/postgres/host-search.ts';
 import type { HostAddress, PostgresAddress } from '../../src/engines/postgres/postgres-url.ts';
@@ -41,11 +42,13 @@ class Instance {
   readonly number: number;
   readonly connectionsMax: number;
   readonly pool: ConnectionPool;
-  readonly locks: ConnectionPool;
-  readonly workers: CitusWorkers;
   readonly #model: ModelPostgres;
   readonly #rule: RepeatedIdRule;
   readonly #copyChoice = new CopyChoice();
+  readonly #search: HostSearch;
+  /** Pools of further connections to the host of `pool`. */
+  readonly #otherPools: ConnectionPool[] = [];
+  servers!: PlantServers;
   queue!: PlantQueue;
   callsInFlight = 0;
 
@@ -54,55 +57,61 @@ class Instance {
     this.#model = model;
     this.#rule = rule;
     this.connectionsMax = model.scheduler.pick(1, 2, 3);
-    const { hosts } = model.pairs[0]!;
-    this.pool = this.#openPool(hosts, prepareCoordinator, this.connectionsMax + 2);
-    this.locks = this.#openPool(hosts, prepareCoordinator, TABLE_LOCKS_MAX);
-    this.workers = new CitusWorkers(
-      this.pool,
-      this.locks,
-      worker => this.#openPool([worker], prepareServer, this.connectionsMax + 1),
-      model.scheduler,
-    );
+    this.#search = this.#searchOf(model.pairs[0]!.hosts, opened => opened.layout.prepare(opened, 'write'));
+    this.pool = this.#poolOf(this.#search, this.connectionsMax + 2);
   }
 
   get connections(): number {
-    return this.pool.connections + this.locks.connections + this.workers.connections;
+    const others = this.#otherPools.reduce((sum, pool) => sum + pool.connections, 0);
+    return this.pool.connections + others + this.servers.connections;
   }
 
   async open(): Promise<void> {
-    await this.pool.use(connection => this.workers.open(connection));
     const { scheduler } = this.#model;
+    this.servers = await this.pool.use(connection =>
+      connection.layout.openServers(connection, {
+        address: { citus: 'workers' } as PostgresAddress,
+        connections: this.connectionsMax,
+        pool: this.pool,
+        openPool: connectionsMax => {
+          const pool = this.#poolOf(this.#search, connectionsMax);
+          this.#otherPools.push(pool);
+          return pool;
+        },
+        openPoolOf: (host, prepare, connectionsMax) =>
+          this.#poolOf(this.#searchOf([host], prepare), connectionsMax),
+        clock: scheduler,
+      }),
+    );
     const commit = (writes: readonly PlantWrite[]) => this.#commit(writes);
-    const open = (commitsInFlightMax: number) =>
-      new GroupCommit({ commit, commitsInFlightMax, isSequential: false }, scheduler);
-    this.queue = this.workers.areUsed
-      ? workerQueues(
-          id => this.workers.workerOf(id),
-          () => open(1),
-        )
-      : open(this.connectionsMax);
+    this.queue = this.servers.openQueue(
+      commitsInFlightMax => new GroupCommit({ commit, commitsInFlightMax, isSequential: false }, scheduler),
+    );
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.pool.close(), this.workers.close()]);
+    await Promise.all([this.pool.close(), this.servers.close()]);
   }
 
   async #commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
     const batch = new BatchCommit(writes, this.#rule, this.#copyChoice, this.#model.scheduler);
     try {
-      return await this.workers.use(writes[0]!.plant.id, connection => batch.run(connection));
+      return await this.servers.use(writes[0]!.plant.id, connection => batch.run(connection));
     } catch (error) {
       if (error instanceof StoreInternalError) this.#model.violation ??= error;
       throw error;
     }
   }
 
-  #openPool(hosts: HostAddress[], prepare: typeof prepareServer, connectionsMax: number): ConnectionPool {
-    const { scheduler } = this.#model;
+  #searchOf(hosts: HostAddress[], prepare: (opened: Connection) => Promise<void>): HostSearch {
     const address = { hosts } as PostgresAddress;
-    const search = new HostSearch(address, prepare, scheduler, (_, host, timeoutMs, signal) =>
+    return new HostSearch(address, prepare, this.#model.scheduler, (_, host, timeoutMs, signal) =>
       ModelConnection.open(this.#model, host, timeoutMs, signal),
     );
+  }
+
+  #poolOf(search: HostSearch, connectionsMax: number): ConnectionPool {
+    const { scheduler } = this.#model;
     return new ConnectionPool(search, connectionsMax, scheduler, () => scheduler.random(1_000) / 1_000);
   }
 }
@@ -239,8 +248,8 @@ class Simulation {
 
   async #checkReadiness(instance: Instance): Promise<void> {
     if (!this.#model.isCitus) return;
-    await instance.workers.refresh().catch(() => {});
-    await instance.workers.warnings().catch(() => {});
+    await instance.servers.refresh().catch(() => {});
+    await instance.servers.warnings().catch(() => {});
   }
 
   async #closeQueue(instance: Instance): Promise<void> {

@@ -19,7 +19,6 @@ import {
   UNKNOWN,
   unknownId,
 } from './batch-writes.ts';
-import { confirmLatest } from './confirm-commits.ts';
 import type { Connection } from './connection.ts';
 import type { CopyChoice } from './copy-choice.ts';
 import { kindOf } from './postgres-errors.ts';
@@ -55,7 +54,7 @@ interface Round {
  * | sent        | COPY succeeds, or INSERT returns the row          | settled: created or revised |
  * | sent        | COPY finds that a key of the batch exists         | sent again by INSERT        |
  * | sent        | INSERT returns no row: look up the latest         | open                        |
- * | sent        | the server reports an error                       | open; on Citus: sent        |
+ * | sent        | the server reports an error                       | open; if spansServers: sent |
  * | sent        | our own code fails                                | sent                        |
  * | sent        | the connection is lost, or was lost before        | sent, see below             |
  * | unconfirmed | a later commit of its server is durable           | settled with this result    |
@@ -120,7 +119,8 @@ export class BatchCommit {
       if (toSend.length === 0 && toLookUp.length === 0) break;
     }
     const unconfirmed = this.#writes.filter(({ status }) => status.kind === 'unconfirmed');
-    if (unconfirmed.length > 0) await confirmLatest(connection, unconfirmed, unconfirmed.filter(isOfNoPlant));
+    if (unconfirmed.length > 0)
+      await connection.layout.confirmLatest(connection, unconfirmed, unconfirmed.filter(isOfNoPlant));
     settleUnconfirmed(unconfirmed);
     return this.#writes.map(resultOf);
   }
@@ -194,7 +194,7 @@ export class BatchCommit {
 
   /** @returns the revisions that the server has not stored; their writes are still `sent` */
   async #store(connection: Connection, round: Sent[]): Promise<Sent[]> {
-    const { isCitus } = connection;
+    const { spansServers } = connection.layout;
     const revisions = round.map(({ revision }) => revision);
     let storedIds: ReadonlySet<bigint>;
     try {
@@ -203,15 +203,15 @@ export class BatchCommit {
       storedIds = await storeRevisions(connection, revisions, copyChoice);
     } catch (error) {
       // After an error of the server nothing is stored, so a stored revision with such a number
-      // is not ours. But on Citus another server may have committed ours, and after an error of our
-      // own code the server may have.
-      const isUnknown = isCitus || ['connectionLost', 'internal'].includes(kindOf(error));
+      // is not ours. But another server may have committed ours, and after an error of our own code
+      // the server may have.
+      const isUnknown = spansServers || ['connectionLost', 'internal'].includes(kindOf(error));
       if (!isUnknown && !this.#mayBeStoredLate) for (const { write } of round) write.status = OPEN;
       throw error;
     }
-    // A commit confirms all earlier commits of its server. On Citus several servers may have
-    // committed, so there `settleStored` settles only writes of the same id.
-    if (storedIds.size > 0 && !isCitus) settleUnconfirmed(this.#writes);
+    // A commit confirms all earlier commits of its server. If several servers may have committed,
+    // `settleStored` settles only writes of the same id.
+    if (storedIds.size > 0 && !spansServers) settleUnconfirmed(this.#writes);
     const conflicting: Sent[] = [];
     for (const sent of round) {
       if (storedIds.has(sent.write.plant.id)) settleStored(sent);
@@ -248,7 +248,7 @@ export class BatchCommit {
     // ours, our number would leave a gap.
     const rows = await revisionsAround(connection, revisions);
     const ofNoPlant = sent.filter(({ write, base }) => base === undefined && hasUnconfirmed(write.sameId));
-    await confirmLatest(
+    await connection.layout.confirmLatest(
       connection,
       revisions,
       ofNoPlant.map(({ write }) => write),

@@ -1,5 +1,4 @@
 import { StoreRejected } from '../../core/commit/store-errors.ts';
-import type { NewPlant } from '../../core/contract/plant.ts';
 import type { Connection } from './connection.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
 
@@ -28,39 +27,6 @@ export async function confirmEverythingBefore(connection: Connection): Promise<v
     throw new StoreRejected('a synchronous standby must confirm plants, for which this user lacks a right', {
       advice: `run this in the database as a superuser: ${grant![0]}`,
       cause: error,
-    });
-  }
-}
-
-/**
- * Returns when the latest revisions of these plants are durable, also those of other instances.
- *
- * @param missing those of the plants that a lookup has not found. A server that another one has
- *   replaced may lack them, and it confirms no commit.
- */
-export async function confirmLatest(
-  connection: Connection,
-  plants: readonly { plant: NewPlant }[],
-  missing: readonly { plant: NewPlant }[],
-): Promise<void> {
-  if (!connection.isCitus) return await confirmEverythingBefore(connection);
-  // If a shard has moved to another server, Citus executes this statement there.
-  await connection.commit({
-    name: 'confirm',
-    text: `SELECT CASE WHEN current_setting('synchronous_standby_names') <> ''
-        THEN pg_logical_emit_message(true, 'plant-store', '') END
-      FROM plant_revision WHERE id = ANY($1::bigint[]) LIMIT 1`,
-    values: [plants.map(({ plant }) => plant.id)],
-  });
-  // Without a row, that statement sends no message. A count always has one, but Citus executes a
-  // count on the server of the plant only if it is of one id.
-  for (const { plant } of missing) {
-    await connection.commit({
-      name: 'confirm_missing',
-      text: `SELECT CASE WHEN current_setting('synchronous_standby_names') <> ''
-          THEN pg_logical_emit_message(true, 'plant-store', '') END
-        FROM (SELECT count(*) FROM plant_revision WHERE id = $1::bigint) AS counted`,
-      values: [plant.id],
     });
   }
 }

@@ -1,11 +1,9 @@
 import { type Clock, SYSTEM_CLOCK, sleep } from '../../core/clock.ts';
 import { StoreUnavailable } from '../../core/commit/store-errors.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, OPERATION_TIMEOUT_MS, type Pool } from './connection.ts';
 import { type HostSearch, SEARCH_INTERVAL_MS } from './host-search.ts';
 import { ConnectionLost, kindOf, NoResponse, unavailable } from './postgres-errors.ts';
 
-/** Timeout of one operation with all its attempts. Plants get 503 after it. */
-export const OPERATION_TIMEOUT_MS = 3_000;
 /** Maximum delay after a serialization failure or deadlock, multiplied by the attempts so far. */
 const RETRY_DELAY_MS = 5;
 /** Delay before the next new connection, after one could not be opened beside others. */
@@ -30,7 +28,7 @@ interface Outage {
  * | up     | a connection cannot be opened beside others    | up     | opens none for             |
  * |        |                                                |        | `REOPEN_INTERVAL_MS`       |
  * | up     | our own code fails during an operation         | up     | closes its connection      |
- * | up     | Citus reports that another server failed       | up     | retries after a delay      |
+ * | up     | the server reports that another one failed     | up     | retries after a delay      |
  * | up     | a connection fails, or the only one cannot be  | outage | closes all idle ones, then |
  * |        | opened                                         |        | searches all hosts         |
  * | outage | an operation needs a connection                | outage | lets the operation wait    |
@@ -44,7 +42,7 @@ interface Outage {
  * During a long outage operations fail at once. Otherwise a plant would wait for two timeouts: in
  * the queue behind a failing batch, and in its own batch.
  */
-export class ConnectionPool {
+export class ConnectionPool implements Pool {
   readonly #search: HostSearch;
   readonly #connectionsMax: number;
   readonly #clock: Clock;
@@ -63,17 +61,10 @@ export class ConnectionPool {
     this.#random = random;
   }
 
-  /** Number of open connections, and of those that are being opened. */
   get connections(): number {
     return this.#count;
   }
 
-  /**
-   * Runs an operation on a connection. Retries temporary failures until the deadline.
-   *
-   * @param work must find out what an earlier attempt has done
-   * @throws {StoreUnavailable}
-   */
   async use<T>(
     work: (connection: Connection) => Promise<T>,
     deadline = this.#clock.now() + OPERATION_TIMEOUT_MS,
@@ -87,7 +78,7 @@ export class ConnectionPool {
         this.#release(connection);
         return result;
       } catch (error) {
-        const kind = kindOf(error, connection.isCitus);
+        const kind = kindOf(error, connection.layout.spansServers);
         // The statement had too little time left, so the host may still work.
         if (error instanceof NoResponse && error.cutShort) this.#discard(connection);
         else if (kind === 'connectionLost') this.#connectionLost(connection, startedAt, error);
@@ -96,7 +87,7 @@ export class ConnectionPool {
         else this.#release(connection);
         if (kind === 'final' || kind === 'internal' || this.#clock.now() >= deadline)
           throw unavailable(error);
-        if (kind === 'workerLost') await sleep(this.#clock, SEARCH_INTERVAL_MS);
+        if (kind === 'otherServerLost') await sleep(this.#clock, SEARCH_INTERVAL_MS);
         if (kind === 'retry') await sleep(this.#clock, this.#random() * RETRY_DELAY_MS * attempt);
       }
     }
@@ -108,7 +99,6 @@ export class ConnectionPool {
     this.#release(connection);
   }
 
-  /** Closes every connection. A connection in use is closed when its operation ends. */
   async close(): Promise<void> {
     this.#state = { kind: 'closed' };
     this.#search.close();

@@ -1,25 +1,13 @@
-import type { EventEmitter } from 'node:events';
-import type { Socket } from 'node:net';
-import type { ConnectionOptions } from 'node:tls';
-import type pg from 'pg';
-import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { type CancelKey, sendCancelRequest } from './cancel-request.ts';
-import { requireChannelBinding } from './channel-binding.ts';
-import { copyIn } from './copy-query.ts';
-import { pgClientOf } from './pg-client.ts';
-import { PROCESS_ID, poolerError, rejectPooler } from './pooler.ts';
-import {
-  ConnectionLost,
-  connectionError,
-  HostIsReadOnly,
-  kindOf,
-  NoResponse,
-  sqlStateOf,
-} from './postgres-errors.ts';
-import { type HostAddress, hostName, type PostgresAddress } from './postgres-url.ts';
-import { SET_SESSION } from './session-settings.ts';
-import { isAboutTls, tlsFailure, tlsOptions } from './tls.ts';
+import type { Clock } from '../../core/clock.ts';
+import type { PlantQueue } from '../../core/commit/plant-commits.ts';
+import type { NewPlant } from '../../core/contract/plant.ts';
+import type { Problem } from '../../core/problem.ts';
+import type { HostAddress, PostgresAddress } from './postgres-url.ts';
+
+/** Timeout of one statement. After the timeout, the server may have executed the statement. */
+export const STATEMENT_TIMEOUT_MS = 2_000;
+/** Timeout of one operation with all its attempts. Plants get 503 after it. */
+export const OPERATION_TIMEOUT_MS = 3_000;
 
 /** One SQL statement, with a value for each of its parameters. */
 export interface Statement {
@@ -34,101 +22,15 @@ export interface Statement {
 /** A row as the server sends it: text or null. */
 export type TextRow = (string | null)[];
 
-/** Timeout of one statement. After the timeout, the server may have executed the statement. */
-export const STATEMENT_TIMEOUT_MS = 2_000;
-const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
-const CLOSE_TIMEOUT_MS = 1_000;
-/** The server cancels a statement this much before its timeout, so none keeps running there. */
-const STATEMENT_CANCEL_MARGIN_MS = 250;
-
-/** Every value stays text, so no id is converted to a double. */
-const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
-/** A notice with this SQLSTATE is not a warning. */
-const SUCCESSFUL_COMPLETION = '00000';
-/** The message of pg when a query times out. The error has no code. */
-const READ_TIMEOUT = 'Query read timeout';
-
-/**
- * Whether a warning may say that a commit has not reached a standby. The text of a warning depends
- * on the language of the server, so the name of its C function decides. Citus repeats each warning
- * of a worker with a function of its own. A warning without a function may mean anything.
- */
-export function mayConcernCommit(routine: string | undefined): boolean {
-  return routine === undefined || ['SyncRepWaitForLSN', 'DefaultCitusNoticeReceiver'].includes(routine);
-}
-
-type Session = Pick<Connection, 'run' | 'commit' | 'destroy'>;
-
-/** As {@link Connection.transaction}, also for the model of a connection. */
-export async function inTransaction(connection: Session, work: () => Promise<void>): Promise<void> {
-  try {
-    await connection.run({ text: 'BEGIN' });
-    await work();
-    await connection.commit({ text: 'COMMIT' });
-  } catch (error) {
-    if (kindOf(error) !== 'connectionLost')
-      await connection.run({ text: 'ROLLBACK' }).catch(() => connection.destroy());
-    throw error;
-  }
-}
-
 /** A connection to a host that accepts writes. It runs one statement at a time. */
-export class Connection {
+export interface Connection {
   readonly host: HostAddress;
-  /** Whether the database has the extension Citus, which distributes tables over servers. */
-  isCitus = false;
+  /** How the database of the connection stores `plant_revision`. */
+  readonly layout: TableLayout;
   /** All statements end by this time of the monotonic clock of the caller. */
-  deadline = Number.POSITIVE_INFINITY;
-  readonly #client: pg.Client;
-  readonly #socket: Socket;
-  readonly #clock: Clock;
-  #statementTimeoutMs = STATEMENT_TIMEOUT_MS;
-  #broken: Error | undefined;
-  #warning: string | undefined;
-  #isInFlight = false;
-  #isBehindProxy = false;
-
-  private constructor(host: HostAddress, client: pg.Client, socket: Socket, clock: Clock) {
-    this.host = host;
-    this.#client = client;
-    this.#socket = socket;
-    this.#clock = clock;
-    client.on('error', error => {
-      this.#broken ??= connectionError(error);
-    });
-    client.on('notice', ({ code, message, routine }) => {
-      if (code !== SUCCESSFUL_COMPLETION && mayConcernCommit(routine)) this.#warning = message;
-    });
-  }
-
-  /**
-   * Opens and prepares a connection.
-   *
-   * @param timeoutMs for the connection and the authentication
-   * @throws {HostIsReadOnly}
-   * @throws {ConnectionLost} when the host does not respond in time
-   * @throws {StoreRejected} when the database cannot store plants
-   */
-  static async open(
-    address: PostgresAddress,
-    host: HostAddress,
-    timeoutMs: number,
-    signal: AbortSignal,
-    clock: Clock = SYSTEM_CLOCK,
-  ): Promise<Connection> {
-    const tls = tlsOptions(address, host);
-    try {
-      return await Connection.#openWith(address, host, tls, timeoutMs, signal, clock);
-    } catch (error) {
-      if (tls === false || address.tlsMode !== 'prefer' || !isAboutTls(error)) throw error;
-      return await Connection.#openWith(address, host, false, timeoutMs, signal, clock);
-    }
-  }
-
+  deadline: number;
   /** Whether the connection can run no more statements. */
-  get isBroken(): boolean {
-    return this.#broken !== undefined;
-  }
+  readonly isBroken: boolean;
 
   /**
    * Runs one statement. With `copyRows`, its text may have several, which are one transaction.
@@ -138,28 +40,7 @@ export class Connection {
    * @throws {ConnectionLost} when the connection fails; the server may have executed it
    * @throws an error with a SQLSTATE when the server reports one
    */
-  async run(statement: Statement, timeoutMs = this.#statementTimeoutMs): Promise<TextRow[]> {
-    if (this.#broken !== undefined) throw this.#broken;
-    const limitMs = Math.ceil(Math.max(1, Math.min(timeoutMs, this.deadline - this.#clock.now())));
-    // pg accepts `query_timeout` for one query, but its types lack it.
-    const options = { rowMode: 'array' as const, types: AS_TEXT, query_timeout: limitMs };
-    this.#isInFlight = true;
-    try {
-      const { copyRows, ...query } = { ...statement, ...options };
-      const rows =
-        copyRows === undefined
-          ? (await this.#client.query<TextRow>(query)).rows
-          : await copyIn<TextRow>(this.#client, query, copyRows);
-      this.#isInFlight = false;
-      return rows;
-    } catch (error) {
-      this.#isInFlight = sqlStateOf(error) === undefined;
-      if ((error as Error).message === READ_TIMEOUT)
-        throw new NoResponse(limitMs, limitMs < timeoutMs, { cause: error });
-      // When a connection is lost, pg emits an error event before it rejects the statement.
-      throw this.#isInFlight ? (this.#broken ?? error) : error;
-    }
-  }
+  run(statement: Statement, timeoutMs?: number): Promise<TextRow[]>;
 
   /**
    * Runs COMMIT, or one statement outside a transaction, which commits by itself.
@@ -167,134 +48,156 @@ export class Connection {
    * @throws also when the server warns that the wait for a synchronous standby was cancelled
    *   (https://www.postgresql.org/docs/current/warm-standby.html, section 26.2.8.3)
    */
-  async commit(statement: Statement): Promise<TextRow[]> {
-    this.#warning = undefined;
-    const rows = await this.run(statement);
-    if (this.#warning !== undefined)
-      throw new ConnectionLost(`the commit is not confirmed: ${this.#warning}`);
-    return rows;
-  }
+  commit(statement: Statement): Promise<TextRow[]>;
 
   /**
    * Runs work in a transaction, and rolls it back if the work fails. If the rollback fails, too, the
    * connection is closed, which ends the transaction.
    */
-  transaction(work: () => Promise<void>): Promise<void> {
-    return inTransaction(this, work);
-  }
+  transaction(work: () => Promise<void>): Promise<void>;
 
   /** @param timeoutMs by default the timeout for commands */
-  async setStatementTimeout(timeoutMs = COMMAND_STATEMENT_TIMEOUT_MS): Promise<void> {
-    await this.run({ text: `SET statement_timeout = ${timeoutMs - STATEMENT_CANCEL_MARGIN_MS}` });
-    this.#statementTimeoutMs = timeoutMs;
-  }
+  setStatementTimeout(timeoutMs?: number): Promise<void>;
 
   /** Closes the connection at once and cancels the statement in flight. */
-  destroy(): void {
-    this.#broken ??= new ConnectionLost('the connection was aborted');
-    // A destroyed socket has no remote address, so the cancel request comes first.
-    if (this.#isInFlight) this.#cancel();
-    this.#isInFlight = false;
-    this.#socket.destroy();
-  }
+  destroy(): void;
 
   /** Closes the connection with a goodbye message, if the server still responds. */
-  async close(): Promise<void> {
-    const timer = setTimeout(() => this.destroy(), CLOSE_TIMEOUT_MS);
-    if (this.#broken === undefined) await this.#client.end();
-    clearTimeout(timer);
-    this.destroy();
-  }
+  close(): Promise<void>;
+}
+
+/** Connections to one server, which operations share. */
+export interface Pool {
+  /** Number of open connections, and of those that are being opened. */
+  readonly connections: number;
 
   /**
-   * Cancels the statement in flight. A commit that waits for a standby ignores both
-   * `statement_timeout` and the end of its connection. Each such commit would occupy one of
-   * `max_connections`.
+   * Runs an operation on a connection. Retries temporary failures until the deadline.
+   *
+   * @param work must find out what an earlier attempt has done
+   * @param deadline by default after `OPERATION_TIMEOUT_MS`
+   * @throws {StoreUnavailable}
    */
-  #cancel(): void {
-    const key = this.#cancelKey;
-    if (key !== undefined) sendCancelRequest(this.host, this.#socket.remoteAddress, key);
-  }
+  use<T>(work: (connection: Connection) => Promise<T>, deadline?: number): Promise<T>;
 
-  /** Undefined if the server, or a proxy in front of it, sent no key. */
-  get #cancelKey(): CancelKey | undefined {
-    // The types of pg lack these members.
-    const { processID, secretKey } = this.#client as unknown as Record<keyof CancelKey, number | null>;
-    return processID === null || secretKey === null ? undefined : { processID, secretKey };
-  }
+  /** Closes every connection. A connection in use is closed when its operation ends. */
+  close(): Promise<void>;
+}
 
-  /** Emits the messages of the server, under the names of pg. */
-  get #messages(): EventEmitter {
-    return (this.#client as unknown as { connection: EventEmitter }).connection;
-  }
+/**
+ * How a database stores the table `plant_revision`, and what differs for that reason. A connection
+ * learns it from its database (`choose-layout.ts`).
+ *
+ * When the table may lose or change rows, the statements for revisions fail, or else
+ * {@link PlantServers.use} does.
+ */
+export interface TableLayout {
+  /**
+   * Whether rows may be on other servers than that of the connection. A statement may then fail
+   * because of another server, also after that server has committed rows. One commit does not
+   * confirm what other servers committed before. The server of the connection does not know the
+   * locks and the rows of the others.
+   */
+  readonly spansServers: boolean;
 
-  static async #openWith(
-    address: PostgresAddress,
-    host: HostAddress,
-    ssl: ConnectionOptions | false,
-    timeoutMs: number,
-    signal: AbortSignal,
-    clock: Clock,
-  ): Promise<Connection> {
-    signal.throwIfAborted();
-    const { client, socket } = pgClientOf(address, host, ssl, timeoutMs);
-    const connection = new Connection(host, client, socket, clock);
-    const checkBinding =
-      address.channelBinding === 'require'
-        ? requireChannelBinding(connection.#messages, socket, ssl !== false)
-        : undefined;
-    // This applies until `#setUp` ends: a server that accepts a connection late may respond late.
-    connection.#statementTimeoutMs = Math.max(timeoutMs, STATEMENT_TIMEOUT_MS);
-    const abort = (): void => connection.destroy();
-    signal.addEventListener('abort', abort);
-    try {
-      await client.connect().catch(error => {
-        throw connectionError(error);
-      });
-      checkBinding?.();
-      await connection.#setUp();
-      if (connection.#isBehindProxy) {
-        const processOf = (ms: number) => connection.run({ text: PROCESS_ID }, ms);
-        await rejectPooler(host, processOf, pgClientOf(address, host, ssl, timeoutMs));
-      }
-      return connection;
-    } catch (error) {
-      connection.destroy();
-      throw ssl === false ? error : tlsFailure(error);
-    } finally {
-      signal.removeEventListener('abort', abort);
-    }
-  }
+  /** The C functions whose warnings may say that a commit has not reached a standby. */
+  readonly commitWarnings: readonly string[];
 
-  async #setUp(): Promise<void> {
-    const [row] = await this.run({
-      text: `SELECT current_setting('transaction_read_only'), current_setting('server_encoding'),
-        current_setting('synchronous_commit', true), EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus'),
-        pg_backend_pid()`,
-    });
-    const [readOnly, encoding, synchronousCommit, isCitus, processID] = row!;
-    if (readOnly === 'on') {
-      throw new HostIsReadOnly(
-        `${hostName(this.host)} is read-only (a standby, or default_transaction_read_only is on)`,
-      );
-    }
-    if (encoding !== 'UTF8') {
-      throw new StoreRejected(`the database has the encoding ${encoding}, which cannot store every name`, {
-        advice: "create one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
-      });
-    }
-    await this.run({ text: SET_SESSION });
-    await this.setStatementTimeout(STATEMENT_TIMEOUT_MS);
-    if (synchronousCommit !== null) {
-      // A 200 requires a flushed commit, whatever the default of the server is or becomes later.
-      const value = synchronousCommit === 'off' ? 'on' : synchronousCommit;
-      await this.run({ text: `SET synchronous_commit = ${value}` });
-    }
-    this.isCitus = isCitus === 't';
-    // A server names its process in the key for cancel requests. A proxy may make its own keys.
-    this.#isBehindProxy = processID !== String(this.#cancelKey?.processID);
-    if (!this.#isBehindProxy) return;
-    const [now] = await this.run({ text: `SELECT pg_backend_pid(), current_setting('client_min_messages')` });
-    if (now![0] !== processID || now![1] !== 'warning') throw poolerError();
-  }
+  /**
+   * An INSERT of so many rows, each with the `REVISION_COLUMNS`. It skips a row whose key exists, and
+   * returns the ids of the others. A second column is `on` if the connection had lost
+   * `synchronous_commit`.
+   */
+  insertText(rowCount: number): string;
+
+  /**
+   * A SELECT that follows a COPY in its transaction. It returns what the INSERT returns of one row,
+   * without an id.
+   */
+  readonly copyGuardText: string;
+
+  /** A SELECT of the latest revision of each id in the array `$1`. */
+  readonly latestText: string;
+
+  /**
+   * Selects three revisions of each id: with this number, with the number before it, and the latest;
+   * possibly more. The rows are in the order of ids and numbers.
+   */
+  revisionsAround(ids: readonly bigint[], numbers: readonly number[]): Statement;
+
+  /**
+   * Returns when the latest revisions of these plants are durable, also those of other instances.
+   *
+   * @param missing those of the plants that a lookup has not found. A server that another one has
+   *   replaced may lack them, and it confirms no commit.
+   */
+  confirmLatest(
+    connection: Connection,
+    plants: readonly { plant: NewPlant }[],
+    missing: readonly { plant: NewPlant }[],
+  ): Promise<void>;
+
+  /** An SQL expression for the bytes of the table with its indexes. */
+  readonly tableSize: string;
+
+  /** Statements for a table that was created in the same transaction. */
+  readonly newTableTexts: readonly string[];
+
+  /** Statements for the table after the schema steps, at each start. */
+  readonly tableTexts: readonly string[];
+
+  /**
+   * Prepares a connection to a server that an address names.
+   *
+   * @throws {StoreRejected} if that server lacks a part of the store, such as the tokens
+   */
+  prepare(connection: Connection, use: 'read' | 'write'): Promise<void>;
+
+  /**
+   * Opens the servers that store the plants of a service.
+   *
+   * @param connection to the server of the address
+   * @throws {StoreRejected} if they may lose plants
+   */
+  openServers(connection: Connection, service: PostgresService): Promise<PlantServers>;
+}
+
+/** What a service opens the servers of its plants with. */
+export interface PostgresService {
+  address: PostgresAddress;
+  /** Maximum number of concurrent batches, each with its own connection. */
+  connections: number;
+  /** The connections to the server of the address. */
+  pool: Pool;
+  /** Opens a pool of further connections to the server of the address. */
+  openPool(connectionsMax: number): Pool;
+  /** Opens a pool for a server that the address does not name. */
+  openPoolOf(host: HostAddress, prepare: (opened: Connection) => Promise<void>, connectionsMax: number): Pool;
+  clock: Clock;
+}
+
+/** The servers that store the plants of a service. */
+export interface PlantServers {
+  /** Number of connections beside those to the server of the address. */
+  readonly connections: number;
+
+  /** @param open opens a queue that has at most so many batches in flight */
+  openQueue(open: (commitsInFlightMax: number) => PlantQueue): PlantQueue;
+
+  /**
+   * Runs an operation on the server that stores this id.
+   *
+   * @throws {StorePartlyUnavailable} if only that server does not work
+   * @throws {StoreUnavailable}
+   */
+  use<T>(id: bigint, work: (connection: Connection) => Promise<T>): Promise<T>;
+
+  /** Reads again which servers there are. */
+  refresh(): Promise<void>;
+
+  /** Inspects the servers that the address does not name. @throws if none of them can be used */
+  warnings(): Promise<Problem[]>;
+
+  /** Closes all connections beside those to the server of the address. */
+  close(): Promise<void>;
 }

@@ -5,8 +5,8 @@ const INSERTED_AFTER_CONFLICT = 8;
 
 /**
  * Chooses between COPY and INSERT for a batch of new revisions. COPY costs the servers less for each
- * row, on Citus by far, because it needs no plan. But it fails as a whole if one key exists, and then
- * the batch is inserted. Where ids are repeated, this would happen with almost every batch, so a
+ * row, because it needs no plan. But it fails as a whole if one key exists, and then the batch is
+ * inserted. Where ids are repeated, this would happen with almost every batch, so a
  * conflict is followed by some batches without COPY.
  */
 export class CopyChoice {

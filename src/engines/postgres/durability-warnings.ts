@@ -22,7 +22,7 @@ export async function durabilityWarnings(
   });
   const [fsync, fullPageWrites, commitDefault, replicaIdentity] = row!;
   const warnings = lossWarnings(server, fsync, fullPageWrites, commitDefault);
-  if (connection.isCitus && replicaIdentity !== 'n') {
+  if (connection.layout.spansServers && replicaIdentity !== 'n') {
     warnings.push({
       fault: `a shard that moves by logical replication from ${server} may lose plants`,
       advice: 'run `npx plant-store token create LABEL` once as the owner, which makes such moves fail',

@@ -1,6 +1,7 @@
 import { type Clock, SYSTEM_CLOCK, sleep } from '../../core/clock.ts';
 import { StoreUnavailable } from '../../core/commit/store-errors.ts';
-import { Connection } from './connection.ts';
+import type { Connection } from './connection.ts';
+import { PgConnection } from './pg-connection.ts';
 import { HostIsReadOnly, isRejection, openFailure } from './postgres-errors.ts';
 import {
   CONNECT_TIMEOUT_MS,
@@ -20,6 +21,9 @@ export interface FirstConnection {
   onWait?: (message: string) => void;
 }
 
+/** As {@link PgConnection.open}. */
+type OpenConnection = (...args: Parameters<typeof PgConnection.open>) => Promise<Connection>;
+
 /**
  * Finds the host that accepts writes, like libpq with `target_session_attrs=read-write`. It tries
  * hosts in parallel, so a silent host does not delay a failover to another one.
@@ -32,7 +36,7 @@ export class HostSearch {
   readonly #address: PostgresAddress;
   readonly #prepare: (connection: Connection) => Promise<void>;
   readonly #clock: Clock;
-  readonly #openConnection: typeof Connection.open;
+  readonly #openConnection: OpenConnection;
   #preferred: readonly HostAddress[];
   readonly #closing = new AbortController();
 
@@ -41,7 +45,7 @@ export class HostSearch {
     address: PostgresAddress,
     prepare: (connection: Connection) => Promise<void>,
     clock: Clock = SYSTEM_CLOCK,
-    openConnection = Connection.open,
+    openConnection: OpenConnection = PgConnection.open,
   ) {
     this.#address = address;
     this.#preferred = address.hosts;

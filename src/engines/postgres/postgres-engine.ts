@@ -1,3 +1,4 @@
+import { SYSTEM_CLOCK } from '../../core/clock.ts';
 import { GroupCommit } from '../../core/commit/group-commit.ts';
 import type {
   CommitEngine,
@@ -15,19 +16,16 @@ import { OperatorTables } from '../tables/operator-tables.ts';
 import { numberOf, type Query, type Row, type TableAccess, textOf } from '../tables/table-access.ts';
 import { TokenTable } from '../tables/token-table.ts';
 import { BatchCommit } from './batch-commit.ts';
-import { CitusWorkers } from './citus/citus-workers.ts';
-import { prepareCoordinator, prepareServer } from './citus/prepare-server.ts';
-import { TABLE_LOCKS_MAX } from './citus/table-lock.ts';
-import { workerQueues } from './citus/worker-queues.ts';
 import { confirmEverythingBefore } from './confirm-commits.ts';
-import { STATEMENT_TIMEOUT_MS } from './connection.ts';
+import { type PlantServers, type PostgresService, STATEMENT_TIMEOUT_MS } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { CopyChoice } from './copy-choice.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
 import { type FirstConnection, HostSearch } from './host-search.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
-import { type HostAddress, type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
-import { applySchemaSteps, rejectMissingRights, SERVICE_RIGHTS, schemaFaults, tableGuard } from './schema.ts';
+import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
+import { applySchemaSteps, rejectMissingRights, SERVICE_RIGHTS, schemaFaults } from './schema.ts';
+import { TABLE_GUARD } from './table-guard.ts';
 
 interface PostgresSettings {
   address: PostgresAddress;
@@ -51,18 +49,18 @@ export class PostgresEngine implements StorageEngine {
   readonly tokenTable: TokenTable;
   readonly #settings: PostgresSettings;
   readonly #pool: ConnectionPool;
-  readonly #workers: CitusWorkers;
+  readonly #servers: PlantServers;
   readonly #copyChoice = new CopyChoice();
 
   private constructor(
     settings: PostgresSettings,
     pool: ConnectionPool,
-    workers: CitusWorkers,
+    servers: PlantServers,
     schemaSteps: SchemaSteps,
   ) {
     this.#settings = settings;
     this.#pool = pool;
-    this.#workers = workers;
+    this.#servers = servers;
     this.schemaSteps = schemaSteps;
     const commitRows: Query = (text, values) => this.#commitRows(text, values);
     const access: TableAccess = { readRows: commitRows, writeRows: commitRows };
@@ -81,37 +79,35 @@ export class PostgresEngine implements StorageEngine {
    * @throws {StoreRejected}
    */
   static async open(settings: PostgresSettings, first?: FirstConnection): Promise<PostgresEngine> {
-    const search = new HostSearch(settings.address, prepareCoordinator);
+    const { address, connections } = settings;
+    const search = new HostSearch(address, opened => opened.layout.prepare(opened, 'write'));
     // The pool has one more connection for tokens and one for `warnings`, so neither waits for
     // plants. They share one pool: after a failover, tokens must come from the host of the plants.
-    const pool = new ConnectionPool(search, settings.connections + 2);
-    const locks = new ConnectionPool(search, TABLE_LOCKS_MAX);
-    const openPool = (worker: HostAddress): ConnectionPool => {
-      const address = { ...settings.address, hosts: [worker] };
-      return new ConnectionPool(new HostSearch(address, prepareServer), settings.connections + 1);
+    const pool = new ConnectionPool(search, connections + 2);
+    const service: PostgresService = {
+      address,
+      connections,
+      pool,
+      openPool: connectionsMax => new ConnectionPool(search, connectionsMax),
+      openPoolOf: (host, prepare, connectionsMax) =>
+        new ConnectionPool(new HostSearch({ ...address, hosts: [host] }, prepare), connectionsMax),
+      clock: SYSTEM_CLOCK,
     };
-    const areWorkersUsed = settings.address.citus === 'workers';
-    const workers = new CitusWorkers(pool, locks, areWorkersUsed ? openPool : undefined);
-    const { connection, prepared: schemaSteps } = await search.open(async opened => {
+    const { connection, prepared } = await search.open(async opened => {
       await opened.setStatementTimeout();
-      const steps = await applySchemaSteps(opened);
+      const schemaSteps = await applySchemaSteps(opened);
       await rejectMissingRights(opened, SERVICE_RIGHTS);
-      await workers.open(opened);
+      const servers = await opened.layout.openServers(opened, service);
       await opened.setStatementTimeout(STATEMENT_TIMEOUT_MS);
-      return steps;
+      return { schemaSteps, servers };
     }, first);
     pool.add(connection);
-    return new PostgresEngine(settings, pool, workers, schemaSteps);
+    return new PostgresEngine(settings, pool, prepared.servers, prepared.schemaSteps);
   }
 
   openQueue(commit: CommitEngine['commit']): PlantQueue {
-    const open = (commitsInFlightMax: number) =>
-      new GroupCommit({ commit, commitsInFlightMax, isSequential: false });
-    if (!this.#workers.areUsed) return open(this.#settings.connections);
-    // A worker has one batch in flight, because a larger batch costs less for each plant.
-    return workerQueues(
-      id => this.#workers.workerOf(id),
-      () => open(1),
+    return this.#servers.openQueue(
+      commitsInFlightMax => new GroupCommit({ commit, commitsInFlightMax, isSequential: false }),
     );
   }
 
@@ -119,22 +115,22 @@ export class PostgresEngine implements StorageEngine {
     const [first] = writes;
     if (first === undefined) return [];
     const batch = new BatchCommit(writes, this.#settings.repeatedIdRule, this.#copyChoice);
-    return await this.#workers.use(first.plant.id, connection => batch.run(connection));
+    return await this.#servers.use(first.plant.id, connection => batch.run(connection));
   }
 
   async probe(): Promise<void> {
     await this.#pool.use(async connection => {
-      // This statement needs the locks and rights of an insert. On Citus it would need all workers,
-      // but the service is ready while one worker can be used.
-      const text = `INSERT INTO plant_revision SELECT * FROM plant_revision WHERE NOT ${tableGuard(false)}`;
-      if (!connection.isCitus) await connection.run({ text });
+      // This statement needs the locks and rights of an insert. It would need all servers, but the
+      // service is ready while one of several can be used.
+      const text = `INSERT INTO plant_revision SELECT * FROM plant_revision WHERE NOT ${TABLE_GUARD}`;
+      if (!connection.layout.spansServers) await connection.run({ text });
       await confirmEverythingBefore(connection);
     });
-    await this.#workers.warnings();
+    await this.#servers.warnings();
   }
 
   async warnings(): Promise<readonly Problem[]> {
-    await this.#workers.refresh();
+    await this.#servers.refresh();
     const warnings = await this.#pool.use(async connection => {
       // A primary without its synchronous standby runs queries, but confirms no commit.
       await confirmEverythingBefore(connection);
@@ -142,15 +138,15 @@ export class PostgresEngine implements StorageEngine {
       const schemaWarnings = faults.map(fault => ({ fault, advice: SCHEMA_ADVICE }));
       return [...schemaWarnings, ...(await durabilityWarnings(connection))];
     });
-    return [...warnings, ...(await this.#workers.warnings())];
+    return [...warnings, ...(await this.#servers.warnings())];
   }
 
   async statistics(): Promise<PostgresStatistics> {
-    return { kind: 'postgres', connections: this.#pool.connections + this.#workers.connections };
+    return { kind: 'postgres', connections: this.#pool.connections + this.#servers.connections };
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#pool.close(), this.#workers.close()]);
+    await Promise.all([this.#pool.close(), this.#servers.close()]);
   }
 
   async #tokenFingerprints(): Promise<ReadonlyMap<number, string>> {

@@ -76,8 +76,8 @@ export const GRANTS = 'grant it with the statements in docs/postgresql-grants.sq
 type FailureKind =
   /** The connection cannot be used again. The server may have executed the statement. */
   | 'connectionLost'
-  /** Another server of Citus failed, and may have executed the statement. Ours still works. */
-  | 'workerLost'
+  /** Another server failed, and may have executed the statement. Ours still works. */
+  | 'otherServerLost'
   /** Nothing was changed. The statement may be retried at once. */
   | 'retry'
   /** Nothing was changed. A retry fails until an operator fixes the cause. */
@@ -91,19 +91,19 @@ type FailureKind =
  * columns (0A000).
  */
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
-/** A server of Citus reports its own shutdown, or the loss of another server. */
-const WORKER_LOST = /^(?:57P0[1-5]|08...)$/;
+/** A server reports its own shutdown, or the loss of another server. */
+const SERVER_LOST = /^(?:57P0[1-5]|08...)$/;
 /** The data or an index is corrupted, or stored bytes are not UTF-8 (22021). */
 const DAMAGED = /^(?:XX00[12]|22021)$/;
 /** A conflict (40001), deadlock or timeout ended the statement, or a key was taken (23505). */
 const RETRY = /^(?:40001|40P01|57014|55P03|23505)$/;
 
-/** @param isCitus whether the server belongs to Citus, where it repeats errors of other servers */
-export function kindOf(error: unknown, isCitus = false): FailureKind {
+/** @param spansServers whether the server may report the errors of other servers as its own */
+export function kindOf(error: unknown, spansServers = false): FailureKind {
   if (error instanceof StoreRejected || error instanceof StoreUnavailable) return 'final';
   if (error instanceof ConnectionLost) return 'connectionLost';
   const sqlState = sqlStateOf(error);
-  if (isCitus && sqlState !== undefined && WORKER_LOST.test(sqlState)) return 'workerLost';
+  if (spansServers && sqlState !== undefined && SERVER_LOST.test(sqlState)) return 'otherServerLost';
   if (sqlState === undefined) return 'internal';
   if (CONNECTION_LOST.test(sqlState)) return 'connectionLost';
   return RETRY.test(sqlState) ? 'retry' : 'final';

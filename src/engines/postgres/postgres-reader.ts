@@ -7,7 +7,6 @@ import { knownDamage } from '../tables/damage-record.ts';
 import { countRows, newestTime, REVISION_COLUMNS, revisionOf } from '../tables/revision-rows.ts';
 import type { Query } from '../tables/table-access.ts';
 import { allTokens } from '../tables/token-rows.ts';
-import { rejectWorker } from './citus/prepare-server.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { HostSearch } from './host-search.ts';
 import { INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf, storeFailure } from './postgres-errors.ts';
@@ -17,7 +16,7 @@ import { rejectUnreadable, schemaFaults } from './schema.ts';
 import { untilVisible } from './unfinished-inserts.ts';
 
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
-  const search = new HostSearch(address, rejectWorker);
+  const search = new HostSearch(address, opened => opened.layout.prepare(opened, 'read'));
   const { connection } = await search.open(async opened => {
     await opened.setStatementTimeout();
     await rejectUnreadable(opened);
@@ -66,7 +65,7 @@ const PAGE = `
 /**
  * Reads the page that follows a key, in the order of the primary key. It first reads the keys and
  * the lengths of texts, because thousands of names, each as large as a request, do not fit into
- * memory. One statement for both would make each worker of Citus send the text of a full page.
+ * memory. One statement for both would make each of several servers send the text of a full page.
  */
 async function pageAfter(connection: Connection, key: TextRow): Promise<TextRow[]> {
   const keys = await connection.run({ name: 'keys', text: KEYS, values: key });
@@ -124,8 +123,7 @@ async function latestInSlices(connection: Connection, ids: readonly bigint[]): P
 }
 
 export async function bytes(connection: Connection): Promise<number | undefined> {
-  const text = `SELECT ${connection.isCitus ? 'citus' : 'pg'}_total_relation_size('plant_revision')`;
-  const [row] = await connection.run({ text }).catch(() => []);
+  const [row] = await connection.run({ text: `SELECT ${connection.layout.tableSize}` }).catch(() => []);
   return row && Number(row[0]);
 }
 
@@ -145,8 +143,8 @@ const STRUCTURE = [
 async function structureFaults(connection: Connection): Promise<string[] | undefined> {
   const faults = await orUnavailable(schemaFaults(connection));
   if (faults.length > 0) return faults;
-  // The coordinator of Citus has none of the rows.
-  if (connection.isCitus) return undefined;
+  // This server may have none of the rows.
+  if (connection.layout.spansServers) return undefined;
   await orUnavailable(connection.setStatementTimeout(STRUCTURE_TIMEOUT_MS));
   for (const text of STRUCTURE) {
     try {

@@ -1,6 +1,5 @@
 import { type PlantSearch, revisionsOf, searchPage } from '../plant-search.ts';
 import type { Query } from '../tables/table-access.ts';
-import { rejectWorker } from './citus/prepare-server.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { HostSearch } from './host-search.ts';
@@ -9,7 +8,7 @@ import type { PostgresAddress } from './postgres-url.ts';
 
 /** Two, so that one search does not wait for another. */
 const CONNECTIONS = 2;
-/** On Citus a smaller slice takes as long. A larger slice may take a disk read for each row. */
+/** From several servers, a smaller slice takes as long. A larger slice may take a disk read for each row. */
 const SLICE_ROWS = { min: 2_048, max: 2_048 };
 
 /** Searches a store on connections of its own, which are opened on use. They can only read. */
@@ -32,7 +31,7 @@ const foldedSql = (text: string): string =>
 const nameContains = (parameter: string): string =>
   `strpos(${foldedSql('name')}, ${foldedSql(`CAST(${parameter} AS text)`)}) > 0`;
 
-/** The estimate of the last ANALYZE or VACUUM. The coordinator of Citus has none. */
+/** The estimate of the last ANALYZE or VACUUM. A server without the rows has none. */
 async function estimatedRevisions(connection: Connection): Promise<number | undefined> {
   const text = `SELECT reltuples::bigint FROM pg_class WHERE oid = 'plant_revision'::regclass`;
   const [row] = await connection.run({ text });
@@ -40,6 +39,6 @@ async function estimatedRevisions(connection: Connection): Promise<number | unde
 }
 
 async function prepareSearch(connection: Connection): Promise<void> {
-  await rejectWorker(connection);
+  await connection.layout.prepare(connection, 'read');
   await connection.run({ text: 'SET default_transaction_read_only = on' });
 }

@@ -1,6 +1,5 @@
 import { type CopyTarget, concurrentChangeError } from '../copy-target.ts';
 import { PUT_TOKEN, putValues } from '../tables/token-rows.ts';
-import { prepareCoordinator } from './citus/prepare-server.ts';
 import { HostSearch } from './host-search.ts';
 import { orUnavailable } from './postgres-errors.ts';
 import type { PostgresAddress } from './postgres-url.ts';
@@ -9,7 +8,7 @@ import { applySchemaSteps, COPY_RIGHTS, rejectMissingRights } from './schema.ts'
 
 /** Opens the target of a copy on one connection. After its loss the copy must be repeated. */
 export async function openPostgresTarget(address: PostgresAddress): Promise<CopyTarget> {
-  const search = new HostSearch(address, prepareCoordinator);
+  const search = new HostSearch(address, opened => opened.layout.prepare(opened, 'write'));
   const { connection } = await search.open(async opened => {
     await applySchemaSteps(opened);
     await rejectMissingRights(opened, COPY_RIGHTS);
@@ -19,7 +18,7 @@ export async function openPostgresTarget(address: PostgresAddress): Promise<Copy
   return {
     insertRevisions: revisions =>
       inTransaction(async () => {
-        const inserted = await connection.run(revisionInsert(revisions, connection.isCitus));
+        const inserted = await connection.run(revisionInsert(revisions, connection.layout));
         if (inserted.length < revisions.length) throw concurrentChangeError('a revision');
       }),
     putTokens: tokens =>

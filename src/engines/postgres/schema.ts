@@ -2,11 +2,10 @@ import { readFileSync } from 'node:fs';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
 import { missingStoreError, rejectSchema, schemaFaultsOf, schemaStepError } from '../store-rejections.ts';
-import { REVISION_COLUMNS } from '../tables/revision-rows.ts';
-import { DISTRIBUTE, FORBID_LOGICAL_MOVES } from './citus/distributed-table.ts';
 import type { Connection } from './connection.ts';
 import { EXPECTED_SCHEMA, TABLE_NAMES } from './expected-schema.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
+import { TRIGGERS } from './table-guard.ts';
 
 /**
  * The schema steps, of which the first one has the number 1. Each store applies a step once, so a
@@ -48,7 +47,7 @@ export async function applySchemaSteps(connection: Connection): Promise<SchemaSt
           await run(sql);
           await run(`INSERT INTO plant_schema_step VALUES (${index + 1})`);
         }
-        if (before === 0 && connection.isCitus) await run(DISTRIBUTE);
+        if (before === 0) for (const text of connection.layout.newTableTexts) await run(text);
       });
     }
   } catch (error) {
@@ -57,7 +56,7 @@ export async function applySchemaSteps(connection: Connection): Promise<SchemaSt
     throw NAME_TAKEN.test(sqlState) ? nameTakenError(error) : error;
   }
   rejectSchema(await schemaFaults(connection));
-  if (connection.isCitus) await connection.run({ text: FORBID_LOGICAL_MOVES }, SCHEMA_STEP_TIMEOUT_MS);
+  for (const text of connection.layout.tableTexts) await connection.run({ text }, SCHEMA_STEP_TIMEOUT_MS);
   return { before, now: SCHEMA_STEPS.length };
 }
 
@@ -69,8 +68,6 @@ export async function rejectUnreadable(connection: Connection): Promise<void> {
   await rejectMissingRights(connection, READER_RIGHTS);
 }
 
-/** Triggers that may change or delete rows. Citus itself has one for TRUNCATE, which is bit 32. */
-const TRIGGERS = `FROM pg_trigger WHERE tgtype & 28 <> 0 AND tgenabled <> 'D' AND NOT tgisinternal`;
 /** Selects what must not change. Other tables, other indexes, rights and a CHECK do no harm. */
 const FOUND = `SELECT item || ' of ' || relname, definition FROM pg_class AS ours CROSS JOIN LATERAL (
     SELECT 'column ' || attname, concat_ws(' ', format_type(atttypid, atttypmod),
@@ -96,51 +93,6 @@ export async function schemaFaults(connection: Connection): Promise<string[]> {
   const rows = await connection.run({ text: FOUND });
   return schemaFaultsOf(EXPECTED_SCHEMA, new Map(rows as [string, string][]));
 }
-
-/**
- * Whether the table keeps each row as it was inserted, and no key twice. Its primary key is of its
- * first two columns. Without the key, an INSERT with ON CONFLICT fails, but not a COPY.
- */
-const KEEPS_ROWS = `relkind = 'r' AND relpersistence = 'p'
-    AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = ours.oid)
-    AND EXISTS (SELECT FROM pg_index WHERE indrelid = ours.oid AND indisprimary AND indkey::text = '1 2')`;
-
-/**
- * An SQL condition that ends its statement with an error when the table may lose or change rows.
- * The schema may change at any time, so every statement whose rows decide a response has this
- * condition. Content changes only by a trigger, or by a column of another type. The join supplies
- * the types without reading a row.
- */
-const TABLE_GUARD = `(SELECT CASE WHEN (SELECT ${KEEPS_ROWS} FROM pg_class AS ours WHERE oid = 'plant_revision'::regclass)
-    AND ARRAY[${REVISION_COLUMNS.replace(/\w+/g, 'pg_typeof($&)')}]
-      = '{bigint,integer,text,text,bigint,bigint,bigint}'::regtype[]
-  -- current_database() keeps the planner from evaluating the cast.
-  THEN true ELSE ('plant_revision was changed; \`npx plant-store verify\` names it in ' || current_database())::boolean END
-  FROM (SELECT) AS one LEFT JOIN plant_revision ON false)`;
-
-/**
- * The same rule as a statement of its own, since Citus rejects the condition within a statement.
- * A worker does not tell what the coordinator knows, so it runs on the coordinator.
- */
-const TABLE_CHECK = `SELECT ${KEEPS_ROWS}
-    AND ARRAY(SELECT atttypid::regtype FROM pg_attribute JOIN unnest('{${REVISION_COLUMNS}}'::name[]) WITH ORDINALITY
-        AS columns (name, number) ON attname = name AND attrelid = ours.oid AND NOT attisdropped ORDER BY number)
-      = '{bigint,integer,text,text,bigint,bigint,bigint}'::regtype[]
-  FROM pg_class AS ours WHERE oid = to_regclass('plant_revision')`;
-
-/**
- * Rejects a table on Citus that may lose or change rows. Other differences, such as a further
- * column, do no harm: {@link schemaFaults} finds them, and they are warnings.
- *
- * @throws {StoreRejected}
- */
-export async function rejectDangerousTable(coordinator: Connection): Promise<void> {
-  const [row] = await coordinator.run({ text: TABLE_CHECK });
-  if (row?.[0] !== 't') rejectSchema(await schemaFaults(coordinator));
-}
-
-/** Citus rejects this condition, so {@link rejectDangerousTable} checks the table there. */
-export const tableGuard = (isCitus: boolean): string => (isCitus ? 'true' : TABLE_GUARD);
 
 const READER_RIGHTS = ['SELECT on plant_revision', 'SELECT on token'];
 const PLANT_RIGHTS = [...READER_RIGHTS, 'INSERT on plant_revision'];

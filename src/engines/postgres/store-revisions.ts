@@ -3,8 +3,7 @@ import { REVISION_COLUMNS } from '../tables/revision-rows.ts';
 import type { Connection, TextRow } from './connection.ts';
 import type { CopyChoice } from './copy-choice.ts';
 import { ConnectionLost, KEY_EXISTS, sqlStateOf } from './postgres-errors.ts';
-import { FLUSH, revisionInsert } from './revision-statements.ts';
-import { tableGuard } from './schema.ts';
+import { revisionInsert } from './revision-statements.ts';
 
 /** The name of a prepared statement that ends with an error when the table may change rows. */
 const GUARD = 'guard_of_copy';
@@ -37,7 +36,7 @@ export async function storeRevisions(
       copyChoice.onConflict();
     }
   }
-  const rows = await connection.commit(revisionInsert(revisions, connection.isCitus));
+  const rows = await connection.commit(revisionInsert(revisions, connection.layout));
   rejectLostFlush(rows);
   if (rows.length < revisions.length) copyChoice?.onConflict();
   return new Set(rows.map(([id]) => BigInt(id!)));
@@ -48,7 +47,7 @@ export async function storeRevisions(
  *
  * Several statements in one text are one transaction, also without BEGIN
  * (https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-MULTI-STATEMENT), and an
- * error ends it. COPY alone would be slow on Citus, which takes 228 ms for it outside a transaction.
+ * error ends it.
  * The guard comes last: COPY locks the table, so it cannot change between the guard and the commit.
  */
 async function copyRevisions(
@@ -56,8 +55,7 @@ async function copyRevisions(
   revisions: readonly PlantRevision[],
 ): Promise<TextRow[]> {
   if (!guardedConnections.has(connection)) {
-    const text = `SELECT NULL, ${FLUSH} WHERE ${tableGuard(connection.isCitus)}`;
-    await connection.run({ name: GUARD, text });
+    await connection.run({ name: GUARD, text: connection.layout.copyGuardText });
     guardedConnections.add(connection);
   }
   return await connection.commit({ text: COPY, copyRows: revisions.map(copyLine).join('') });

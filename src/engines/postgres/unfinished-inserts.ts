@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailable } from '../../core/commit/store-errors.ts';
-import { type Connection, STATEMENT_TIMEOUT_MS, type TextRow } from './connection.ts';
-import { OPERATION_TIMEOUT_MS } from './connection-pool.ts';
+import { type Connection, OPERATION_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, type TextRow } from './connection.ts';
 
 /** For this time, a statement may be on the network before the server begins it. */
 const ARRIVAL_MS = 2_000;
@@ -30,14 +29,14 @@ const UNFINISHED = `SELECT virtualtransaction, coalesce('process ' || pid, 'a pr
  * Resolves when every revision is visible that has a time up to this one. No timeout of a service
  * limits this: a commit can wait for a standby without an end, even after its service has ended.
  *
- * On Citus the locks are those of the workers, which a reader of the coordinator does not see. So
- * the timeout of a statement is waited out there, and a commit that waits for longer is missed.
+ * The locks on other servers are not visible here. So, if there may be such servers, the timeout of a
+ * statement is waited out, and a commit that waits for longer is missed.
  *
  * @param time ms since 1970, by the clock of the services; not in the future
  * @throws {StoreUnavailable} if a transaction does not end
  */
 export async function untilVisible(connection: Connection, time: number): Promise<void> {
-  const withinMs = INSERT_BEGINS_WITHIN_MS + (connection.isCitus ? STATEMENT_TIMEOUT_MS : 0);
+  const withinMs = INSERT_BEGINS_WITHIN_MS + (connection.layout.spansServers ? STATEMENT_TIMEOUT_MS : 0);
   await sleep(Math.max(0, time + withinMs - Date.now()));
   const unfinished = (): Promise<TextRow[]> => connection.run({ text: UNFINISHED });
   const waitingSince = performance.now();

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { nextRevisions } from '../../../faults/citus.ts';
+import { CITUS } from '../../../src/engines/postgres/citus/citus-layout.ts';
 import { hashOf, type Shards, workerOf } from '../../../src/engines/postgres/citus/citus-shards.ts';
-import { mayConcernCommit } from '../../../src/engines/postgres/connection.ts';
+import { mayConcernCommit } from '../../../src/engines/postgres/pg-connection.ts';
 import { kindOf } from '../../../src/engines/postgres/postgres-errors.ts';
 import { databaseName, openStore, postgresUnderTest } from '../../harness/store-under-test.ts';
 
@@ -12,9 +13,9 @@ import { databaseName, openStore, postgresUnderTest } from '../../harness/store-
 test('errors of Citus: what a failed statement means for its connection', () => {
   for (const [code, kind] of [
     // A worker that accepts no connection or was killed, shuts down, or starts.
-    ['08006', 'workerLost'],
-    ['57P01', 'workerLost'],
-    ['57P03', 'workerLost'],
+    ['08006', 'otherServerLost'],
+    ['57P01', 'otherServerLost'],
+    ['57P03', 'otherServerLost'],
     // A worker that does not respond, and a distributed deadlock.
     ['57014', 'retry'],
     ['40P01', 'retry'],
@@ -24,17 +25,17 @@ test('errors of Citus: what a failed statement means for its connection', () => 
     ['42501', 'final'],
   ] as const) {
     const error = Object.assign(new Error('recorded'), { code, severity: 'ERROR' });
-    assert.equal(kindOf(error, true), kind, code);
-    if (kind === 'workerLost') assert.equal(kindOf(error), 'connectionLost', 'a plain server is lost');
+    assert.equal(kindOf(error, CITUS.spansServers), kind, code);
+    if (kind === 'otherServerLost') assert.equal(kindOf(error), 'connectionLost', 'a plain server is lost');
   }
 });
 
 test('warnings of Citus: which ones may say that a commit is not durable', () => {
   // The server cancelled the wait for its standby; a worker warns; an engine names no function.
   for (const routine of ['SyncRepWaitForLSN', 'DefaultCitusNoticeReceiver', undefined])
-    assert.equal(mayConcernCommit(routine), true, String(routine));
+    assert.equal(mayConcernCommit(routine, CITUS), true, String(routine));
   // It could not start the maintenance background worker.
-  assert.equal(mayConcernCommit('InitializeMaintenanceDaemonBackend'), false);
+  assert.equal(mayConcernCommit('InitializeMaintenanceDaemonBackend', CITUS), false);
 });
 
 test('the worker of a plant is the one whose shard has its hash', () => {

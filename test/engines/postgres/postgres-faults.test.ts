@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { type Clock, SYSTEM_CLOCK } from '../../../src/core/clock.ts';
 import { StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
-import { Connection } from '../../../src/engines/postgres/connection.ts';
+import { PgConnection } from '../../../src/engines/postgres/pg-connection.ts';
 import { NoResponse } from '../../../src/engines/postgres/postgres-errors.ts';
 import { postgresAddressOf } from '../../../src/engines/postgres/postgres-url.ts';
 import type { LoggedRequest } from '../../harness/client-log.ts';
@@ -30,9 +30,9 @@ const { server } = await postgresUnderTest();
 const hostsDatabase = await server.createDatabase();
 await (await openStore(hostsDatabase)).close();
 
-function openConnection(database: string, clock?: Clock): Promise<Connection> {
+function openConnection(database: string, clock?: Clock): Promise<PgConnection> {
   const address = postgresAddressOf(database);
-  return Connection.open(address, address.hosts[0]!, LONG_MS, new AbortController().signal, clock);
+  return PgConnection.open(address, address.hosts[0]!, LONG_MS, new AbortController().signal, clock);
 }
 
 /** During a long outage plants are rejected without a wait. A busy machine can delay some. */

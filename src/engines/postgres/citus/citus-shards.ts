@@ -9,12 +9,11 @@ interface Shard {
   worker: HostAddress | undefined;
 }
 
-/** All shards, in the order of their hashes; empty without Citus. */
+/** All shards, in the order of their hashes; empty if the table is not distributed. */
 export type Shards = readonly Shard[];
 
 /** Reads all shards. A shard may move to another worker at any time. */
 export async function readShards(connection: Connection): Promise<Shards> {
-  if (!connection.isCitus) return [];
   const rows = await connection.run({
     text: `SELECT DISTINCT ON (hash_min) shardminvalue::integer AS hash_min, groupid, nodename, nodeport
       FROM pg_dist_shard JOIN pg_dist_placement USING (shardid) JOIN pg_dist_node USING (groupid)

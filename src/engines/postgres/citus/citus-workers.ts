@@ -1,16 +1,24 @@
-import { type Clock, repeat, SYSTEM_CLOCK } from '../../../core/clock.ts';
+import { type Clock, repeat } from '../../../core/clock.ts';
+import type { PlantQueue } from '../../../core/commit/plant-commits.ts';
 import { StorePartlyUnavailable, StoreUnavailable } from '../../../core/commit/store-errors.ts';
 import type { Problem } from '../../../core/problem.ts';
 import { confirmEverythingBefore } from '../confirm-commits.ts';
-import type { Connection } from '../connection.ts';
-import { type ConnectionPool, OPERATION_TIMEOUT_MS } from '../connection-pool.ts';
+import {
+  type Connection,
+  OPERATION_TIMEOUT_MS,
+  type PlantServers,
+  type Pool,
+  type PostgresService,
+} from '../connection.ts';
 import { durabilityWarnings } from '../durability-warnings.ts';
 import { unavailable } from '../postgres-errors.ts';
 import { type HostAddress, hostName } from '../postgres-url.ts';
-import { rejectDangerousTable } from '../schema.ts';
 import { readShards, type Shards, workerOf } from './citus-shards.ts';
-import { hiddenWorkerWarnings, rejectLosingWorkers } from './hidden-workers.ts';
-import { TableLock, type Waiting } from './table-lock.ts';
+import { hiddenWorkerWarnings } from './hidden-workers.ts';
+import { prepareServer } from './prepare-server.ts';
+import { rejectDangerousTable } from './table-check.ts';
+import { TABLE_LOCKS_MAX, TableLock, type Waiting } from './table-lock.ts';
+import { workerQueues } from './worker-queues.ts';
 
 /** A batch needs a map of the shards that was read within this time. */
 export const SHARDS_AGE_MAX_MS = 1_000;
@@ -24,7 +32,7 @@ const LOCK_RENEWAL_WAIT_MS = 100;
 const WORKER_CHECK_TIMEOUT_MS = 1_500;
 
 /**
- * The workers of Citus, each with its own connections; none without Citus.
+ * The workers of Citus, each with its own connections.
  *
  * Each batch has plants of one worker, and is written there as a local transaction, because this
  * needs neither a two-phase commit nor the coordinator. While a worker is away, only its plants
@@ -52,12 +60,14 @@ const WORKER_CHECK_TIMEOUT_MS = 1_500;
  * The lock is lost when its connection ends. Then batches wait for a new one. A batch that was in
  * flight is confirmed only if the new lock is of the same table.
  */
-export class CitusWorkers {
-  readonly #coordinator: ConnectionPool;
-  readonly #lockPool: ConnectionPool;
-  readonly #openPool: ((worker: HostAddress) => ConnectionPool) | undefined;
+export class CitusWorkers implements PlantServers {
+  readonly #service: PostgresService;
+  readonly #coordinator: Pool;
+  readonly #lockPool: Pool;
+  /** The coordinator passes all plants on, since the workers cannot be reached from here. */
+  readonly #areHidden: boolean;
   readonly #clock: Clock;
-  readonly #workers = new Map<string, ConnectionPool>();
+  readonly #workers = new Map<string, Pool>();
   /** The workers that have responded. */
   readonly #reached = new Set<string>();
   #shards: Shards = [];
@@ -68,42 +78,22 @@ export class CitusWorkers {
   #previousLock: TableLock | undefined;
   #waiting: Waiting = { kind: 'nothing' };
   #refreshing: Promise<void> | undefined;
-  #renewal: Disposable | undefined;
+  readonly #renewal: Disposable;
 
-  /**
-   * @param lockPool has {@link TABLE_LOCKS_MAX} connections to the coordinator
-   * @param openPool makes the pool of a worker, whose connections need {@link prepareServer};
-   *   undefined: the coordinator passes all plants on, since the workers cannot be reached from here
-   */
-  constructor(
-    coordinator: ConnectionPool,
-    lockPool: ConnectionPool,
-    openPool: ((worker: HostAddress) => ConnectionPool) | undefined,
-    clock: Clock = SYSTEM_CLOCK,
-  ) {
-    this.#coordinator = coordinator;
-    this.#lockPool = lockPool;
-    this.#openPool = openPool;
+  constructor(shards: Shards, service: PostgresService) {
+    const { address, pool, openPool, clock } = service;
+    this.#service = service;
+    this.#coordinator = pool;
+    this.#lockPool = openPool(TABLE_LOCKS_MAX);
+    this.#areHidden = address.citus === 'coordinator';
     this.#clock = clock;
-  }
-
-  /** Finds out whether the database has shards. */
-  async open(coordinator: Connection): Promise<void> {
-    if (coordinator.isCitus) await rejectDangerousTable(coordinator);
-    this.#useShards(await readShards(coordinator));
-    if (!this.areUsed) return;
-    if (this.#openPool === undefined) await rejectLosingWorkers(coordinator);
+    this.#useShards(shards);
     const renew = (): void => {
-      if (this.#clock.now() - this.#shardsReadAt < LOCK_RENEWAL_INTERVAL_MS) return;
+      if (clock.now() - this.#shardsReadAt < LOCK_RENEWAL_INTERVAL_MS) return;
       // Whoever needs the lock gets the error.
       void this.refresh().catch(() => {});
     };
-    this.#renewal = repeat(this.#clock, renew, LOCK_RENEWAL_INTERVAL_MS);
-  }
-
-  /** Whether the database has shards. Without Citus it has none. */
-  get areUsed(): boolean {
-    return this.#shards.length > 0;
+    this.#renewal = repeat(clock, renew, LOCK_RENEWAL_INTERVAL_MS);
   }
 
   /** Number of connections to all workers. */
@@ -111,10 +101,12 @@ export class CitusWorkers {
     return this.#workers.values().reduce((sum, pool) => sum + pool.connections, 0);
   }
 
-  /** The name of the worker that stores this id; undefined if the coordinator stores it. */
-  workerOf(id: bigint): string | undefined {
-    const worker = workerOf(this.#shards, id);
-    return worker && hostName(worker);
+  /** A worker has one batch in flight, because a larger batch costs less for each plant. */
+  openQueue(open: (commitsInFlightMax: number) => PlantQueue): PlantQueue {
+    return workerQueues(
+      id => this.#workerOf(id),
+      () => open(1),
+    );
   }
 
   /**
@@ -125,7 +117,6 @@ export class CitusWorkers {
    */
   async use<T>(id: bigint, work: (connection: Connection) => Promise<T>): Promise<T> {
     const deadline = this.#clock.now() + OPERATION_TIMEOUT_MS;
-    if (this.#renewal === undefined) return await this.#coordinator.use(work, deadline);
     const lock = await this.#enterLock(deadline);
     try {
       const result = await this.#useServerOf(id, work, deadline);
@@ -138,7 +129,6 @@ export class CitusWorkers {
 
   /** Renews the lock, reads the shards, opens pools of new workers, and closes those of removed ones. */
   refresh(deadline = this.#clock.now() + OPERATION_TIMEOUT_MS): Promise<void> {
-    if (this.#renewal === undefined) return Promise.resolve();
     // The batches of all workers share one reading of the shards.
     this.#refreshing ??= this.#refresh(deadline).finally(() => (this.#refreshing = undefined));
     return this.#refreshing;
@@ -163,7 +153,7 @@ export class CitusWorkers {
     });
     const warnings: Problem[] = (await Promise.all(checks)).flat();
     if (failures.length > 0 && failures.length === checks.length) throw failures[0];
-    if (this.areUsed && this.#openPool === undefined) warnings.push(...(await this.#hiddenWarnings()));
+    if (this.#areHidden) warnings.push(...(await this.#hiddenWarnings()));
     if (this.#waiting.kind === 'conversion') warnings.push(CONVERSION_WAITS);
     return warnings;
   }
@@ -178,11 +168,17 @@ export class CitusWorkers {
   }
 
   async close(): Promise<void> {
-    this.#renewal?.[Symbol.dispose]();
+    this.#renewal[Symbol.dispose]();
     const closing = [this.#lockPool, ...this.#workers.values()].map(pool => pool.close());
     await this.#refreshing?.catch(() => {});
     this.#lock?.retire();
     await Promise.all(closing);
+  }
+
+  /** The name of the worker that stores this id; undefined if the coordinator stores it. */
+  #workerOf(id: bigint): string | undefined {
+    const worker = workerOf(this.#shards, id);
+    return worker && hostName(worker);
   }
 
   async #useServerOf<T>(
@@ -190,7 +186,7 @@ export class CitusWorkers {
     work: (connection: Connection) => Promise<T>,
     deadline: number,
   ): Promise<T> {
-    const name = this.workerOf(id);
+    const name = this.#workerOf(id);
     const pool = name === undefined ? undefined : this.#workers.get(name);
     if (name === undefined || pool === undefined) return await this.#coordinator.use(work, deadline);
     try {
@@ -262,6 +258,11 @@ export class CitusWorkers {
     return this.#lock;
   }
 
+  #openPool(worker: HostAddress): Pool {
+    const { openPoolOf, connections } = this.#service;
+    return openPoolOf(worker, prepareServer, connections + 1);
+  }
+
   #useShards(shards: Shards): void {
     this.#shards = shards;
     const removed = new Map(this.#workers);
@@ -269,7 +270,7 @@ export class CitusWorkers {
       if (worker === undefined) continue;
       const name = hostName(worker);
       removed.delete(name);
-      if (this.#openPool && !this.#workers.has(name)) this.#workers.set(name, this.#openPool(worker));
+      if (!this.#areHidden && !this.#workers.has(name)) this.#workers.set(name, this.#openPool(worker));
     }
     for (const [name, pool] of removed) {
       this.#workers.delete(name);

@@ -9,19 +9,11 @@ const CONCURRENT_UPDATE = 'XX000';
 
 /** @throws {StoreRejected} if the server is a worker of Citus, which has no tokens */
 export async function rejectWorker(connection: Connection): Promise<void> {
-  if (!connection.isCitus) return;
   const [row] = await connection.run({ text: 'SELECT groupid FROM pg_dist_local_group' });
   if (row![0] === COORDINATOR_GROUP) return;
   throw new StoreRejected(`${hostName(connection.host)} is a worker of Citus`, {
     advice: 'name only the coordinator',
   });
-}
-
-/** Prepares a connection to the server of the address. @throws {StoreRejected} for a worker */
-export async function prepareCoordinator(connection: Connection): Promise<void> {
-  if (!connection.isCitus) return;
-  await rejectWorker(connection);
-  await prepareServer(connection);
 }
 
 /**

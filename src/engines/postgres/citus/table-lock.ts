@@ -1,6 +1,5 @@
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
-import type { Connection } from '../connection.ts';
-import type { ConnectionPool } from '../connection-pool.ts';
+import type { Connection, Pool } from '../connection.ts';
 import { kindOf, unavailable } from '../postgres-errors.ts';
 
 /** Locks of one instance: one that batches still use, and its successor. Each has a connection. */
@@ -50,7 +49,7 @@ export class TableLock {
    * @param waitMsMax how long to wait for locks of others; by default until the deadline
    * @throws {StoreUnavailable}
    */
-  static take(pool: ConnectionPool, deadline: number, waitMsMax?: number): Promise<TableLock> {
+  static take(pool: Pool, deadline: number, waitMsMax?: number): Promise<TableLock> {
     const { promise, resolve, reject } = Promise.withResolvers<TableLock>();
     const hold = async (connection: Connection): Promise<void> => {
       let lock: TableLock | undefined;

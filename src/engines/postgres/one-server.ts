@@ -1,0 +1,45 @@
+import { REVISION_COLUMNS } from '../tables/revision-rows.ts';
+import { confirmEverythingBefore } from './confirm-commits.ts';
+import type { PlantServers, PostgresService, TableLayout } from './connection.ts';
+import { FLUSH, insertTexts } from './revision-statements.ts';
+import { TABLE_GUARD } from './table-guard.ts';
+
+/** The join with `first` finds one row for each plant that exists. */
+const LATEST = `SELECT latest.* FROM plant_revision AS first CROSS JOIN LATERAL (
+        SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = first.id ORDER BY revision DESC LIMIT 1
+      ) AS latest WHERE first.id = ANY($1::bigint[]) AND first.revision = 1 AND ${TABLE_GUARD}`;
+
+const AROUND = `SELECT near.* FROM unnest($1::bigint[], $2::integer[]) AS sent(id, revision) CROSS JOIN LATERAL (
+          (SELECT ${REVISION_COLUMNS} FROM plant_revision
+            WHERE id = sent.id AND revision IN (sent.revision - 1, sent.revision))
+          UNION
+          (SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = sent.id ORDER BY revision DESC LIMIT 1)
+        ) AS near WHERE ${TABLE_GUARD} ORDER BY id, revision`;
+
+/** The server of the connection stores the whole table. */
+export const ONE_SERVER: TableLayout = {
+  spansServers: false,
+  commitWarnings: ['SyncRepWaitForLSN'],
+  insertText: insertTexts(`CASE WHEN ${TABLE_GUARD} THEN id END, ${FLUSH}`),
+  copyGuardText: `SELECT NULL, ${FLUSH} WHERE ${TABLE_GUARD}`,
+  latestText: LATEST,
+  revisionsAround: (ids, numbers) => ({ text: AROUND, values: [ids, numbers] }),
+  confirmLatest: confirmEverythingBefore,
+  tableSize: `pg_total_relation_size('plant_revision')`,
+  newTableTexts: [],
+  tableTexts: [],
+  prepare: async () => {},
+  openServers: async (_, service) => serverOfAddress(service),
+};
+
+/** Without other servers, all plants go through one queue and one pool. */
+function serverOfAddress({ connections, pool }: PostgresService): PlantServers {
+  return {
+    connections: 0,
+    openQueue: open => open(connections),
+    use: (_, work) => pool.use(work),
+    refresh: async () => {},
+    warnings: async () => [],
+    close: async () => {},
+  };
+}
