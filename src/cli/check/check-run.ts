@@ -8,6 +8,7 @@ import type { RunIds } from './ids.ts';
 import type { RuleResult } from './report.ts';
 import { type CompleteResponse, type NoResponse, type Server, send } from './round-trip.ts';
 import { PLANT, type Rule } from './rules.ts';
+import { sendOnOneConnection } from './second-request.ts';
 
 /** Rules that are checked at the same time. It is fast for a distant server, with little load. */
 const RULES_IN_FLIGHT = 8;
@@ -64,8 +65,7 @@ async function makeContact(server: Server, plantId: bigint): Promise<void> {
 }
 
 function noResponse(href: string, { message, code }: NoResponse): Failure {
-  const isNotHttp = code === 'HTTPParserError' || isProtocolError(code);
-  const advice = isNotHttp
+  const advice = isProtocolError(code)
     ? 'the server did not respond with HTTP; check the address'
     : 'is the service running there?';
   return new Failure(untrustedCertificate(href, code) ?? `${href}: ${message}; ${advice}`);
@@ -74,9 +74,14 @@ function noResponse(href: string, { message, code }: NoResponse): Failure {
 /** @param storedId an id that the server has stored */
 async function checkRule(rule: Rule, server: Server, plantId: bigint, storedId: bigint): Promise<RuleResult> {
   if (rule.earlierBody !== undefined) await send(server, { body: rule.earlierBody }, plantId);
-  const roundTrip = await send(server, rule, plantId);
-  const { sent, received } = roundTrip;
-  const faults = faultsOf(rule, roundTrip);
+  const request = { request: rule, plantId };
+  const stored = { request: { body: PLANT }, plantId: storedId };
+  const { sent, received } =
+    rule.connection === 'used'
+      ? await sendOnOneConnection(server, stored, request)
+      : await send(server, rule, plantId);
+  if (received.kind === 'notSent') return notChecked(rule, received.reason);
+  const faults = faultsOf(rule, received);
   const mayBeStored = rule.plantId !== undefined && faults.length > 0 && received.kind === 'response';
   const isStored = mayBeStored && (await isStoredId(received, server, storedId));
   if (server.stop.aborted) return notChecked(rule, 'the check was stopped');
