@@ -94,9 +94,11 @@ for (const [path, outputs] of Object.entries(OUTPUTS))
     assert.equal(programs.length, outputs.length);
     const folder = programFolder();
     const files = programs.map(({ code }, index) => {
-      const file = join(folder, `program-${index}.ts`);
-      writeFileSync(file, code);
-      return file;
+      const file = join(folder, `program-${index}`);
+      writeFileSync(`${file}.ts`, code);
+      // The same code is JavaScript, too.
+      writeFileSync(`${file}.mjs`, code);
+      return `${file}.mjs`;
     });
     await compile(folder);
     for (const [index, file] of files.entries()) {

@@ -32,7 +32,7 @@ const ADVICE: [statuses: RegExp, advice: string][] = [
 export async function checkRules(rules: readonly Rule[], server: Server, ids: RunIds): Promise<RuleResult[]> {
   const fresh = ids.fresh.values();
   const contactId = fresh.next().value!;
-  await makeContact(server, contactId);
+  const httpVersion = await makeContact(server, contactId);
   using progress = new CountedProgress('checking', 'rules', rules.length);
   const results: RuleResult[] = [];
   const queue = rules.entries();
@@ -40,9 +40,11 @@ export async function checkRules(rules: readonly Rule[], server: Server, ids: Ru
     for (const [index, rule] of queue) {
       const plantId = rule.plantId ?? fresh.next().value!;
       const isOutside = rule.plantId !== undefined && !ids.ofRules.includes(plantId);
-      results[index] = isOutside
-        ? notChecked(rule, `it needs the id ${plantId}, which is not in --ids`)
-        : await checkRule(rule, server, plantId, contactId);
+      if (isOutside) results[index] = notChecked(rule, `it needs the id ${plantId}, which is not in --ids`);
+      else if (rule.framing === 'chunked' && httpVersion === '1.0')
+        // RFC 9112 section 6.1 forbids to send chunks to such a server.
+        results[index] = notChecked(rule, 'the server responds with HTTP/1.0, which has no chunks');
+      else results[index] = await checkRule(rule, server, plantId, contactId);
       progress.done++;
     }
   };
@@ -50,15 +52,20 @@ export async function checkRules(rules: readonly Rule[], server: Server, ids: Ru
   return results;
 }
 
-/** Sends a valid plant. @throws {Failure} if the response shows that every rule would fail */
-async function makeContact(server: Server, plantId: bigint): Promise<void> {
+/**
+ * Sends a valid plant.
+ *
+ * @returns the HTTP version of the response; undefined if `server.stop` aborts
+ * @throws {Failure} if the response shows that every rule would fail
+ */
+async function makeContact(server: Server, plantId: bigint): Promise<string | undefined> {
   const { href } = server.plantsUrl;
   const { received } = await send(server, { body: PLANT }, plantId);
-  if (server.stop.aborted) return;
+  if (server.stop.aborted) return undefined;
   if (received.kind === 'noResponse') throw noResponse(href, received);
-  const { status, headers, body } = received;
+  const { status, headers, body, httpVersion } = received;
   const [, advice] = ADVICE.find(([statuses]) => statuses.test(String(status))) ?? [];
-  if (advice === undefined) return;
+  if (advice === undefined) return httpVersion;
   const text = withoutToken(headers.get('location') ?? body.toString(), server.token).trim();
   const shown = visible(text).slice(0, SHOWN_LENGTH_MAX);
   throw new Failure(`${href} responds with ${status} to a valid plant (${shown}); ${advice}`);

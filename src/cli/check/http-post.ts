@@ -12,6 +12,7 @@ export interface PostOptions {
 }
 
 export interface PostResponse {
+  httpVersion: string;
   status: number;
   statusText: string;
   headers: Headers;
@@ -51,9 +52,8 @@ export function post(
       socket.destroy();
       reject(new Error('101 Switching Protocols'));
     });
-    request.on('response', response => {
-      readResponse(request, response, responseBytesMax).then(resolve, reject);
-    });
+    // From here on, errors only count if the response is incomplete.
+    request.on('response', response => resolve(readResponse(request, response, responseBytesMax)));
     for (const part of bodyParts) request.write(part);
     request.end();
   });
@@ -76,6 +76,7 @@ async function readResponse(
     if (bytes > bytesMax) break;
   }
   return {
+    httpVersion,
     status: statusCode,
     statusText: statusMessage,
     headers,

@@ -173,6 +173,10 @@ const RIGHT: Record<string, Ways> = {
   'names the charset': typed(200, 'Application/JSON; charset=utf-8'),
   'sends a response in chunks': { send: (response, body) => response.write(body, () => response.end()) },
   'ends each response by closing the connection, as HTTP/1.0': { send: sendHttp10 },
+  'has HTTP/1.0 and reads no chunks': {
+    ...rejectsSent('transfer-encoding', /chunked/),
+    send: sendHttp10,
+  },
   'closes each connection after it has said so': on(200, ({ headers }) => ({
     headers: { ...headers, Connection: 'close' },
   })),
