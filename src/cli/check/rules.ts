@@ -101,7 +101,7 @@ export const RULES: readonly Rule[] = [
     ['credential.unknown', 'an unknown token', PLANT, withCredential('Bearer no-such-token')],
     ['credential.other-scheme', 'another scheme', PLANT, withCredential('Basic cGxhbnQ6cw==')],
   ]),
-  // These senders follow RFCs, and are what clients and proxies often send.
+  // What many client libraries send, and RFCs require servers to accept.
   ...rulesFrom('RFC 8259, section 11', 'a Plant', [
     [
       'media-type.charset',
