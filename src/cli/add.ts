@@ -90,8 +90,6 @@ function failureOf(error: PlantStoreError, address: ServiceAddress): Failure {
     return new Failure(`${message}; to ${purpose}, use --if-revision ${storedRevision}`);
   }
   if (error.status === 401) return new Failure(unauthorizedText(address, message));
-  if (error.status === 404)
-    return new Failure(`${message}; --url is the base address of a plant store, without /plants`);
   // The message of a response already says whether the plant may be stored.
   if (error.status !== undefined || !mayHaveStored(error)) return new Failure(message);
   return new Failure(`the plant may be stored; run the command again to make sure: ${message}`);

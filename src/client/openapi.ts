@@ -140,7 +140,9 @@ const FAULTS_NAMED = INVALID.kind === 'invalid' ? INVALID.message : undefined;
 
 /** Describes the response with one error status: a list and an example of its error numbers. */
 function errorResponse(status: string): object {
-  const names = ERROR_NAMES.filter(name => ERRORS[name].status === Number(status));
+  const withStatus = ERROR_NAMES.filter(name => ERRORS[name].status === Number(status));
+  // A mock responds to an invalid plant with the first example of a 400.
+  const names = withStatus.toSorted((a, b) => Number(b === 'notNewPlant') - Number(a === 'notNewPlant'));
   const lines = names.map(name => {
     const { number, message, retry } = ERRORS[name];
     return `- \`${number}\`: ${message}${retry ? ' (the same request may succeed later)' : ''}`;
@@ -268,8 +270,9 @@ const DESCRIPTION = {
     version: '1.0.0',
     description:
       'A plant store. A client submits a plant record, and the service responds with the plant record.',
-    contact: { name: 'The operator of this service' },
-    license: { name: 'MIT', identifier: 'MIT' },
+    // Relative to this description, which the service provides beside its documentation page.
+    contact: { name: 'The operator of this service', url: 'docs' },
+    license: { name: 'MIT', url: 'https://spdx.org/licenses/MIT.html' },
   },
   tags: [{ name: 'plants', description: 'The plants of the store.' }],
   security: [{ bearer: [] }],

@@ -73,14 +73,20 @@ export function errorAfterUnknown(failed: PlantStoreError): PlantStoreError {
 /** Statuses of a gateway whose service is unavailable (RFC 9110 section 15), or that limits rates. */
 const GATEWAY_RETRY_STATUSES = [408, 429, 502, 503, 504];
 
+/** Errors of a plant store whose address has a wrong path. */
+const WRONG_PATH_ERRORS: readonly unknown[] = [ERRORS.noSuchPath, ERRORS.methodNotAllowed];
+
 /**
  * Makes the error of a response other than 200. Its body may come from a gateway. Error 40000 is
  * transient: the client sends valid HTTP, so the request was truncated in transit.
+ *
+ * @param addressAdvice what to check if the address may be wrong
  */
 export function errorOfResponse(
   status: number,
   retryAfter: string | undefined,
   body: string,
+  addressAdvice: string,
 ): PlantStoreError {
   const retryAfterMs = readRetryAfterMs(retryAfter);
   const { error, message } = jsonObject(body);
@@ -88,13 +94,15 @@ export function errorOfResponse(
   const entry = isErrorBody && Object.values(ERRORS).find(({ number }) => number === error);
   if (entry) {
     const canRetry = entry.retry || entry === ERRORS.badHttp;
-    return new PlantStoreError(String(message), { error: entry.number, status, canRetry, retryAfterMs });
+    const advice = WRONG_PATH_ERRORS.includes(entry) ? `; ${addressAdvice}` : '';
+    const about = { error: entry.number, status, canRetry, retryAfterMs };
+    return new PlantStoreError(`${message}${advice}`, about);
   }
   const detail = isErrorBody ? `: ${message}` : '';
   // A browser hides the status of a redirect that it does not follow.
   const response = status === 0 ? 'a redirect' : String(status);
   return new PlantStoreError(
-    `the response is ${response}${detail}; a plant store does not send this; check the address`,
+    `the response is ${response}${detail}; a plant store does not send this; ${addressAdvice}`,
     { status: status || undefined, canRetry: GATEWAY_RETRY_STATUSES.includes(status), retryAfterMs },
   );
 }

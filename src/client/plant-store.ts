@@ -74,14 +74,17 @@ export class PlantStore {
       fetch: fetchWith = fetch,
       transport = fetchTransport(fetchWith),
     } = options;
-    const url = plantsUrl(checkUrl(options.url ?? environment('PLANT_STORE_URL'))).href;
+    const base = checkUrl(options.url ?? environment('PLANT_STORE_URL'));
+    const source = options.url === undefined ? 'PLANT_STORE_URL' : 'the option url';
+    const addressAdvice = `check ${source}, the address of the service without /plants: ${base}`;
     checkNumber('responseTimeoutMs', responseTimeoutMs, 1, TIMER_MS_MAX);
     checkNumber('retryForMs', retryForMs, 0, TIMER_MS_MAX);
     const token = checkToken(options.token ?? environment('PLANT_STORE_TOKEN'));
     if (typeof fetchWith !== 'function') throw new TypeError('fetch must be a function');
     const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
     const limits = { responseTimeoutMs, retryForMs };
-    this.#service = { transport, url, headers, ...limits, calls: new Set(), isClosed: false };
+    const address = { url: plantsUrl(base).href, addressAdvice };
+    this.#service = { transport, ...address, headers, ...limits, calls: new Set(), isClosed: false };
   }
 
   /**

@@ -27,6 +27,8 @@ export interface ClientState {
   transport: Transport;
   /** Address of `POST /plants`. */
   url: string;
+  /** What to check if that address may be wrong. */
+  addressAdvice: string;
   headers: HttpRequest['headers'];
   responseTimeoutMs: number;
   retryForMs: number;
@@ -122,7 +124,7 @@ async function post(
   plant: NewPlant,
   ifRevision: number | undefined,
 ): Promise<StoredPlant> {
-  const { transport, url, responseTimeoutMs } = service;
+  const { transport, url, addressAdvice, responseTimeoutMs } = service;
   const headers =
     ifRevision === undefined
       ? service.headers
@@ -146,7 +148,7 @@ async function post(
     abort(new PlantStoreError(message, { code: 'ETIMEDOUT', canRetry: true }));
   }, responseTimeoutMs);
   try {
-    return readStoredPlant(plant, ifRevision, await response);
+    return readStoredPlant(plant, ifRevision, await response, addressAdvice);
   } finally {
     inFlight.delete(abort);
     clearTimeout(timer);

@@ -15,6 +15,7 @@ export interface StoredPlant extends Plant {
 
 /**
  * @param ifRevision the condition that was sent; undefined: none
+ * @param addressAdvice what to check if the address may be wrong
  * @throws {PlantChanged} when the response proves that the latest revision is another one
  * @throws {PlantStoreError} when the response does not prove that this plant is stored
  */
@@ -22,9 +23,10 @@ export function readStoredPlant(
   sent: NewPlant,
   ifRevision: number | undefined,
   response: ReceivedResponse,
+  addressAdvice: string,
 ): StoredPlant {
   const { status, headers, body } = response;
-  if (status !== 200) throw rejectionOf(sent, ifRevision, response);
+  if (status !== 200) throw rejectionOf(sent, ifRevision, response, addressAdvice);
   const outcome = OUTCOMES.find(each => each === headers['plant-outcome']);
   const revision = revisionIn(headers);
   const id = headers['plant-id'];
@@ -66,8 +68,9 @@ function rejectionOf(
   { id }: NewPlant,
   ifRevision: number | undefined,
   { status, headers, body }: ReceivedResponse,
+  addressAdvice: string,
 ): PlantStoreError {
-  const error = errorOfResponse(status, headers['retry-after'], body);
+  const error = errorOfResponse(status, headers['retry-after'], body, addressAdvice);
   const storedRevision = revisionIn(headers);
   const isChanged =
     error.error === ERRORS.plantChanged.number && headers['plant-id'] === String(id) && storedRevision >= 0;

@@ -87,7 +87,7 @@ test('add says what to do if the token is rejected, the id is taken or no servic
       token,
       /^plant-store: no response from .* \(ECONNREFUSED\); is the service .*\?$/m,
     ],
-    [`${url}/plants`, token, /send POST \/plants; --url is the base address .*, without \/plants/],
+    [`${url}/plants`, token, /send POST \/plants; check the option url, .* without \/plants: http:/],
   ] as const)
     assertFailed(await add(toUrl, withToken, '1', 'Moss'), says);
 });

@@ -128,6 +128,21 @@ test('the client sends a plant and rejects a response that a plant store never s
   }
 });
 
+test('the client names the option or the variable whose address has a wrong path', async t => {
+  await using service = await startTestService();
+  await using gateway = await startServer([[404, {}, '<html>']]);
+  const { url, token } = service;
+  const messageOf = async (options: PlantStoreOptions): Promise<string> =>
+    (await thrownBy(() => new PlantStore({ token, ...options }).createPlant(MONSTERA))).message;
+  const what = 'the address of the service without /plants';
+  const ours = `this path does not exist; to create a plant, send POST /plants; check the option url, ${what}`;
+  assert.equal(await messageOf({ url: `${url}/v1` }), `${ours}: ${url}/v1`);
+  process.env.PLANT_STORE_URL = gateway.url;
+  t.after(() => delete process.env.PLANT_STORE_URL);
+  const other = `the response is 404; a plant store does not send this; check PLANT_STORE_URL, ${what}`;
+  assert.equal(await messageOf({}), `${other}: ${gateway.url}/`);
+});
+
 test('the client sends a plant and mentions in a rejection that an earlier attempt may have stored it', async () => {
   const cases: [replies: Reply[], error: number, isUnknown: boolean][] = [
     [['cut'], 40003, true],

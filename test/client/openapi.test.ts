@@ -42,7 +42,8 @@ test('every schema is strict JSON Schema 2020-12, and every example matches its 
 
 test('the description has version 1.0.0 under the MIT license, one operation with one optional header, bearer authentication', () => {
   const { info, security, servers, paths, components } = description;
-  assert.partialDeepStrictEqual(info, { version: '1.0.0', license: { name: 'MIT', identifier: 'MIT' } });
+  const license = { name: 'MIT', url: 'https://spdx.org/licenses/MIT.html' };
+  assert.partialDeepStrictEqual(info, { version: '1.0.0', license, contact: { url: 'docs' } });
   assert.deepEqual(Object.keys(components.securitySchemes), ['bearer']);
   assert.partialDeepStrictEqual(components.securitySchemes.bearer, { type: 'http', scheme: 'bearer' });
   assert.deepEqual([security, operation.security], [[{ bearer: [] }], undefined]);
@@ -141,6 +142,8 @@ test('each error is described and has an example under its status only', () => {
     });
   });
   assert.deepEqual(Object.fromEntries(described), ERRORS);
+  const [firstOf400] = Object.keys(responses['400']!.content['application/json']!.examples);
+  assert.equal(firstOf400, 'notNewPlant', 'a mock responds with the first example');
 });
 
 function assertRefersTo(content: Content, schema: string): void {

@@ -118,7 +118,7 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
     [
       '404',
       [404, errorBody(40401, 'no path')],
-      /responds with 404 \(no path\); check the address in --url\n$/,
+      /^plant-store: no path; check the option url, .* without \/plants: http:\/\/127\.0\.0\.1:[0-9]+\/\n$/,
     ],
     [
       'an error of a proxy',

@@ -8,6 +8,7 @@ import type { RunIds } from './ids.ts';
 import type { RuleResult } from './report.ts';
 import { type CompleteResponse, type NoResponse, type Server, send } from './round-trip.ts';
 import { PLANT, type Rule } from './rules.ts';
+import { sendOnOneConnection } from './second-request.ts';
 
 /** Rules that are checked at the same time. It is fast for a distant server, with little load. */
 const RULES_IN_FLIGHT = 8;
@@ -31,7 +32,7 @@ const ADVICE: [statuses: RegExp, advice: string][] = [
 export async function checkRules(rules: readonly Rule[], server: Server, ids: RunIds): Promise<RuleResult[]> {
   const fresh = ids.fresh.values();
   const contactId = fresh.next().value!;
-  await makeContact(server, contactId);
+  const httpVersion = await makeContact(server, contactId);
   using progress = new CountedProgress('checking', 'rules', rules.length);
   const results: RuleResult[] = [];
   const queue = rules.entries();
@@ -39,9 +40,11 @@ export async function checkRules(rules: readonly Rule[], server: Server, ids: Ru
     for (const [index, rule] of queue) {
       const plantId = rule.plantId ?? fresh.next().value!;
       const isOutside = rule.plantId !== undefined && !ids.ofRules.includes(plantId);
-      results[index] = isOutside
-        ? notChecked(rule, `it needs the id ${plantId}, which is not in --ids`)
-        : await checkRule(rule, server, plantId, contactId);
+      if (isOutside) results[index] = notChecked(rule, `it needs the id ${plantId}, which is not in --ids`);
+      else if (rule.framing === 'chunked' && httpVersion === '1.0')
+        // RFC 9112 section 6.1 forbids to send chunks to such a server.
+        results[index] = notChecked(rule, 'the server responds with HTTP/1.0, which has no chunks');
+      else results[index] = await checkRule(rule, server, plantId, contactId);
       progress.done++;
     }
   };
@@ -49,23 +52,27 @@ export async function checkRules(rules: readonly Rule[], server: Server, ids: Ru
   return results;
 }
 
-/** Sends a valid plant. @throws {Failure} if the response shows that every rule would fail */
-async function makeContact(server: Server, plantId: bigint): Promise<void> {
+/**
+ * Sends a valid plant.
+ *
+ * @returns the HTTP version of the response; undefined if `server.stop` aborts
+ * @throws {Failure} if the response shows that every rule would fail
+ */
+async function makeContact(server: Server, plantId: bigint): Promise<string | undefined> {
   const { href } = server.plantsUrl;
   const { received } = await send(server, { body: PLANT }, plantId);
-  if (server.stop.aborted) return;
+  if (server.stop.aborted) return undefined;
   if (received.kind === 'noResponse') throw noResponse(href, received);
-  const { status, headers, body } = received;
+  const { status, headers, body, httpVersion } = received;
   const [, advice] = ADVICE.find(([statuses]) => statuses.test(String(status))) ?? [];
-  if (advice === undefined) return;
+  if (advice === undefined) return httpVersion;
   const text = withoutToken(headers.get('location') ?? body.toString(), server.token).trim();
   const shown = visible(text).slice(0, SHOWN_LENGTH_MAX);
   throw new Failure(`${href} responds with ${status} to a valid plant (${shown}); ${advice}`);
 }
 
 function noResponse(href: string, { message, code }: NoResponse): Failure {
-  const isNotHttp = code === 'HTTPParserError' || isProtocolError(code);
-  const advice = isNotHttp
+  const advice = isProtocolError(code)
     ? 'the server did not respond with HTTP; check the address'
     : 'is the service running there?';
   return new Failure(untrustedCertificate(href, code) ?? `${href}: ${message}; ${advice}`);
@@ -74,9 +81,14 @@ function noResponse(href: string, { message, code }: NoResponse): Failure {
 /** @param storedId an id that the server has stored */
 async function checkRule(rule: Rule, server: Server, plantId: bigint, storedId: bigint): Promise<RuleResult> {
   if (rule.earlierBody !== undefined) await send(server, { body: rule.earlierBody }, plantId);
-  const roundTrip = await send(server, rule, plantId);
-  const { sent, received } = roundTrip;
-  const faults = faultsOf(rule, roundTrip);
+  const request = { request: rule, plantId };
+  const stored = { request: { body: PLANT }, plantId: storedId };
+  const { sent, received } =
+    rule.connection === 'used'
+      ? await sendOnOneConnection(server, stored, request)
+      : await send(server, rule, plantId);
+  if (received.kind === 'notSent') return notChecked(rule, received.reason);
+  const faults = faultsOf(rule, received);
   const mayBeStored = rule.plantId !== undefined && faults.length > 0 && received.kind === 'response';
   const isStored = mayBeStored && (await isStoredId(received, server, storedId));
   if (server.stop.aborted) return notChecked(rule, 'the check was stopped');

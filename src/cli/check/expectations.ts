@@ -1,15 +1,19 @@
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
-import type { CompleteResponse, RoundTrip } from './round-trip.ts';
+import type { CompleteResponse, NoResponse } from './round-trip.ts';
 import type { Rule } from './rules.ts';
 
 /** @returns the faults of a response, each in the same words for the same cause */
-export function faultsOf(rule: Rule, { received }: RoundTrip): string[] {
+export function faultsOf(rule: Rule, received: CompleteResponse | NoResponse): string[] {
   if (received.kind === 'noResponse') return [received.message];
   const { status } = received;
-  const isRejection = status >= 400 && status <= 499;
-  if (isRejection && rule.response !== 'a Plant') return status === 400 ? errorFaults(received) : [];
+  if (isPermittedRejection(rule, status)) return status === 400 ? errorFaults(received) : [];
   if (rule.response === 'a rejection') return [`status ${status} instead of one from 400 to 499`];
   return status === 200 ? plantFaults(received, rule.body) : [`status ${status} instead of 200`];
+}
+
+function isPermittedRejection({ response }: Rule, status: number): boolean {
+  if (response === 'a Plant or a 411') return status === 411;
+  return response !== 'a Plant' && status >= 400 && status <= 499;
 }
 
 function plantFaults(received: CompleteResponse, sentText: string): string[] {

@@ -9,11 +9,13 @@ export interface Rule extends TestRequest {
   title: string;
   source: string;
   /** A Plant is status 200 with the plant as sent; a rejection is a status from 400 to 499. */
-  response: 'a Plant' | 'a rejection' | 'a Plant or a rejection';
+  response: 'a Plant' | 'a rejection' | 'a Plant or a rejection' | 'a Plant or a 411';
   /** The plant id that the rule is about. Other rules get new ids. */
   plantId?: bigint;
   /** A body to send before the request, with the same plant id. */
   earlierBody?: string;
+  /** The connection of an earlier request. By default, each request has a new one. */
+  connection?: 'used';
 }
 
 type Row = [id: string, what: string, body: string, rest?: Partial<Rule>];
@@ -21,13 +23,19 @@ type Row = [id: string, what: string, body: string, rest?: Partial<Rule>];
 function rulesFrom(source: string, response: Rule['response'], rows: Row[]): Rule[] {
   return rows.map(([id, what, body, rest]) => {
     const title = `${what} gets ${response}`;
-    return { id, level: 'MUST', title, source: `interface, ${source}`, response, body, ...rest };
+    return { id, level: 'MUST', title, source, response, body, ...rest };
   });
 }
 
 /** The shortest NewPlant. `<ID>` in a body is replaced by the plant id. */
 export const PLANT = '{"id":<ID>,"name":"A"}';
+const SHOULD: Partial<Rule> = { level: 'SHOULD' };
 const TAGGED = '{"id":<ID>,"name":"A","tag":"B"}';
+
+/** The interface leaves open which requests get which status, so such rules are this program's own. */
+function ours(section: string): string {
+  return `our own rule; the interface leaves the status open (${section})`;
+}
 
 /** @param text a JSON string, sent as the name and as the tag */
 function withText(text: string): string {
@@ -39,14 +47,22 @@ function withCredential(text: string): Partial<Rule> {
 }
 
 export const RULES: readonly Rule[] = [
-  ...rulesFrom('POST /plants, rule 1', 'a Plant', [
+  ...rulesFrom('interface, POST /plants, rule 1', 'a Plant', [
     ['create.status', 'a NewPlant with id, name and tag', TAGGED],
     ['create.tag.absent', 'a NewPlant without a tag', PLANT],
     ['create.json.member-order', 'a NewPlant in another order', '{"tag":"B","name":"A","id":<ID>}'],
     ['create.json.white-space', 'a NewPlant with white space', ' {\r\n\t"id" : <ID> ,"name" :\n"A"\t} '],
   ]),
+  ...rulesFrom('our own rule; the interface does not exclude further members', 'a Plant', [
+    [
+      'create.json.further-member',
+      'a NewPlant with a further member',
+      '{"id":<ID>,"name":"A","height":3}',
+      SHOULD,
+    ],
+  ]),
   // Ids that programs often round or reject.
-  ...rulesFrom('NewPlant, id', 'a Plant', [
+  ...rulesFrom('interface, NewPlant, id', 'a Plant', [
     ['create.id.zero', 'the id 0', PLANT, { plantId: 0n }],
     ['create.id.negative', 'the id -1', PLANT, { plantId: -1n }],
     ['create.id.above-int32', 'the id 2^31, beyond 32 bits,', PLANT, { plantId: 2n ** 31n }],
@@ -55,7 +71,7 @@ export const RULES: readonly Rule[] = [
     ['create.id.int64-max', 'the largest int64', PLANT, { plantId: ID_MAX }],
     ['create.id.int64-min', 'the smallest int64', PLANT, { plantId: ID_MIN }],
   ]),
-  ...rulesFrom('Plant', 'a Plant', [
+  ...rulesFrom('interface, Plant', 'a Plant', [
     ['create.text.empty', 'empty text', withText('""')],
     ['create.text.space', 'text with white space', withText(String.raw`"\t 1  2  "`)],
     ['create.text.case', 'text in mixed case', withText('"aLOE vera Var. CHINENSIS"')],
@@ -70,23 +86,50 @@ export const RULES: readonly Rule[] = [
     ['create.text.digits', 'text of digits', withText('"42"')],
   ]),
   // The interface limits no lengths. So a server may reject a long text, but must not cut it.
-  ...rulesFrom('Plant', 'a Plant or a rejection', [
+  ...rulesFrom('interface, Plant', 'a Plant or a rejection', [
     ['create.text.length-100', 'text of 100 characters', withText(`"${'1-'.repeat(50)}"`)],
     ['create.text.length-1000', 'text of 1000 characters', withText(`"${'1-'.repeat(500)}"`)],
     ['create.text.length-10000', 'text of 10000 characters', withText(`"${'1-'.repeat(5000)}"`)],
   ]),
   // The interface does not say whether a server may reject an id that is already stored.
-  ...rulesFrom('POST /plants, rule 1', 'a Plant or a rejection', [
+  ...rulesFrom('interface, POST /plants, rule 1', 'a Plant or a rejection', [
     ['create.stored-id.same', 'the same plant, sent again,', TAGGED, { earlierBody: TAGGED }],
     ['create.stored-id.other', 'another plant with a stored id', PLANT, { earlierBody: TAGGED }],
   ]),
-  ...rulesFrom('Authentication', 'a rejection', [
+  ...rulesFrom(ours('Authentication'), 'a rejection', [
     ['credential.missing', 'no credential', PLANT, { credential: { kind: 'none' } }],
     ['credential.unknown', 'an unknown token', PLANT, withCredential('Bearer no-such-token')],
     ['credential.other-scheme', 'another scheme', PLANT, withCredential('Basic cGxhbnQ6cw==')],
   ]),
+  // What many client libraries send, and RFCs require servers to accept.
+  ...rulesFrom('RFC 8259, section 11', 'a Plant', [
+    [
+      'media-type.charset',
+      'a media type with a charset',
+      PLANT,
+      { mediaType: 'application/json; charset=utf-8' },
+    ],
+  ]),
+  ...rulesFrom('RFC 9110, section 11.1', 'a Plant', [
+    [
+      'credential.scheme-case',
+      'the scheme in lower case',
+      PLANT,
+      { credential: { kind: 'token', scheme: 'bearer' } },
+    ],
+  ]),
+  // A server must read chunks, but may reject a body without a length by 411 (section 6.3).
+  ...rulesFrom('RFC 9112, section 7.1', 'a Plant or a 411', [
+    ['http.chunked.read', 'a chunked body', PLANT, { framing: 'chunked' }],
+  ]),
+  ...rulesFrom('our own rule; RFC 9112, section 6.3, permits 411', 'a Plant', [
+    ['http.chunked.accepted', 'a chunked body', PLANT, { ...SHOULD, framing: 'chunked' }],
+  ]),
+  ...rulesFrom('RFC 9112, section 9.3', 'a Plant', [
+    ['http.second-request', 'a second request on a connection', PLANT, { connection: 'used' }],
+  ]),
   // Each body is no NewPlant for exactly one reason.
-  ...rulesFrom('POST /plants, request', 'a rejection', [
+  ...rulesFrom(ours('Errors'), 'a rejection', [
     ['reject.empty', 'an empty body', ''],
     ['reject.not-json', 'incomplete JSON', '{"id":<ID>,"name":"A'],
     ['reject.array', 'an array', `[${PLANT}]`],
@@ -101,6 +144,6 @@ export const RULES: readonly Rule[] = [
     ['reject.name-number', 'a number as name', '{"id":<ID>,"name":1}'],
     ['reject.tag-null', 'null as tag', '{"id":<ID>,"name":"A","tag":null}'],
     ['reject.tag-number', 'a number as tag', '{"id":<ID>,"name":"A","tag":1}'],
-    ['media-type.other', 'another media type', PLANT, { level: 'SHOULD', mediaType: 'text/plain' }],
+    ['media-type.other', 'another media type', PLANT, { ...SHOULD, mediaType: 'text/plain' }],
   ]),
 ];

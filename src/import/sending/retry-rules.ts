@@ -87,13 +87,12 @@ export class RetryRules {
         `giving up: no plant could be stored for ${OUTAGE_MAX_MINUTES} minutes, because the service ${symptomOf(error)}; ` +
           `confirmed plants are stored, and ${SAFE_TO_REPEAT}`,
       );
-    if (status === undefined) return new Failure(message);
+    // The message of a 404 or a 405 names the option with the address.
+    if (status === undefined || (number !== undefined && [404, 405].includes(status)))
+      return new Failure(message);
     if (status === 401) return new Failure(unauthorizedText(this.#service, message));
     if (number === undefined) return new Failure(`${url}: ${message}`);
-    const question =
-      status === 404 || status === 405
-        ? 'check the address in --url'
-        : 'check whether a proxy between this machine and the service changes requests';
+    const question = 'check whether a proxy between this machine and the service changes requests';
     return new Failure(`${url} responds with ${status} (${message}); ${question}`);
   }
 

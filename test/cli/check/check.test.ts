@@ -36,7 +36,7 @@ test('one cause is one line with a count, with the first request and response', 
   await using store = await startForeignStore({ respond });
   const { exitCode, stdout, stderr } = await check(store.url);
   assert.equal(exitCode, 1);
-  const created = RULES.filter(({ response }) => response !== 'a rejection').map(({ id }) => id);
+  const created = RULES.filter(({ level, response }) => level === 'MUST' && response !== 'a rejection');
   const line = `does not hold  MUST    status 201 instead of 200 (${created.length} rules: create.status, `;
   assert.deepEqual(stdout.match(/^.*status 201.* create\.status, /gm), [line]);
   assert.match(stdout, /\n {4}POST \/plants\n(?: {4}.+\n)+\n {4}\{"id":\d+,"name":"A","tag":"B"\}\n/);
@@ -45,11 +45,37 @@ test('one cause is one line with a count, with the first request and response', 
 });
 
 test('a SHOULD that does not hold is named, and does not fail the check', async () => {
-  const accepts = ({ authorization = '' }) => authorization === `Bearer ${TOKEN}`;
+  const accepts = ({ authorization = '' }) => authorization.toLowerCase() === `bearer ${TOKEN}`;
   await using store = await startForeignStore({ accepts });
   const { exitCode, stdout } = await check(store.url);
   assert.match(stdout, /\ndoes not hold {2}SHOULD {2}status 200 .* \(1 rule: media-type\.other\)\n/);
   assert.equal(exitCode, 0);
+});
+
+test('a second request is not checked if the server says that it closes the connection', async () => {
+  const headers = { 'content-type': 'application/json', Connection: 'close' };
+  await using store = await startForeignStore({ respond: usual => ({ ...usual, headers }) });
+  const { exitCode, stdout } = await check(store.url);
+  assert.match(stdout, /^not checked {4}MUST {4}http\.second-request: .*; the server says that it closes /m);
+  assert.equal(exitCode, 0);
+});
+
+test('docs/check.md has each rule in one row, with its level and whether it is our own', () => {
+  const text = readFileSync(new URL('../../../docs/check.md', import.meta.url), 'utf8');
+  const rows = [...text.matchAll(/^\| (`.*`) \| (.*?) \| (MUST|SHOULD)/gm)].map(([, ids, source, level]) => {
+    const patterns = [...ids!.matchAll(/`(.+?)`/g)].map(([, id]) => id!.replace('*', ''));
+    return { patterns, isOurs: source!.includes('our own'), level };
+  });
+  for (const { id, level, source } of RULES) {
+    const found = rows.filter(({ patterns }) =>
+      patterns.some(each => each === id || (each.endsWith('.') && id.startsWith(each))),
+    );
+    assert.deepEqual(
+      found.map(row => [row.level, row.isOurs]),
+      [[level, source.includes('our own')]],
+      id,
+    );
+  }
 });
 
 test('it sends nothing without --ids and --yes, and only ids of --ids', async () => {

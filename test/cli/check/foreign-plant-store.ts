@@ -1,4 +1,5 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { type LoopbackServer, listen } from '../../harness/loopback-server.ts';
 
@@ -20,6 +21,9 @@ export interface ForeignResponse {
   /** The id of the NewPlant that was sent, and whether it is stored already. */
   plantId?: bigint;
   isAgain: boolean;
+  /** The header section of the request, and whether its connection had an earlier request. */
+  sent: IncomingHttpHeaders;
+  isOnUsedConnection: boolean;
 }
 
 /** What a server does in its own way, right or wrong. Each is absent by default. */
@@ -35,21 +39,23 @@ export interface Ways {
   send?(response: ServerResponse, body: Buffer): unknown;
 }
 
-const isJsonWithToken = (headers: IncomingHttpHeaders): boolean =>
-  headers.authorization === `Bearer ${TOKEN}` && headers['content-type'] === 'application/json';
+const isJsonWithToken = ({ authorization = '', 'content-type': type = '' }: IncomingHttpHeaders): boolean =>
+  authorization.replace(/^bearer /i, '') === TOKEN && type.split(';')[0] === 'application/json';
 
 /**
- * A plant store by another author who knows only the interface. It follows every sentence of the
- * interface and responds to any other request with 400. It shares no code with this service.
+ * A plant store by another author who knows only the interface and the RFCs. It follows every
+ * sentence of the interface and responds to any other request with 400. It shares no code with this
+ * service.
  */
 export async function startForeignStore(ways: Ways = {}): Promise<ForeignPlantStore> {
   const { base = '', putOff, read = text => text, respond = usual => usual } = ways;
   const { accepts = isJsonWithToken, send = (response, body) => response.end(body) } = ways;
   const ids: string[] = [];
   const stored = new Set<bigint>();
+  const usedConnections = new WeakSet<Socket>();
   let requests = 0;
 
-  function create(text: string): ForeignResponse | undefined {
+  function create(text: string): Omit<ForeignResponse, 'sent' | 'isOnUsedConnection'> | undefined {
     const { id, name, tag } = JSON.parse(text, (key, value, { source = '' }: { source?: string } = {}) => {
       if (key !== 'id' || typeof value !== 'number') return value;
       ids.push(source);
@@ -67,14 +73,16 @@ export async function startForeignStore(ways: Ways = {}): Promise<ForeignPlantSt
     if (putOff && isTenth) return void response.writeHead(putOff[0], { 'Retry-After': putOff[1] }).end();
     const { method, url, headers: sent } = request;
     const mayCreate = method === 'POST' && url === `${base}/plants` && accepts(sent);
-    let usual: ForeignResponse | undefined;
+    const isOnUsedConnection = usedConnections.has(request.socket);
+    usedConnections.add(request.socket);
+    let usual: ReturnType<typeof create>;
     try {
       usual = mayCreate ? create(read(text)) : undefined;
     } catch {
       // No JSON object.
     }
     usual ??= { status: 400, headers: HEADERS, body: ERROR, isAgain: false };
-    const { status, headers, body, plantId } = respond(usual);
+    const { status, headers, body, plantId } = respond({ ...usual, sent, isOnUsedConnection });
     if (status < 300 && plantId !== undefined) stored.add(plantId);
     response.writeHead(status, headers);
     send(response, Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)));

@@ -41,13 +41,15 @@ const rejects = (condition: (usual: ForeignResponse, name: string) => boolean, s
   on(200, usual => (condition(usual, (usual.body as { name: string }).name) ? { status, body: ERROR } : {}));
 const rejectsIds = (condition: (id: bigint) => boolean, status = 400): Ways =>
   rejects(({ plantId }) => condition(plantId!), status);
+const rejectsSent = (name: string, value: RegExp, status = 400): Ways =>
+  rejects(({ sent }) => value.test(String(sent[name])), status);
 const reads = (what: string | RegExp, by: string): Ways => ({ read: text => text.replace(what, by) });
 const readsIds = (change: (id: bigint) => bigint): Ways => ({
   read: text => text.replace(/(?<="id":)-?[0-9]+(?=[,}])/, id => String(change(BigInt(id)))),
 });
 const accepts = (authorization: RegExp, type = /json/): Ways => ({
   accepts: ({ authorization: sent = 'none', 'content-type': sentType = '' }) =>
-    (authorization.test(sent) || sent === `Bearer ${TOKEN}`) && type.test(sentType),
+    (authorization.test(sent) || sent.toLowerCase() === `bearer ${TOKEN}`) && type.test(sentType),
 });
 const replace = (what: RegExp, by: string) => (text: string) => text.replace(what, by);
 
@@ -75,9 +77,22 @@ const BROKEN: Record<string, [rule: string, what: string, ways: Ways][]> = {
     ['create.tag.absent', 'requires a tag', rejects(({ body }) => !('tag' in body))],
     ['create.json.member-order', 'requires the id first', reads(/^{"tag"/, '')],
     ['create.json.white-space', 'reads no white space', reads(/^ /, '{')],
+    ['create.json.further-member', 'knows each member', reads(/^.*"height".*$/, '')],
+    ['credential.scheme-case', 'compares the scheme with Bearer', rejectsSent('authorization', /^bearer/)],
+    ['http.chunked.read', 'reads no chunks', rejectsSent('transfer-encoding', /chunked/)],
+    ['http.second-request', 'fails after a request', rejects(({ isOnUsedConnection: used }) => used)],
   ],
   'status 400 instead of 200; status 200 instead of one from 400 to 499': [
     ['create.id.int64-max', 'rounds ids to doubles', readsIds(id => BigInt(Number(id)))],
+  ],
+  'status 411 instead of 200': [
+    ['http.chunked.accepted', 'needs a length', rejectsSent('transfer-encoding', /chunked/, 411)],
+  ],
+  'status 415 instead of 200': [
+    ['media-type.charset', 'accepts no charset', rejectsSent('content-type', /charset/, 415)],
+  ],
+  'the server closed the connection without Connection: close': [
+    ['http.second-request', 'closes each connection', { send: sendAndClose }],
   ],
   'status 500 instead of 200': [
     ['create.id.above-int32', 'stores 32 bits', rejectsIds(id => id !== BigInt.asIntN(32, id), 500)],
@@ -136,6 +151,11 @@ suite('check finds the fault of a server that', { concurrency: 8 }, () => {
       });
 });
 
+/** The client asked for an open connection, and Node's header says that it stays open. */
+function sendAndClose(response: ServerResponse, body: Buffer): void {
+  response.end(body, () => response.socket?.end());
+}
+
 /** A response without a length: the end of the connection ends it. */
 function sendHttp10({ socket, statusCode }: ServerResponse, body: Buffer): void {
   const header = `HTTP/1.0 ${statusCode} Whatever\r\ncontent-type: application/json\r\n\r\n`;
@@ -153,6 +173,13 @@ const RIGHT: Record<string, Ways> = {
   'names the charset': typed(200, 'Application/JSON; charset=utf-8'),
   'sends a response in chunks': { send: (response, body) => response.write(body, () => response.end()) },
   'ends each response by closing the connection, as HTTP/1.0': { send: sendHttp10 },
+  'has HTTP/1.0 and reads no chunks': {
+    ...rejectsSent('transfer-encoding', /chunked/),
+    send: sendHttp10,
+  },
+  'closes each connection after it has said so': on(200, ({ headers }) => ({
+    headers: { ...headers, Connection: 'close' },
+  })),
   'sends 429 now and then': { putOff: [429, '1'] },
   'sends 503 with a date now and then': { putOff: [503, 'Sun, 06 Nov 1994 08:49:37 GMT'] },
 };
