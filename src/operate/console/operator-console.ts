@@ -42,7 +42,7 @@ import { TokenRequests } from './token-requests.ts';
 const SHOWN_PLANTS_MAX = 50;
 /** The page shows this many of the last revisions of a plant. */
 const SHOWN_REVISIONS_MAX = 500;
-/** A search that has not filled its page ends within a second after this time. */
+/** After this time, a search ends with its next slice and the pause behind it. */
 const SEARCH_TIME_MS = 400;
 
 /** The name, the value and the source of a setting. */
@@ -189,7 +189,10 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     },
     'GET api/tags': async ({ query }) => {
       const { from } = filterOf(query);
-      const { tags, untagged, others, ...progress } = await this.#parts.search.countTags(from, SEARCH_TIME_MS);
+      const { tags, untagged, others, ...progress } = await this.#parts.search.countTags(
+        from,
+        SEARCH_TIME_MS,
+      );
       return json({ tags: [...tags], untagged, others, ...shownProgress(progress) });
     },
     'GET api/revisions/count': async () =>

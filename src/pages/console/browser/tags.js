@@ -92,7 +92,7 @@ function CountedTags({ onAgain }) {
       ${
         phase === 'counting'
           ? html`<span>${tagsText(tags.size)} ${readText(read, total)}.</span><button type="button" onClick=${stop}>Stop</button>`
-          : html`<span>Latest revisions, read from ${time(at)} on.</span><button type="button" onClick=${onAgain}>Count again</button>`
+          : html`<span>Counted ${time(at)}.</span><button type="button" onClick=${onAgain}>Count again</button>`
       }
     </p>
     ${rows.length > 0 && html`<${Table} name="Tags, by number of plants" columns=${COLUMNS} rows=${rows.slice(0, shown)} />`}
