@@ -200,6 +200,9 @@ function testSearch(under: EngineUnderTest): void {
     );
     const full = await search.page({ name: 'oak', from: 10n }, 50, LONG_MS);
     assert.deepEqual([full.plants.length, full.next], [50, 60n]);
+    const { plants: oaks } = await search.count({ name: 'oak', from: 10n }, LONG_MS);
+    const { untagged } = await search.countTags(10n, LONG_MS);
+    assert.deepEqual([oaks, untagged], [count - 10, count - 10 + 2]);
   });
 
   test('reads a whole store in pages, whose text is limited', async () => {
