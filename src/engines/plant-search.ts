@@ -31,10 +31,13 @@ export interface SearchedStore {
   nameContains: (part: string, add: AddValue) => string;
 }
 
-/** Selects the latest revisions of a range of ids. */
-const LATEST = `
-  FROM plant_revision AS latest WHERE id BETWEEN $1 AND $2 AND NOT EXISTS (
-    SELECT 1 FROM plant_revision AS later WHERE later.id = latest.id AND later.revision > latest.revision)`;
+const FROM_RANGE = 'FROM plant_revision AS latest WHERE id BETWEEN $1 AND $2';
+/** SQL: the latest revision of each plant of a range. With the range, PostgreSQL merges both sides. */
+const LATEST_OF_RANGE = `NOT EXISTS (
+  SELECT 1 FROM plant_revision AS later
+  WHERE later.id = latest.id AND later.id BETWEEN $1 AND $2 AND later.revision > latest.revision)`;
+/** One plant may have many revisions, so its latest one is looked up once. */
+const LATEST_OF_PLANT = 'revision = (SELECT max(revision) FROM plant_revision WHERE id = $1)';
 
 /** Reads a page of a search: see {@link PlantSearch}. */
 export async function searchPage(
@@ -136,10 +139,14 @@ async function searchSlices(
   const texts: string[] = [];
   // The first two values are the ids of the slice.
   const add = (text: string): string => `$${texts.push(text) + 2}`;
-  let where = LATEST;
-  if (name !== '') where += ` AND ${nameContains(name, add)}`;
-  if (tag !== undefined) where += ` AND tag = ${add(tag)}`;
-  const readRange: ReadSlice = (first, last) => read({ where, values: [first, last, ...texts] }, last);
+  const conditions = [FROM_RANGE];
+  if (name !== '') conditions.push(nameContains(name, add));
+  if (tag !== undefined) conditions.push(`tag = ${add(tag)}`);
+  const readRange: ReadSlice = (first, last) => {
+    const latest = first === last ? LATEST_OF_PLANT : LATEST_OF_RANGE;
+    const where = [...conditions, latest].join(' AND ');
+    return read({ where, values: [first, last, ...texts] }, last);
+  };
   if (id === undefined) return await readSlices(query, sliceRows, { ...settings, from }, readRange);
   await readRange(id, id);
   return nothing;

@@ -15,7 +15,7 @@ import {
 } from '../harness/store-under-test.ts';
 
 const LONG_MS = 60_000;
-/** Of the largest slice on PostgreSQL. */
+/** Of the first slice on PostgreSQL. */
 const SLICE_ROWS = 2_048;
 
 for (const engine of await enginesUnderTest()) {
