@@ -7,7 +7,6 @@ import {
   revisionsOf,
   searchPage,
 } from '../../plant-search.ts';
-import { countRows } from '../../tables/revision-rows.ts';
 import type { Query, Row } from '../../tables/table-access.ts';
 import { CalledThread } from '../threads/called-thread.ts';
 import type { SearchCall } from './search-thread.ts';
@@ -28,7 +27,8 @@ export function openSqliteSearch(path: string): PlantSearch {
   const thread = new CalledThread<SearchCall, Row[]>('search', program, path);
   const query: Query = (text, values) => thread.call([text, values]);
   const store = { query, sliceRows: SLICE_ROWS, nameContains };
-  const bytes = async () => Number((await query(BYTES, []))[0]![0]);
+  const numberOf = async (text: string) => Number((await query(text, []))[0]![0]);
+  const bytes = () => numberOf(BYTES);
   return {
     page: (...args) => searchPage(store, ...args),
     count: (...args) => countPlants(store, ...args),
@@ -37,7 +37,7 @@ export function openSqliteSearch(path: string): PlantSearch {
     bytes,
     // SQLite stores no count of rows, so a count reads the whole table.
     revisions: async () =>
-      (await bytes()) > COUNTED_BYTES_MAX ? undefined : (await countRows(query)).revisions,
+      (await bytes()) > COUNTED_BYTES_MAX ? undefined : await numberOf('SELECT count(*) FROM plant_revision'),
     [Symbol.asyncDispose]: () => thread.close(),
   };
 }
