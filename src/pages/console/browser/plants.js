@@ -133,21 +133,25 @@ function Results({ query }) {
   });
   if (hasNext) previousPages.set(`${nextPage}`, query);
   const previousPage = previousPages.get(query);
+  // One line, whose button changes, so that the table below it does not move.
   return html`${problem}
-    <p role="status">${problem ? '' : resultText(found, filter.from)}</p>
-    ${isReading && !problem && html`<p class="links"><span>${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button></p>`}
-    ${plants.length > 0 && html`<${Table} name="Plants, by id" columns=${PLANT_COLUMNS} rows=${plants} />`}
     <p class="links">
-      ${previousPage !== undefined && html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
-      ${hasNext && html`<a href=${`#plants?${nextPage}`}>${plants.length < SHOWN_PLANTS_MAX ? 'Go on' : 'Next page'}</a>`}
+      <span role="status">${problem ? '' : resultText(found, filter.from)}</span>
+      ${isReading && !problem && html`<span>${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button>`}
       ${
+        !isReading &&
         plants.length > 0 &&
         html`<button type="button" disabled=${isRunning} onClick=${() => run(() => download(filter))}>
           ${isRunning ? 'Downloading …' : 'Download all that match as CSV'}
         </button>`
       }
     </p>
-    ${failure}`;
+    ${failure}
+    ${plants.length > 0 && html`<${Table} name="Plants, by id" columns=${PLANT_COLUMNS} rows=${plants} />`}
+    <p class="links">
+      ${previousPage !== undefined && html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
+      ${hasNext && html`<a href=${`#plants?${nextPage}`}>${plants.length < SHOWN_PLANTS_MAX ? 'Go on' : 'Next page'}</a>`}
+    </p>`;
 }
 
 /** A link cannot send the header of the session. @param {Record<string, string>} filter */

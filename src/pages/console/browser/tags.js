@@ -86,18 +86,21 @@ function CountedTags({ onAgain }) {
   /** @type {[string | undefined, number][]} */
   const rows = [...tags].toSorted(([, one], [, two]) => two - one);
   if (untagged > 0) rows.push([undefined, untagged]);
+  const isCounting = phase === 'counting';
+  // While the tags are counted, their order changes, so they are shown at the end.
   return html`
-    <p role="status">${phase === 'counting' ? 'Counting …' : `${phase === 'stopped' ? 'Stopped. So far: ' : ''}${tagsText(tags.size)}`}</p>
     <p class="links">
+      <span role="status">${isCounting ? 'Counting …' : `${phase === 'stopped' ? 'Stopped. So far: ' : ''}${tagsText(tags.size)}`}</span>
       ${
-        phase === 'counting'
+        isCounting
           ? html`<span>${tagsText(tags.size)} ${readText(read, total)}.</span><button type="button" onClick=${stop}>Stop</button>`
           : html`<span>Counted ${time(at)}.</span><button type="button" onClick=${onAgain}>Count again</button>`
       }
     </p>
-    ${rows.length > 0 && html`<${Table} name="Tags, by number of plants" columns=${COLUMNS} rows=${rows.slice(0, shown)} />`}
-    ${others > 0 && html`<p class="note">${COUNT.format(others)} plants have other tags: of more than 200 bytes, or beyond the first ${COUNT.format(COUNTED_TAGS_MAX)}.</p>`}
+    ${!isCounting && rows.length > 0 && html`<${Table} name="Tags, by number of plants" columns=${COLUMNS} rows=${rows.slice(0, shown)} />`}
+    ${!isCounting && others > 0 && html`<p class="note">${COUNT.format(others)} plants have other tags: of more than 200 bytes, or beyond the first ${COUNT.format(COUNTED_TAGS_MAX)}.</p>`}
     ${
+      !isCounting &&
       rows.length > shown &&
       html`<p class="links"><button type="button" onClick=${() => setShown(shown + SHOWN_TAGS)}>Show ${Math.min(SHOWN_TAGS, rows.length - shown)} more</button></p>`
     }`;
