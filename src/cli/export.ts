@@ -3,8 +3,9 @@ import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
+import { ID_MIN } from '../core/contract/limits.ts';
 import { isSameContent } from '../core/contract/plant.ts';
-import { folded } from '../engines/folded-text.ts';
+import { nameMatcher } from '../engines/folded-text.ts';
 import { storeAt } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import type { PlantFilter } from '../engines/plant-search.ts';
@@ -139,9 +140,10 @@ async function* selectedRevisions(
   const all = checkedRevisions(rows);
   const wanted =
     content === 'revisions' ? revisionsUntil(all, options.at) : plantsUntil(all, options, onNewer);
+  const isSelected = selection(options);
   for await (const revision of wanted) {
     if (revision instanceof Damaged) reportDamage(revision);
-    else if (isSelected(revision, options)) yield revision;
+    else if (isSelected(revision)) yield revision;
   }
 }
 
@@ -180,9 +182,9 @@ function reportClock({ plant: { id }, revision }: PlantRevision): void {
 }
 
 /** Filters here: a database query would omit a plant with a damaged tag without a message. */
-function isSelected({ plant }: PlantRevision, options: PlantFilter): boolean {
-  const { from = plant.id, name = '', tag = plant.tag } = options;
-  return plant.id >= from && plant.tag === tag && folded(plant.name).includes(folded(name));
+function selection({ from = ID_MIN, name, tag }: PlantFilter): (revision: PlantRevision) => boolean {
+  const isNamed = name === undefined ? () => true : nameMatcher(name);
+  return ({ plant }) => plant.id >= from && (tag === undefined || plant.tag === tag) && isNamed(plant.name);
 }
 
 const PLANT_CSV_HEADER = csvLine(['id', 'name', 'tag']);

@@ -8,6 +8,7 @@ import type { ResponseObserver } from '../../core/extension-points.ts';
 import { problemText } from '../../core/problem.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { PlantSearch } from '../../engines/plant-search.ts';
+import type { SearchProgress } from '../../engines/search-slices.ts';
 import type { StorageEngine } from '../../engines/storage-engine.ts';
 import { pageFile } from '../../pages/console/page-files.ts';
 import { COMMON_FIELDS } from '../../server/response-headers.ts';
@@ -41,7 +42,7 @@ import { TokenRequests } from './token-requests.ts';
 const SHOWN_PLANTS_MAX = 50;
 /** The page shows this many of the last revisions of a plant. */
 const SHOWN_REVISIONS_MAX = 500;
-/** A search that has not filled its page ends within a second after this time. */
+/** After this time, a search ends with its next slice and the pause behind it. */
 const SEARCH_TIME_MS = 400;
 
 /** The name, the value and the source of a setting. */
@@ -177,14 +178,27 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
       });
     },
     'GET api/plants': async ({ query }) => {
-      const page = await this.#parts.search.page(filterOf(query), SHOWN_PLANTS_MAX, SEARCH_TIME_MS);
+      const { search } = this.#parts;
+      const { plants, ...progress } = await search.page(filterOf(query), SHOWN_PLANTS_MAX, SEARCH_TIME_MS);
       return json({
-        plants: page.plants.map(each => ({ id: String(each.plant.id), ...this.#shown(each) })),
-        next: page.next === undefined ? null : String(page.next),
-        searched: page.searched,
+        plants: plants.map(each => ({ id: String(each.plant.id), ...this.#shown(each) })),
+        ...shownProgress(progress),
       });
     },
-    'GET api/plants/count': async () => json({ revisions: (await this.#parts.search.revisions()) ?? null }),
+    'GET api/plants/count': async ({ query }) => {
+      const { plants, ...progress } = await this.#parts.search.count(filterOf(query), SEARCH_TIME_MS);
+      return json({ plants, ...shownProgress(progress) });
+    },
+    'GET api/tags': async ({ query }) => {
+      const { from } = filterOf(query);
+      const { tags, untagged, others, ...progress } = await this.#parts.search.countTags(
+        from,
+        SEARCH_TIME_MS,
+      );
+      return json({ tags: [...tags], untagged, others, ...shownProgress(progress) });
+    },
+    'GET api/revisions/count': async () =>
+      json({ revisions: (await this.#parts.search.revisions()) ?? null }),
     'GET api/newest': () => json({ plants: this.#activity.newest(this.#labelOf) }),
     'GET api/revisions': async ({ query, request }) => {
       const { id } = filterOf(query);
@@ -256,6 +270,10 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
 
   /** A copied revision may contain the id of a token that this store lacks. */
   readonly #labelOf: LabelOf = tokenId => this.#parts.tokens.labelOf(tokenId) ?? String(tokenId);
+}
+
+function shownProgress({ next, searched }: SearchProgress) {
+  return { next: next === undefined ? null : String(next), searched };
 }
 
 /** The marks of the plots: the end of each last run, and the time of the last damage. */

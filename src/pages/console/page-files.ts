@@ -31,8 +31,10 @@ const TEXTS: Record<string, () => string> = {
   'preact.js': () => readFileSync(new URL(import.meta.resolve('htm/preact/standalone')), 'utf8'),
   'rejected.js': () => readFileSync(new URL('./browser/rejected.js', import.meta.url), 'utf8'),
   'requests.js': () => readFileSync(new URL('./browser/requests.js', import.meta.url), 'utf8'),
+  'search.js': () => readFileSync(new URL('./browser/search.js', import.meta.url), 'utf8'),
   'store.js': () => readFileSync(new URL('./browser/store.js', import.meta.url), 'utf8'),
   'style.css': () => readFileSync(new URL('../style.css', import.meta.url), 'utf8'),
+  'tags.js': () => readFileSync(new URL('./browser/tags.js', import.meta.url), 'utf8'),
   'tokens.js': () => readFileSync(new URL('./browser/tokens.js', import.meta.url), 'utf8'),
   'uplot.css': () => readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.min.css')), 'utf8'),
   // uPlot reads the language of the browser, and fails if it is no language tag, as with the locale

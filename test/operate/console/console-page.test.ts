@@ -20,7 +20,7 @@ const VIEWS = {
 const RULES = { light: undefined, dark: ['color-contrast'], phone: ['target-size'] };
 /** What a screen shows when it has loaded. */
 const CONTENT = 'canvas, tbody tr, details.entry, .rows';
-const SCREENS = ['now', 'plants', 'rejected', 'tokens', 'store'];
+const SCREENS = ['now', 'plants', 'tags', 'rejected', 'tokens', 'store'];
 const CONSOLE = {
   database: 'sqlite:plants.db',
   settings: [
@@ -111,6 +111,11 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
     );
     assert.equal(await page.locator('tbody a.id').textContent(), found);
   }
+  await show(page, 'Tags');
+  await page.getByRole('row', { name: 'none 10,002' }).waitFor();
+  await page.getByRole('link', { name: 'Betula, old' }).click();
+  await page.getByText('1 plant found. The search is complete.').waitFor();
+  assert.equal(await page.locator('tbody a.id').textContent(), '7');
   await page.getByLabel('Exact id').fill('9223372036854775808');
   await page.getByRole('button', { name: 'Search' }).click();
   await page.getByRole('alert').getByText('Not loaded: id must be an integer from').waitFor();
@@ -265,9 +270,9 @@ test('long, stacked and right-to-left names leave the tables in shape, and pages
       assert.ok(above === undefined || y >= above.y + above.height - 1);
     }
     await page.getByRole('link', { name: 'Next page' }).click();
-    await page.getByText('10 plants found').waitFor();
+    await page.getByText('60 plants found. The search is complete. This page has 51 to 60.').waitFor();
     await page.getByRole('link', { name: 'Previous page' }).click();
-    await page.getByText('50 plants on this page').waitFor();
+    await page.getByText('60 plants found. The search is complete. This page has 1 to 50.').waitFor();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByText('npx plant-store console --ops 127.0.0.1:9999').waitFor();
   }

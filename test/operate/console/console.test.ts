@@ -52,7 +52,22 @@ suite('the console and its store', async () => {
       const page = await json(operator, `plants?${query}`);
       assert.deepEqual([page.plants.map((plant: Json) => plant.id), page.next], [ids, null], query);
     }
-    assert.deepEqual(await json(operator, 'plants/count'), { revisions: 4 });
+    const { searched, ...count } = await json(operator, 'plants/count?name=ACER&from=-9223372036854775807');
+    assert.deepEqual([count, searched > 0], [{ plants: 1, next: null }, true]);
+    const tags = await json(operator, 'tags');
+    assert.deepEqual(
+      [tags.tags, tags.untagged, tags.others, tags.next],
+      [
+        [
+          ['', 1],
+          ['tree', 1],
+        ],
+        1,
+        0,
+        null,
+      ],
+    );
+    assert.deepEqual(await json(operator, 'revisions/count'), { revisions: 4 });
     const newest = (await json(operator, 'newest')).plants;
     assert.deepEqual(
       newest.map(({ id, outcome, label }: Json) => [id, outcome, label]),

@@ -7,10 +7,11 @@ import { html, render, useEffect, useRef, useState } from './preact.js';
 import { RejectedRequests } from './rejected.js';
 import { request, session, signIn, signOut, useAction, useLoad } from './requests.js';
 import { Store } from './store.js';
+import { Tags } from './tags.js';
 import { Tokens } from './tokens.js';
 
 /** By title, which is in lower case in the address. @type {Record<string, unknown>} */
-const SCREENS = { Now, Plants, Rejected: RejectedRequests, Tokens, Store };
+const SCREENS = { Now, Plants, Tags, Rejected: RejectedRequests, Tokens, Store };
 const CODE_IN_FRAGMENT = /^#([A-Za-z0-9_-]{43})$/;
 
 /** The screen that the fragment of the address names, such as `#plants/7` or `#plants?tag=tree`. */

@@ -3,33 +3,15 @@
 import { clientText, readForm, Table, time } from './display.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
+import { NOTHING_FOUND, progressText, resultText, SHOWN_PLANTS_MAX, searchPlants } from './search.js';
 
-/** Plants of a page, as in operator-console.ts of the service. */
-const SHOWN_PLANTS_MAX = 50;
-/** A page ends early at this many characters of names and tags: a name may have a million. */
-const PAGE_TEXT_LENGTH_MAX = 1_000_000;
 const DOWNLOAD_TIMEOUT_MS = 24 * 3_600_000;
 /** Maximum of characters in a link, since browsers limit the length of an address. */
 const CORRECTED_LENGTH_MAX = 50_000;
 const FIELDS = { id: 'Exact id', name: 'Name contains', tag: 'Exact tag' };
-const COUNT = new Intl.NumberFormat();
 const DAMAGED = html`<strong>damaged</strong>`;
 
-/**
- * A plant. If it is damaged, only its id and its revision are known.
- *
- * @typedef {{ id: string, revision: number, name: string, tag?: string, recordedAt: number,
- *   recordedBy: string, isDamaged?: true }} Plant
- */
-
-/**
- * What a search has found so far. `searched` of `total` revisions were read. `next` is the id at
- * which the search goes on. The service also ends a page after some time, so there may be no more
- * plants.
- *
- * @typedef {{ plants: Plant[], next: string | null, isSearching: boolean, searched: number,
- *   total: number | null }} Found
- */
+/** @typedef {import('./search.js').Plant} Plant */
 
 /** @type {Record<string, (plant: Plant) => unknown>} */
 const PLANT_COLUMNS = {
@@ -95,7 +77,7 @@ function Search({ query }) {
     </form>
     <p id="search-note" class="note">
       An empty field does not limit the search, so plants without a tag cannot be searched for.${' '}
-      In names, case and accents do not matter; in tags, they do.
+      In names, case, accents and signs of hybrids do not matter; in tags, they do.
     </p>
     ${query === '' ? html`<${Newest} />` : html`<${Results} key=${round} query=${query} />`}`;
 }
@@ -123,66 +105,53 @@ function Newest() {
     ${count > 0 && html`<${Table} name="Newest plants" columns=${NEWEST_COLUMNS} rows=${content.plants} />`}`;
 }
 
-/** @type {Found} */
-const NOTHING_FOUND = { plants: [], next: null, isSearching: true, searched: 0, total: null };
-
-/**
- * Requests pages of the service until this page is full.
- *
- * @param {Record<string, string>} filter
- * @param {(found: Found) => boolean} onFound gets all that was found so far; returns whether the
- *   search goes on
- */
-async function search(filter, onFound) {
-  const { revisions: total } = filter.id ? { revisions: null } : await request('plants/count');
-  let found = { ...NOTHING_FOUND, next: filter.from ?? null, searched: Number(filter.searched ?? 0), total };
-  while (onFound(found) && found.isSearching) {
-    const page = await request(`plants?${new URLSearchParams({ ...filter, from: found.next ?? '' })}`);
-    const plants = [...found.plants, ...page.plants];
-    const textLength = plants.reduce((sum, { name = '', tag = '' }) => sum + name.length + tag.length, 0);
-    const isFull = plants.length >= SHOWN_PLANTS_MAX || textLength >= PAGE_TEXT_LENGTH_MAX;
-    const isSearching = page.next !== null && !isFull;
-    found = { plants, next: page.next, isSearching, searched: found.searched + page.searched, total };
-  }
-}
-
 /** @param {{ query: string }} props */
 function Results({ query }) {
   const filter = Object.fromEntries(new URLSearchParams(query));
   const [found, setFound] = useState(NOTHING_FOUND);
   const isStopped = useRef(false);
   const { problem } = useLoad(() =>
-    search(filter, next => {
+    searchPlants(filter, next => {
       if (!isStopped.current) setFound(next);
       return !isStopped.current;
     }),
   );
   const stop = () => {
     isStopped.current = true;
-    setFound(last => ({ ...last, isSearching: false }));
+    setFound(last => (last.phase === 'complete' ? last : { ...last, phase: 'stopped' }));
   };
   useEffect(() => stop, []);
   const { problem: failure, isRunning, run } = useAction();
-  const { plants, next, isSearching, searched } = found;
-  const hasNext = next !== null && !isSearching;
-  const nextPage = new URLSearchParams({ ...filter, from: next ?? '', searched: `${searched}` });
+  const { phase, plants, before, next, searched } = found;
+  const isReading = phase === 'searching' || phase === 'counting';
+  const hasNext = next !== null && phase !== 'searching';
+  const nextPage = new URLSearchParams({
+    ...filter,
+    from: next ?? '',
+    searched: `${searched}`,
+    before: `${before + plants.length}`,
+  });
   if (hasNext) previousPages.set(`${nextPage}`, query);
   const previousPage = previousPages.get(query);
+  // One line, whose button changes, so that the table below it does not move.
   return html`${problem}
-    <p role="status">${problem ? '' : isSearching ? 'Searching …' : resultText(found, filter.from)}</p>
-    ${isSearching && !problem && html`<p class="links"><span>${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button></p>`}
-    ${plants.length > 0 && html`<${Table} name="Plants, by id" columns=${PLANT_COLUMNS} rows=${plants} />`}
     <p class="links">
-      ${previousPage !== undefined && html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
-      ${hasNext && html`<a href=${`#plants?${nextPage}`}>${plants.length < SHOWN_PLANTS_MAX ? 'Go on' : 'Next page'}</a>`}
+      <span role="status">${problem ? '' : resultText(found, filter.from)}</span>
+      ${isReading && !problem && html`<span>${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button>`}
       ${
+        !isReading &&
         plants.length > 0 &&
         html`<button type="button" disabled=${isRunning} onClick=${() => run(() => download(filter))}>
           ${isRunning ? 'Downloading …' : 'Download all that match as CSV'}
         </button>`
       }
     </p>
-    ${failure}`;
+    ${failure}
+    ${plants.length > 0 && html`<${Table} name="Plants, by id" columns=${PLANT_COLUMNS} rows=${plants} />`}
+    <p class="links">
+      ${previousPage !== undefined && html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
+      ${hasNext && html`<a href=${`#plants?${nextPage}`}>${plants.length < SHOWN_PLANTS_MAX ? 'Go on' : 'Next page'}</a>`}
+    </p>`;
 }
 
 /** A link cannot send the header of the session. @param {Record<string, string>} filter */
@@ -192,29 +161,6 @@ async function download(filter) {
   Object.assign(document.createElement('a'), { href, download: 'plants.csv' }).click();
   // The address is revoked later, because some browsers read it late.
   setTimeout(() => URL.revokeObjectURL(href), 60_000);
-}
-
-/**
- * The searched share. Plants arrive during a search, so only a complete search shows 100 %.
- *
- * @param {Found} found
- */
-function progressText({ plants: { length }, searched, total }) {
-  if (total === null) return `${length} found, ${COUNT.format(searched)} revisions read.`;
-  return `${length} found, ${Math.min(99, Math.floor((searched / total) * 100))} % read.`;
-}
-
-/**
- * @param {Found} found
- * @param {string} [from]
- */
-function resultText(found, from) {
-  const { length } = found.plants;
-  const count = length === 0 ? 'No plant' : length === 1 ? '1 plant' : `${length} plants`;
-  const begin = from ? ` from id ${from} on` : '';
-  return found.next === null
-    ? `${count} found${begin}. The search is complete.`
-    : `${count} on this page${begin}. So far: ${progressText(found)}`;
 }
 
 /** @param {{ id: string }} props */
