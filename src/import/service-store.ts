@@ -52,13 +52,19 @@ export async function findServiceStore(
   const options = command.opts<DatabaseOptions>();
   try {
     await using reader = await storeAt(readDatabase(options)).openReader();
-    const [stored] = lastPlant === undefined ? [] : await reader.latestRevisions([lastPlant.id]);
-    const hasPlant = stored !== undefined && stored.revision >= lastPlant!.revision;
-    return hasPlant && (await hasToken(reader, token)) ? namedStore(command, options) : { kind: 'unknown' };
+    const isSame = (await hasToken(reader, token)) && (await hasPlant(reader, lastPlant));
+    return isSame ? namedStore(command, options) : { kind: 'unknown' };
   } catch (error) {
     if (unusableStoreText(error) === undefined) throw error;
     return { kind: 'unknown' };
   }
+}
+
+/** @param plant undefined: no response has confirmed one, so the token decides */
+async function hasPlant(reader: PlantReader, plant: StoredPlant | undefined): Promise<boolean> {
+  if (plant === undefined) return true;
+  const [stored] = await reader.latestRevisions([plant.id]);
+  return stored !== undefined && stored.revision >= plant.revision;
 }
 
 function namedStore(
