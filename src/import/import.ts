@@ -31,9 +31,9 @@ or tabs, and needs the columns id and name; tag is optional. In the column tag,
 an empty field means that the plant has no tag, and "" means an empty tag.
 
 A list without ids: with --id-from, the same text always gets the same id, so
-you can import the list again. With --number-from, rows are numbered; keep the
-file of --ids-file, which is a list with these numbers. --columns id= ignores a
-column id.
+you can import the list again. A changed text makes a new plant. With
+--number-from, rows are numbered; keep the file of --ids-file, which is a list
+with these numbers. --columns id= ignores a column id.
 
 The command writes rejected rows to a rejects file, with four more columns:
 "line" and "row" (its numbers), "error" and "message". The error is a number of
@@ -50,7 +50,9 @@ older. No revision is ever lost, and the last lines say how to undo this. You ca
 run an import again: a plant that equals the latest revision changes nothing.
 
 A dry run says what the import would do. It compares with the store, if this
-machine can read it. It does not know the options of the service.
+machine can read it. A store without the token is that of another service, so it
+is compared only if --database names it. The dry run does not know the options of
+the service.
 
 Examples:
   $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz
