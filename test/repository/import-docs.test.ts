@@ -40,9 +40,8 @@ test('the commands of docs/import.md work in this order, and so does the printed
     assert.match(stdout, SAYS[index]!, line);
     outputs.push(stdout);
   }
-  const [, exported, imported] = /(npx plant-store export .* --changed .*)\n.*(npx plant-store import .*)$/m.exec(
-    outputs.join('\n'),
-  )!;
+  const [, exported, imported] =
+    /(npx plant-store export .* --changed .*)\n.*(npx plant-store import .*)$/m.exec(outputs.join('\n'))!;
   await paste(`${exported}\n${imported}`, service.folder, env);
   const { stdout } = await paste('npx plant-store show 2026002', service.folder, env);
   assert.match(stdout, /revision 3.*bed 1/s);
