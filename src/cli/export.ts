@@ -5,6 +5,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { ID_MIN } from '../core/contract/limits.ts';
 import { isSameContent } from '../core/contract/plant.ts';
+import { shownDatabase } from '../engines/database-url.ts';
 import { nameMatcher } from '../engines/folded-text.ts';
 import { storeAt } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
@@ -101,7 +102,8 @@ export async function printPlants(options: PrintOptions, content: Content): Prom
   if (isStdoutClosed()) throw new Failure('stdout is closed or discarded; print to a file or to a program');
   const { format } = options;
   const isRecord = content !== 'plants';
-  await using reader = await storeAt(readDatabase(options)).openReader();
+  const database = readDatabase(options);
+  await using reader = await storeAt(database).openReader();
   let count = 0;
   let chunk = format === 'csv' ? (isRecord ? REVISION_CSV_HEADER : PLANT_CSV_HEADER) : '';
   const labelOf = tokenLabels(reader);
@@ -124,7 +126,9 @@ export async function printPlants(options: PrintOptions, content: Content): Prom
   }
   const noun = content === 'revisions' ? 'revision' : options.changed ? 'changed plant' : 'plant';
   const omitted = isRecord || options.at === undefined ? '' : `; ${amount(newer, 'newer plant')} not printed`;
-  console.error(`${amount(count, noun)} printed${omitted}`);
+  // In the wrong store, nothing has changed, or other plants have.
+  const source = options.changed ? ` from the store ${shownDatabase(database)}` : '';
+  console.error(`${amount(count, noun)} printed${source}${omitted}`);
 }
 
 /** Yields what is to be printed, and reports damaged revisions. */
