@@ -86,12 +86,14 @@ export async function countTags(
 ): Promise<TagCounts> {
   const counts = { tags: new Map<string, number>(), untagged: 0, others: 0 };
   const progress = await searchSlices(store, { from }, { timeLimitMs }, async ({ where, values }, last) => {
-    const text = `SELECT ${COUNTED_TAG}, tag IS NULL, count(*) ${where} GROUP BY 1, 2`;
-    for (const [tag, isUntagged, count] of await store.query(text, values)) {
-      const plants = Number(count);
+    const text = `SELECT ${COUNTED_TAG}, count(*), count(*) FILTER (WHERE tag IS NULL) ${where} GROUP BY 1`;
+    for (const [tag, ...numbers] of await store.query(text, values)) {
+      const [plants, untagged] = numbers.map(Number) as [number, number];
       if (typeof tag === 'string') counts.tags.set(tag, (counts.tags.get(tag) ?? 0) + plants);
-      else if (isUntagged === 1n || isUntagged === 't') counts.untagged += plants;
-      else counts.others += plants;
+      else {
+        counts.untagged += untagged;
+        counts.others += plants - untagged;
+      }
     }
     return counts.tags.size >= TAGS_MAX ? last : undefined;
   });
