@@ -8,6 +8,10 @@ import type { LabelOf } from './rejected-requests.ts';
 const BUSIEST_MAX = 8;
 /** Maximum of the newest plants on the page. */
 const NEWEST_MAX = 200;
+/** Stored characters of a name and of a tag of these plants. */
+const TEXT_LENGTH_MAX = 200;
+/** A response body of more characters is not stored as it is. */
+const CONTENT_LENGTH_MAX = 1_000;
 const INTERVAL_MS = 10_000;
 /** Intervals of the last minute. */
 const INTERVALS = 6;
@@ -22,8 +26,17 @@ interface TokenCounts {
 interface NewestPlant {
   at: number;
   id: string;
+  /** Long names and tags are cut. */
+  name: string;
+  tag?: string;
   outcome: Outcome;
   label: string;
+}
+
+/** A plant of the ring. Its content is JSON, which is parsed when an operator wants to see it. */
+interface StoredPlant extends Pick<NewestPlant, 'at' | 'id' | 'outcome'> {
+  content: string;
+  tokenId: number;
 }
 
 /** What a token has sent in the last minute, as means per second. */
@@ -42,7 +55,7 @@ export class Activity implements ResponseObserver {
    * A ring: the next plant replaces the oldest one. Shifting an array for each plant took one
    * percent of the main thread.
    */
-  readonly #newest: (Omit<NewestPlant, 'label'> & { tokenId: number })[] = [];
+  readonly #newest: StoredPlant[] = [];
   #confirmed = 0;
   /** The time of the last use by token id; ms since 1970. The store has only the day. */
   readonly lastUses = new Map<number, number>();
@@ -51,7 +64,7 @@ export class Activity implements ResponseObserver {
   /** When the newest interval began; ms, on the monotonic clock. */
   #startedAt = performance.now();
 
-  responded({ result, fields }: Omit<HttpResponse, 'body'>, received: ReceivedRequest | undefined): void {
+  responded({ result, fields, body }: HttpResponse, received: ReceivedRequest | undefined): void {
     const tokenId = received?.tokenId;
     if (tokenId === undefined) return;
     const at = Date.now();
@@ -61,7 +74,8 @@ export class Activity implements ResponseObserver {
     if (isOutcome(result)) {
       counts.plants++;
       const id = fields[fields.indexOf('Plant-Id') + 1]!;
-      this.#newest[this.#confirmed++ % NEWEST_MAX] = { at, id, outcome: result, tokenId };
+      const content = storedContent(body);
+      this.#newest[this.#confirmed++ % NEWEST_MAX] = { at, id, outcome: result, content, tokenId };
     } else if (isErrorName(result)) counts.errors++;
   }
 
@@ -69,7 +83,9 @@ export class Activity implements ResponseObserver {
   newest(labelOf: LabelOf): NewestPlant[] {
     const next = this.#confirmed % NEWEST_MAX;
     const oldestFirst = [...this.#newest.slice(next), ...this.#newest.slice(0, next)];
-    return oldestFirst.reverse().map(({ tokenId, ...plant }) => ({ ...plant, label: labelOf(tokenId) }));
+    return oldestFirst.reverse().map(({ content, tokenId, ...plant }) => {
+      return { ...plant, ...shownContent(content), label: labelOf(tokenId) };
+    });
   }
 
   /** The busiest tokens first. */
@@ -101,4 +117,21 @@ export class Activity implements ResponseObserver {
 
 function noCounts(): TokenCounts {
   return { plants: 0, errors: 0 };
+}
+
+/** Cuts a long body at once: 200 plants of the largest size would take too much memory. */
+function storedContent(body: string): string {
+  if (body.length <= CONTENT_LENGTH_MAX) return body;
+  // A part of a string of V8 keeps the whole string in memory, and a copy does not.
+  return Buffer.from(JSON.stringify(shownContent(body))).toString();
+}
+
+function shownContent(body: string): Pick<NewestPlant, 'name' | 'tag'> {
+  const { name, tag } = JSON.parse(body) as { name: string; tag?: string };
+  const shown = { name: cutText(name) };
+  return tag === undefined ? shown : { ...shown, tag: cutText(tag) };
+}
+
+function cutText(text: string): string {
+  return text.length <= TEXT_LENGTH_MAX ? text : `${text.slice(0, TEXT_LENGTH_MAX).toWellFormed()}…`;
 }

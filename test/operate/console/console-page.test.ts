@@ -248,6 +248,13 @@ test('long, stacked and right-to-left names leave the tables in shape, and pages
     assert.equal(await sendText(service, JSON.stringify({ id, name: 'oak' })), 200);
   for (const view of ['light', 'phone'] as const) {
     const { page } = await signIn(service, view);
+    await show(page, 'Plants');
+    const newest = page.locator('tbody tr');
+    await newest.first().waitFor();
+    assert.match((await newest.first().textContent())!, /^oak\s*none\s*59\s*created/);
+    assert.equal(await newest.count(), 20);
+    await page.getByRole('button', { name: 'Show 20 more' }).click();
+    await until('20 more are shown', async () => (await newest.count()) === 40);
     await page.goto(`${service.opsUrl}/console/#plants?from=`);
     // On a busy machine the time of a search may be over before it has found a whole page.
     const next = page.getByRole('link', { name: /^(?:Next page|Go on)$/ });

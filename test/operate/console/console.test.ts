@@ -55,12 +55,12 @@ suite('the console and its store', async () => {
     assert.deepEqual(await json(operator, 'plants/count'), { revisions: 4 });
     const newest = (await json(operator, 'newest')).plants;
     assert.deepEqual(
-      newest.map(({ id, outcome, label }: Json) => [id, outcome, label]),
+      newest.map(({ id, name, tag, outcome, label }: Json) => [id, name, tag, outcome, label]),
       [
-        ['9223372036854775807', 'created', 'first'],
-        ['7', 'revised', 'first'],
-        ['7', 'created', 'first'],
-        ['-9223372036854775808', 'created', 'first'],
+        ['9223372036854775807', 'Ölweide', 'tree', 'created', 'first'],
+        ['7', 'Acer platanoides', '', 'revised', 'first'],
+        ['7', 'Acer platanoides', 'a_b%', 'created', 'first'],
+        ['-9223372036854775808', 'Acer campestre', undefined, 'created', 'first'],
       ],
     );
     const { revisions, docs } = await json(operator, 'revisions?id=7');
@@ -88,6 +88,11 @@ suite('the console and its store', async () => {
     await sqlite.sql(service.database, insertSql(...many.map((r): Row => [9, r, 'Oak', null, 1, 1])));
     const shown = (await json(operator, 'revisions?id=9')).revisions.map(({ revision }: Json) => revision);
     assert.deepEqual([shown.length, shown[0], shown.at(-1)], [500, 2, 501]);
+    // Of many long names in memory, only the beginnings remain.
+    const long = `{"id":7,"name":"${'z'.repeat(199)}🌿${'z'.repeat(5_000)}","tag":"old"}`;
+    assert.equal(await sendText(service, long), 200);
+    const [{ name, tag }] = (await json(operator, 'newest')).plants;
+    assert.deepEqual([name, tag], [`${'z'.repeat(199)}\ufffd…`, 'old']);
   });
 
   test('creates and revokes tokens, which take effect', async () => {

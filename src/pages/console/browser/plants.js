@@ -1,6 +1,7 @@
 // The screen Plants. The address contains the search, so that pages are links and the back button
 // works. Ids are strings, because a JavaScript number would round them.
-import { clientText, readForm, Table, time } from './display.js';
+import { clientText, exactTime, readForm, Table, time } from './display.js';
+import { idLink, Newest, plantLink } from './newest.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
 
@@ -11,7 +12,7 @@ const PAGE_TEXT_LENGTH_MAX = 1_000_000;
 const DOWNLOAD_TIMEOUT_MS = 24 * 3_600_000;
 /** Maximum of characters in a link, since browsers limit the length of an address. */
 const CORRECTED_LENGTH_MAX = 50_000;
-const FIELDS = { id: 'Exact id', name: 'Name contains', tag: 'Exact tag' };
+const FIELDS = { name: 'Name contains', tag: 'Exact tag', id: 'Exact id' };
 const COUNT = new Intl.NumberFormat();
 const DAMAGED = html`<strong>damaged</strong>`;
 
@@ -33,29 +34,13 @@ const DAMAGED = html`<strong>damaged</strong>`;
 
 /** @type {Record<string, (plant: Plant) => unknown>} */
 const PLANT_COLUMNS = {
-  Id: ({ id }) => idLink(id),
-  Name: ({ name, isDamaged }) => (isDamaged ? DAMAGED : clientText(name)),
+  Name: ({ id, name, isDamaged }) => plantLink(id, isDamaged ? DAMAGED : clientText(name)),
   Tag: ({ tag, isDamaged }) => (isDamaged ? null : clientText(tag)),
+  Id: ({ id }) => idLink(id),
   Revision: ({ revision }) => revision,
   Recorded: ({ recordedAt, isDamaged }) => (isDamaged ? null : time(recordedAt)),
   'By token': ({ recordedBy, isDamaged }) => (isDamaged ? null : clientText(recordedBy)),
 };
-
-/**
- * @typedef {{ at: number, id: string, outcome: string, label: string }} NewestPlant
- * @type {Record<string, (plant: NewestPlant) => unknown>}
- */
-const NEWEST_COLUMNS = {
-  Id: ({ id }) => idLink(id),
-  Outcome: ({ outcome }) => outcome,
-  When: ({ at }) => time(at),
-  'By token': ({ label }) => clientText(label),
-};
-
-/** @param {string} id */
-function idLink(id) {
-  return html`<a class="id" href=${`#plants/${id}`}>${id}</a>`;
-}
 
 /** The query of the last search, for the link back. */
 let lastQuery = '';
@@ -98,29 +83,6 @@ function Search({ query }) {
       In names, case and accents do not matter; in tags, they do.
     </p>
     ${query === '' ? html`<${Newest} />` : html`<${Results} key=${round} query=${query} />`}`;
-}
-
-/** The plants that this instance stored last. It changes only on request, so that no row moves. */
-function Newest() {
-  const { content, problem, repeat } = useLoad(() => request('newest'));
-  const count = content?.plants.length ?? 0;
-  return html`
-    <h2>Newest</h2>
-    ${problem}
-    ${
-      content &&
-      html`<p class="links">
-        <span>
-          ${
-            count === 0
-              ? 'Since its start, this instance has stored no plant.'
-              : `The last ${count} that this instance confirmed since its start.`
-          }
-        </span>
-        <button type="button" onClick=${repeat}>Refresh</button>
-      </p>`
-    }
-    ${count > 0 && html`<${Table} name="Newest plants" columns=${NEWEST_COLUMNS} rows=${content.plants} />`}`;
 }
 
 /** @type {Found} */
@@ -171,7 +133,7 @@ function Results({ query }) {
   return html`${problem}
     <p role="status">${problem ? '' : isSearching ? 'Searching …' : resultText(found, filter.from)}</p>
     ${isSearching && !problem && html`<p class="links"><span>${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button></p>`}
-    ${plants.length > 0 && html`<${Table} name="Plants, by id" columns=${PLANT_COLUMNS} rows=${plants} />`}
+    ${plants.length > 0 && html`<${Table} name="Plants, by id" numbers=${['Revision']} columns=${PLANT_COLUMNS} rows=${plants} />`}
     <p class="links">
       ${previousPage !== undefined && html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
       ${hasNext && html`<a href=${`#plants?${nextPage}`}>${plants.length < SHOWN_PLANTS_MAX ? 'Go on' : 'Next page'}</a>`}
@@ -231,7 +193,7 @@ function Timeline({ id }) {
     ${revisions.map(
       (each, index) => html`<section class="entry">
         <h3>Revision ${each.revision}${index === 0 ? ' (latest)' : ''}</h3>
-        ${!each.isDamaged && html`<p class="note">${time(each.recordedAt)} by token ${clientText(each.recordedBy)}</p>`}
+        ${!each.isDamaged && html`<p class="note">${time(each.recordedAt)}, ${exactTime(each.recordedAt)}, by token ${clientText(each.recordedBy)}</p>`}
         ${changesOf(each, revisions[index + 1])}
       </section>`,
     )}
