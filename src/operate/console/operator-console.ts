@@ -171,7 +171,8 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
         ...samples.after(Number(query.get('after'))),
         runs: marksOf(damage),
         busiest: this.#activity.busiest(this.#labelOf),
-        facts: await this.#facts.rows(),
+        figures: await this.#facts.figures(),
+        facts: this.#facts.startAndChecks(),
       });
     },
     'GET api/plants': async ({ query }) => {

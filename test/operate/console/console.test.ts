@@ -122,22 +122,31 @@ suite('the console and its store', async () => {
     const facts = async () => {
       // The readiness, which the page also reads all the time, refreshes what is known.
       await fetch(`${service.opsUrl}/readyz`);
-      return new Map((await json(operator, 'now')).facts.map(([label, ...fact]: Json) => [label, fact]));
+      return new Map((await json(operator, 'store')).rows.map(([label, ...fact]: Json) => [label, fact]));
     };
+    const figures = async () => (await json(operator, 'now')).figures;
     assert.match(
-      String((await facts()).get('Up since')),
+      String((await facts()).get('Started')),
       /^the first start on this store, version [\d.]+,\d+$/,
     );
     assert.match(String((await facts()).get('Free on the disk')), /^[\d,.]+ [GM]B of [\d,.]+ [GM]B$/);
     assert.match(String((await facts()).get('Last backup')), /^none yet; npx plant-store backup FILE makes/);
+    const { disk, backup } = await figures();
+    assert.deepEqual([disk.kind, disk.trend.kind, backup], ['known', 'unknown', { kind: 'none' }]);
+    assert.ok(disk.freeBytes > 0 && disk.freeBytes <= disk.bytes);
     await using command = await openTokens(service.database);
     for (const days of [1, 2]) {
       const endedAt = Date.now() - days * 86_400_000;
-      const result = `backup ${days}`;
-      await command.operatorTables.recordRun({ command: 'backup', endedAt, hasSucceeded: true, result });
-      const age = days === 1 ? '24 h' : '2 days';
-      await until('the run is known', async () => String((await facts()).get('Last backup')).includes(age));
-      assert.deepEqual((await facts()).get('Last backup'), [`${age} ago: backup ${days}`, endedAt]);
+      const text = `backup ${days}`;
+      await command.operatorTables.recordRun({
+        command: 'backup',
+        endedAt,
+        hasSucceeded: true,
+        result: text,
+      });
+      await until('the run is known', async () => String((await facts()).get('Last backup')).includes(text));
+      assert.deepEqual((await facts()).get('Last backup'), [text, endedAt]);
+      assert.deepEqual((await figures()).backup, { kind: 'run', endedAt, hasSucceeded: true, text });
       assert.equal((await json(operator, 'now')).runs[0].endedAt, endedAt);
     }
   });
@@ -259,7 +268,7 @@ for (const engine of await enginesUnderTest()) {
     await first.disposeAsync();
     await using restarted = await start(database);
     const { facts } = await json(operatorAt(restarted, stays), 'now');
-    assert.match(facts.find(([label]: Json) => label === 'Up since')[1], /^version [\d.]+$/);
+    assert.match(facts.find(([label]: Json) => label === 'Started')[1], /^version [\d.]+$/);
     assert.deepEqual([await at(restarted, stays), await at(restarted, ends)], [200, 401]);
     const { cookie, secret } = stays;
     assert.equal(await at(restarted, { service: restarted, cookie, secret: '' }), 401);

@@ -19,6 +19,11 @@ export function numberText(value) {
   return value === null || value === undefined ? '–' : NUMBER.format(value);
 }
 
+/** @param {number} bytes @returns {[number: string, unit: string]} */
+export function bytesText(bytes) {
+  return bytes < 1e9 ? [numberText(bytes / 1e6), 'MB'] : [numberText(bytes / 1e9), 'GB'];
+}
+
 /** Functions that write the shown ages again. */
 const listeners = /** @type {Set<() => void>} */ (new Set());
 setInterval(() => {
@@ -122,8 +127,8 @@ export function Facts({ rows }) {
     ${rows.map(
       ([label, text, at]) =>
         text &&
-        html`<dt>${label}</dt>
-          <dd>${at === undefined ? null : html`${time(at)}, `}${clientText(text)}</dd>`,
+        html`<div><dt>${label}</dt>
+          <dd>${at === undefined ? null : html`${time(at)}: `}${clientText(text)}</dd></div>`,
     )}
   </dl>`;
 }

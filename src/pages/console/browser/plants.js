@@ -108,6 +108,14 @@ async function search(filter, onFound) {
   }
 }
 
+const NOTHING_MATCHES = html`<div class="empty">
+  <p><strong>No plant matches.</strong></p>
+  <p>
+    Try a shorter part of the name. A tag must be written exactly as it is stored, with its case and its accents.${' '}
+    <a href="#plants?from=">List all plants</a>
+  </p>
+</div>`;
+
 /** @param {{ query: string }} props */
 function Results({ query }) {
   const filter = Object.fromEntries(new URLSearchParams(query));
@@ -131,8 +139,9 @@ function Results({ query }) {
   if (hasNext) previousPages.set(`${nextPage}`, query);
   const previousPage = previousPages.get(query);
   return html`${problem}
-    <p role="status">${problem ? '' : isSearching ? 'Searching …' : resultText(found, filter.from)}</p>
+    <p role="status" class="note">${problem ? '' : isSearching ? 'Searching …' : resultText(found, filter.from)}</p>
     ${isSearching && !problem && html`<p class="links"><span>${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button></p>`}
+    ${plants.length === 0 && next === null && !isSearching && !problem && NOTHING_MATCHES}
     ${plants.length > 0 && html`<${Table} name="Plants, by id" numbers=${['Revision']} columns=${PLANT_COLUMNS} rows=${plants} />`}
     <p class="links">
       ${previousPage !== undefined && html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
