@@ -121,14 +121,19 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
   assert.match(timeline, /Name changed from <\/script><img src=x onerror=alert\(1\)> to Ölweide/);
   assert.match(timeline, /^Revision 3 \(latest\).*by token first ?Tag changed from tree to none/);
 
-  const correcting = page.context().waitForEvent('page');
-  await page.getByRole('link', { name: 'Correct this plant' }).click();
-  const form = await correcting;
-  await form.getByLabel('name', { exact: true }).and(form.locator('[value]')).waitFor();
-  assert.equal(await form.locator('#plant-id').inputValue(), '9223372036854775807');
-  assert.equal(await form.locator('#plant-name').inputValue(), 'Ölweide');
-  assert.equal(await form.locator('#has-tag').isChecked(), false);
-  await form.close();
+  // In the same tab, the form has the token that was typed once.
+  for (const [link, name, tag] of [
+    ['Correct this plant', 'Ölweide', undefined],
+    ['Use this content again', 'Ölweide', 'tree'],
+  ] as const) {
+    await page.getByRole('link', { name: link }).first().click();
+    await page.getByLabel('name', { exact: true }).and(page.locator('[value]')).waitFor();
+    assert.equal(await page.locator('#plant-id').inputValue(), '9223372036854775807');
+    assert.equal(await page.locator('#plant-name').inputValue(), name);
+    assert.equal(await page.locator('#has-tag').isChecked(), tag !== undefined);
+    assert.equal(await page.locator('#plant-tag').inputValue(), tag ?? '');
+    await page.goBack();
+  }
 
   await show(page, 'Rejected');
   await page.getByRole('button', { name: 'Record bodies for an hour' }).click();

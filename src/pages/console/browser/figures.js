@@ -125,7 +125,7 @@ function diskFigure(disk) {
       title,
       figure,
       unit,
-      note: `${size}; ${trend.kind === 'stable' ? 'does not fill' : 'its trend is known after 6 h'}`,
+      note: `${size}; ${trend.kind === 'stable' ? 'does not fill' : 'trend known after 6 h'}`,
     };
   const { days } = trend;
   const state = days < DISK_DAYS_MIN ? 'warning' : undefined;
@@ -143,7 +143,12 @@ function backupFigure(backup) {
   const title = 'Last backup';
   if (backup.kind === 'external') return undefined;
   if (backup.kind !== 'run')
-    return { title, figure: 'none', note: html`<code>npx plant-store backup FILE</code>`, state: 'warning' };
+    return {
+      title,
+      figure: 'none',
+      note: html`make one: <code>npx plant-store backup FILE</code>`,
+      state: 'warning',
+    };
   const { endedAt, hasSucceeded, text } = backup;
   const [figure = '', ...unit] = ageText(endedAt).split(' ');
   const isOld = Date.now() - endedAt > BACKUP_AGE_DAYS_MAX * 86_400_000;

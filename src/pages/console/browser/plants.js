@@ -198,30 +198,32 @@ function Timeline({ id }) {
     <p><a href=${`#plants${lastQuery && `?${lastQuery}`}`}>${lastQuery ? 'Back to the search' : 'Search plants'}</a></p>
     <h2>Plant <span class="id">${id}</span></h2>
     ${problem}
-    ${latest && html`<p>${contentOf(latest)}</p>${correctLink(content.docs, { ...latest, id })}`}
+    ${latest && html`<p>${contentOf(latest)}</p><p>${formLink(content.docs, { ...latest, id }, 'Correct this plant')} ${content.docs && FORM_NOTE}</p>`}
     ${revisions.map(
       (each, index) => html`<section class="entry">
         <h3>Revision ${each.revision}${index === 0 ? ' (latest)' : ''}</h3>
         ${!each.isDamaged && html`<p class="note">${time(each.recordedAt)}, ${exactTime(each.recordedAt)}, by token ${clientText(each.recordedBy)}</p>`}
         ${changesOf(each, revisions[index + 1])}
+        ${index > 0 && html`<p>${formLink(content.docs, { ...each, id }, 'Use this content again')}</p>`}
       </section>`,
     )}
     ${(revisions.at(-1)?.revision ?? 1) > 1 && html`<p>Older revisions are not shown here. To print all: <code>npx plant-store show ${id}</code></p>`}`;
 }
 
+const FORM_NOTE = html`<span class="note">opens the form of the documentation; sending it needs a token, and stores a new revision</span>`;
+
 /**
- * A link to the documentation page with the plant in its form. The fragment is not sent.
+ * A link to the documentation page with the plant in its form. The fragment is not sent. It opens
+ * in the same tab, which keeps the token of the form.
  *
  * @param {string | null} docs
  * @param {Plant} plant
+ * @param {string} text
  */
-function correctLink(docs, { id, name, tag, isDamaged }) {
+function formLink(docs, { id, name, tag, isDamaged }, text) {
   const plant = encodeURIComponent(JSON.stringify({ id, name, tag }));
   if (docs === null || isDamaged || plant.length > CORRECTED_LENGTH_MAX) return null;
-  return html`<p>
-    <a href=${`${docs}#plant=${plant}`} target="_blank" rel="noreferrer">Correct this plant</a>${' '}
-    <span class="note">opens the form of the documentation; sending it needs a token</span>
-  </p>`;
+  return html`<a href=${`${docs}#plant=${plant}`}>${text}</a>`;
 }
 
 /** @param {Plant} plant */

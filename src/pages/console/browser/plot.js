@@ -179,7 +179,7 @@ function plotOptions(root, shown) {
  * @param {number} max
  */
 function logarithmicSplits(_plot, _axis, _min, max) {
-  const steps = max < 50 ? [1, 2, 5] : [1];
+  const steps = max < 500 ? [1, 2, 5] : [1];
   const powers = Array.from({ length: Math.floor(Math.log10(max)) + 1 }, (_, power) => 10 ** power);
   return [0, ...powers.flatMap(power => steps.map(step => step * power))].filter(each => each <= max);
 }
