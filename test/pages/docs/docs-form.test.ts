@@ -98,7 +98,8 @@ test('the form sends and shows plants with all digits, contacts no other host, a
     document.documentElement.outerHTML, location.href, history.state
   ])`)) as string;
   assert.ok(!places.includes(service.token.slice(6, 20)), 'the token is only in its field');
-  const session = async () => JSON.parse((await page.evaluate('JSON.stringify({ ...sessionStorage })')) as string);
+  const session = async () =>
+    JSON.parse((await page.evaluate('JSON.stringify({ ...sessionStorage })')) as string);
   assert.deepEqual(await session(), { 'plant_store_token /plants': service.token });
   const { cookies, origins } = await page.context().storageState({ indexedDB: true });
   assert.deepEqual([cookies, origins], [[], []]);
