@@ -67,6 +67,8 @@ export interface ConsoleParts {
   /** Searches use connections or threads of their own, so they delay no creates. */
   search: PlantSearch;
   samples: Samples;
+  /** Undefined: the samples do not survive a restart. */
+  sampleFile: AsyncDisposable | undefined;
   /** Gets the actions of operators, and the causes of failed requests. */
   log: ServiceLog;
 }
@@ -101,6 +103,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#parts.samples[Symbol.dispose]();
+    await this.#parts.sampleFile?.[Symbol.asyncDispose]();
     await this.#parts.search[Symbol.asyncDispose]();
   }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { after, suite, test } from 'node:test';
@@ -266,6 +267,8 @@ for (const engine of await enginesUnderTest()) {
     await Promise.all(racing);
     await until('the other instance notices the end', async () => (await at(another, ends)) === 401);
     await first.disposeAsync();
+    // The plots have samples of earlier starts.
+    assert.equal(existsSync(`${database.slice('sqlite:'.length)}-history`), engine.name === 'SQLite');
     await using restarted = await start(database);
     const { facts } = await json(operatorAt(restarted, stays), 'now');
     assert.match(facts.find(([label]: Json) => label === 'Started')[1], /^version [\d.]+$/);

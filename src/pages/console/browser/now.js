@@ -82,9 +82,13 @@ export function Now() {
   const [cursor, setCursor] = useState(/** @type {number | undefined} */ (undefined));
   const { content, problem } = useLoad(load, INTERVAL_MS);
   const end = newest - (newest % MOVE_SECONDS);
-  const oldest = Math.min(end - RANGE_SECONDS_MIN, oldestSecond());
+  // The first second begins before its sample, so that the mark of a start is shown, too.
+  const firstSecond = firstOf(rings[1]) - 1;
+  const firstTen = firstOf(rings[10]);
+  const oldest = Math.min(end - RANGE_SECONDS_MIN, firstSecond, firstTen);
   const [from, to] = view.zoom ?? [Math.max(end - view.span, oldest), end];
-  const interval = from >= newest - SECONDS_MAX ? 1 : 10;
+  // After a restart, only the samples of ten seconds reach back.
+  const interval = from >= firstSecond || firstTen >= firstSecond ? 1 : 10;
   const [first, last] = [Math.ceil(from / interval), Math.floor(to / interval)];
   const axis = useMemo(() => readAxis(first, last, interval), [first, last, interval]);
   if (content === undefined) return problem;
@@ -151,11 +155,10 @@ export function Now() {
     }`;
 }
 
-/** The second at which the oldest sample began, so that the mark of a start is shown, too. */
-function oldestSecond() {
-  const [short = Infinity] = rings[1]?.keys() ?? [];
-  const [long = Infinity] = rings[10]?.keys() ?? [];
-  return Math.min(short, long) - 1;
+/** @param {Map<number, unknown> | undefined} samples by second, the oldest first */
+function firstOf(samples) {
+  const [first = Infinity] = samples?.keys() ?? [];
+  return first;
 }
 
 /**
