@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { SampleFile } from '../../../src/operate/console/sample-file.ts';
+import type { Samples } from '../../../src/operate/console/samples.ts';
 import { startBrowser } from '../../harness/browser.ts';
 import { sendText } from '../../harness/console-session.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { openTokens } from '../../harness/store-under-test.ts';
+import { testFolder } from '../../harness/test-folder.ts';
 import { until } from '../../harness/until.ts';
 
 // This locale is no language tag, which uPlot would need.
@@ -99,4 +103,40 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
     complaints.filter(each => !each.includes('ERR_INTERNET_DISCONNECTED')),
     [],
   );
+});
+
+test('plots begin with the samples of an earlier start, merged so that a day is readable', async () => {
+  const path = join(testFolder(), 'plants.db');
+  const length = 24 * 60 * 6;
+  const newest = Math.floor(Date.now() / 10_000);
+  const peaks = Float64Array.from({ length }, (_, index) => (index % 24 === 0 ? 9 : 1));
+  const columns = new Map([
+    ['created', new Float64Array(length).fill(5)],
+    ['p99', peaks],
+  ]);
+  const stored = { interval: 10, length, newest, count: length, columns };
+  const earlier = { stored: () => stored, restore: () => {} } as Partial<Samples> as Samples;
+  await new SampleFile(`${path}-history`, earlier, cause => assert.fail(String(cause)))[
+    Symbol.asyncDispose
+  ]();
+  await using service = await startTestService({
+    database: `sqlite:${path}`,
+    console: { database: 'sqlite:plants.db', settings: [] },
+  });
+  const { page } = await browser.openPage({ viewport: { width: 1280, height: 900 } });
+  await page.goto(`${service.opsUrl}/console/#${await service.makeConsoleCode!()}`);
+  const plants = page.getByRole('slider', { name: 'Time of Plants per second' });
+  const lastOf = async () => Number(await plants.getAttribute('aria-valuemax'));
+  // The samples of one second do not reach back, so those of ten seconds are shown.
+  await until('a quarter of an hour is shown', async () => (await lastOf()) >= 89);
+  assert.ok((await lastOf()) <= 90);
+  await page.getByRole('button', { name: '24 h' }).click();
+  await until('a day is shown', async () => (await lastOf()) > 350 && (await lastOf()) <= 360);
+  const times = page.getByRole('slider', { name: 'Time of Response and commit time' });
+  await times.focus();
+  await page.keyboard.press('PageUp');
+  await until('the values of an earlier start are shown', async () =>
+    /: p50 \S+, p99 9, /.test((await times.getAttribute('aria-valuetext')) ?? ''),
+  );
+  assert.match((await plants.getAttribute('aria-valuetext'))!, /: created 5, /);
 });

@@ -11,6 +11,11 @@ const RANGES = { '5 min': 300, '15 min': 900, '1 h': 3_600, '6 h': 21_600, '24 h
 const RANGE_SECONDS_MIN = 30;
 /** For this time, the page stores samples of one second. */
 const SECONDS_MAX = 920;
+/** A long range merges so many samples into one, so that its lines stay readable. */
+const MERGED_SAMPLES = [1, 6, 24];
+const POINTS_MAX = 920;
+/** Of merged samples, these values are the highest and not the mean, so that no peak disappears. */
+const PEAKS = new Set(['p99']);
 /** A zoom to fewer samples has no effect. */
 const ZOOM_SAMPLES_MIN = 10;
 /** Plots move every second, but rarely for users who prefer reduced motion. */
@@ -88,16 +93,18 @@ export function Now() {
   const oldest = Math.min(end - RANGE_SECONDS_MIN, firstSecond, firstTen);
   const [from, to] = view.zoom ?? [Math.max(end - view.span, oldest), end];
   // After a restart, only the samples of ten seconds reach back.
-  const interval = from >= firstSecond || firstTen >= firstSecond ? 1 : 10;
+  const sampled = from >= firstSecond || firstTen >= firstSecond ? 1 : 10;
+  const interval =
+    sampled * (MERGED_SAMPLES.find(count => (to - from) / sampled / count <= POINTS_MAX) ?? 24);
   const [first, last] = [Math.ceil(from / interval), Math.floor(to / interval)];
-  const axis = useMemo(() => readAxis(first, last, interval), [first, last, interval]);
+  const axis = useMemo(() => readAxis(first, last, interval, sampled), [first, last, interval, sampled]);
   if (content === undefined) return problem;
   const change = (/** @type {Partial<typeof view>} */ part) => {
     Object.assign(view, part);
     redraw(previous => previous + 1);
   };
   const onZoom = (/** @type {typeof view.zoom} */ zoom) => {
-    if (zoom === undefined || zoom[1] - zoom[0] >= ZOOM_SAMPLES_MIN * interval) change({ zoom });
+    if (zoom === undefined || zoom[1] - zoom[0] >= ZOOM_SAMPLES_MIN * sampled) change({ zoom });
   };
   const onToggle = (/** @type {string} */ name) => {
     if (!hidden.delete(name)) hidden.add(name);
@@ -123,7 +130,7 @@ export function Now() {
         return html`<button type="button" aria-pressed=${view.isLogarithmic === isLogarithmic} onClick=${() => change({ isLogarithmic })}>${label}</button>`;
       })}</div>
       ${view.zoom && html`<button type="button" onClick=${() => onZoom(undefined)}>Show all again</button>`}
-      <span class="note">${interval === 1 ? 'the second' : '10 s'} until ${time}</span>
+      <span class="note">${interval === 1 ? 'the second' : interval < 60 ? `${interval} s` : `${interval / 60} min`} until ${time}</span>
     </div>
     <div class="panels">
       ${PANELS.map(
@@ -167,15 +174,39 @@ function firstOf(samples) {
  * @param {number} first in intervals since 1970, as is `last`
  * @param {number} last
  * @param {number} interval
+ * @param {number} sampled the interval of the samples, which is a part of `interval`
  */
-function readAxis(first, last, interval) {
+function readAxis(first, last, interval, sampled) {
   const seconds = Array.from({ length: last - first + 1 }, (_, index) => (first + index) * interval);
-  const samples = seconds.map(second => rings[interval]?.get(second));
+  const samples = seconds.map(second => mergedSample(second, interval, sampled));
   const errorLines = [...errors]
     .map((name, index) => ({ name, lineStyle: index + FIRST_ERROR_STYLE }))
     .filter(({ name }) => samples.some(sample => sample?.(name)));
   const isShown = (/** @type {number} */ at) => at >= first * interval && at <= last * interval;
   return { seconds, samples, errorLines, marks: [...marks].filter(([at]) => isShown(at)) };
+}
+
+/**
+ * Merges the samples of an interval.
+ *
+ * @param {number} end
+ * @param {number} interval
+ * @param {number} sampled
+ * @returns {import('./plot.js').Sample | undefined}
+ */
+function mergedSample(end, interval, sampled) {
+  const ring = rings[sampled];
+  if (interval === sampled) return ring?.get(end);
+  const samples = Array.from({ length: interval / sampled }, (_, index) => ring?.get(end - index * sampled));
+  const found = samples.filter(sample => sample !== undefined);
+  if (found.length === 0) return undefined;
+  return name => {
+    const values = found.map(sample => sample(name)).filter(value => value !== null);
+    if (values.length === 0) return null;
+    return PEAKS.has(name)
+      ? Math.max(...values)
+      : values.reduce((sum, value) => sum + value, 0) / values.length;
+  };
 }
 
 /** @param {import('./plot.js').PlotProps & { time: string, onToggle: (name: string) => void }} props */

@@ -194,11 +194,14 @@ function Timeline({ id }) {
   /** @type {Plant[]} the latest first */
   const revisions = (content?.revisions ?? []).toReversed();
   const [latest] = revisions;
+  const correction = latest && formLink(content.docs, { ...latest, id }, 'Correct this plant');
   return html`
     <p><a href=${`#plants${lastQuery && `?${lastQuery}`}`}>${lastQuery ? 'Back to the search' : 'Search plants'}</a></p>
     <h2>Plant <span class="id">${id}</span></h2>
     ${problem}
-    ${latest && html`<p>${contentOf(latest)}</p><p>${formLink(content.docs, { ...latest, id }, 'Correct this plant')} ${content.docs && FORM_NOTE}</p>`}
+    ${latest && html`<p class="latest">${latest.isDamaged ? DAMAGED : clientText(latest.name)}</p>`}
+    ${latest && !latest.isDamaged && html`<p>Tag: ${clientText(latest.tag)}</p>`}
+    ${correction && html`<p>${correction} ${FORM_NOTE}</p>`}
     ${revisions.map(
       (each, index) => html`<section class="entry">
         <h3>Revision ${each.revision}${index === 0 ? ' (latest)' : ''}</h3>

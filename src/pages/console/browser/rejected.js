@@ -71,11 +71,11 @@ function GroupEntry({ group, error, status, name, label, address, count, firstAt
   const kind = status === 401 ? 'expired or revoked token' : 'token';
   const sender = label === null ? 'no known token' : html`${kind} ${clientText(label)}`;
   const origin = address === undefined ? 'other senders' : html`from <code>${address}</code>`;
-  const from = count === 1 ? 'at' : html`from ${time(firstAt)} to`;
+  const from = count === 1 ? null : html`from ${time(firstAt)} to `;
   return html`<details class="entry" onToggle=${(/** @type {{ currentTarget: HTMLDetailsElement }} */ event) => setIsOpen(event.currentTarget.open)}>
     <summary>
       <strong>${error} ${name}</strong>, ${sender}, ${origin}: <strong>${numberText(count)}</strong>${' '}
-      <span class="note">${from} ${time(lastAt)}</span>
+      <span class="note">${from}${time(lastAt)}</span>
     </summary>
     ${isOpen && html`<${Examples} group=${group} />`}
   </details>`;

@@ -35,7 +35,7 @@ export function Tokens() {
   const tokens = content?.tokens;
   const action = (/** @type {Token} */ token) =>
     token.revokedAt !== null || isExpired(token)
-      ? html`<span class="note">none</span>`
+      ? null
       : html`<button type="button" aria-label=${`Revoke ${token.label}`} onClick=${() => setRevoking(token.label)}>Revoke</button>`;
   return html`
     <${CreateToken} tokens=${tokens ?? []} onCreated=${repeat} />
