@@ -31,6 +31,13 @@ const CONSOLE = {
   ],
 } as const;
 
+/** Adds the layout shifts of the page so far that no user caused. */
+const LAYOUT_SHIFT = `(() => {
+  const observer = new PerformanceObserver(() => {});
+  observer.observe({ type: 'layout-shift', buffered: true });
+  return observer.takeRecords().reduce((sum, { value, hadRecentInput }) => sum + (hadRecentInput ? 0 : value), 0);
+})()`;
+
 const browser = await startBrowser();
 after(() => browser[Symbol.asyncDispose]());
 
@@ -49,12 +56,16 @@ async function show(page: Page, screen: string): Promise<void> {
 async function assertScreens(service: RunningService, view: keyof typeof VIEWS): Promise<void> {
   const opened = await signIn(service, view);
   const { page } = opened;
+  let shifted = 0;
   for (const screen of SCREENS) {
     await page.goto(`${service.opsUrl}/console/#${screen}`);
     await page.getByRole('heading', { level: 1, name: new RegExp(screen, 'i') }).waitFor();
     await page.locator(CONTENT).first().waitFor();
     if (screen === 'rejected') await page.locator('summary').first().click();
     await assertAccessible(page, RULES[view]);
+    const before = shifted;
+    shifted = await page.evaluate<number>(LAYOUT_SHIFT);
+    assert.ok(shifted - before < 0.05, `${screen} of ${view} moved by ${shifted - before}`);
   }
   assertSound(opened, service);
 }

@@ -82,8 +82,8 @@ function SignIn({ problem: initial }) {
     const link = code.trim();
     void run(() => signIn(link.slice(link.lastIndexOf('#') + 1)));
   };
-  return html`<main>
-    <h1>Sign in to the console</h1>
+  return html`<main class="sign-in">
+    <h1>${LEAF} Sign in to the console</h1>
     <p>You are not signed in, or your session ended. On the machine of the service, run this command and open the link that it prints:</p>
     <pre>${content?.command ?? 'npx plant-store console'}</pre>
     <p class="note">If the service has its own <code>--database</code>, give the same one.</p>

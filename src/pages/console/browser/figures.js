@@ -70,7 +70,10 @@ function plantsFigure(seconds, newest) {
   const sums = lastSums(seconds, newest, ERROR_SECONDS, OUTCOMES);
   const rate = sums.slice(0, RATE_SECONDS).reduce((sum, value) => sum + value, 0) / RATE_SECONDS;
   const most = Math.max(...sums);
-  const note = most === 0 ? 'none in the last 15 min' : `mean of 10 s; at most ${numberText(most)} in 15 min`;
+  const note =
+    most === 0
+      ? html`none in 15 min; <a href="#plants">how to send one</a>`
+      : `mean of 10 s; at most ${numberText(most)} in 15 min`;
   return { title: 'Plants a second', figure: numberText(rate), note };
 }
 
