@@ -70,6 +70,8 @@ export interface ConsoleParts {
   /** Searches use connections or threads of their own, so they delay no creates. */
   search: PlantSearch;
   samples: Samples;
+  /** Undefined: the samples do not survive a restart. */
+  sampleFile: AsyncDisposable | undefined;
   /** Gets the actions of operators, and the causes of failed requests. */
   log: ServiceLog;
 }
@@ -104,6 +106,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#parts.samples[Symbol.dispose]();
+    await this.#parts.sampleFile?.[Symbol.asyncDispose]();
     await this.#parts.search[Symbol.asyncDispose]();
   }
 
@@ -174,7 +177,8 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
         ...samples.after(Number(query.get('after'))),
         runs: marksOf(damage),
         busiest: this.#activity.busiest(this.#labelOf),
-        facts: await this.#facts.rows(),
+        figures: await this.#facts.figures(),
+        facts: this.#facts.startAndChecks(),
       });
     },
     'GET api/plants': async ({ query }) => {
@@ -199,16 +203,13 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     },
     'GET api/revisions/count': async () =>
       json({ revisions: (await this.#parts.search.revisions()) ?? null }),
-    'GET api/newest': () => json({ plants: this.#activity.newest(this.#labelOf) }),
+    'GET api/newest': ({ request }) =>
+      json({ plants: this.#activity.newest(this.#labelOf), docs: this.#docsUrl(request) }),
     'GET api/revisions': async ({ query, request }) => {
       const { id } = filterOf(query);
       const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id, SHOWN_REVISIONS_MAX);
       if (revisions.length === 0) return failure(404, 'no plant has this id');
-      const { hostname } = new URL(`http://${request.headers.host}`);
-      return json({
-        revisions: revisions.map(each => this.#shown(each)),
-        docs: this.#parts.shown.docsUrl?.(hostname) ?? null,
-      });
+      return json({ revisions: revisions.map(each => this.#shown(each)), docs: this.#docsUrl(request) });
     },
     'GET api/plants.csv': request => this.#download(request),
     'GET api/rejected': () => json(this.#rejected.list(this.#labelOf)),
@@ -247,6 +248,11 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     if (isIntact(stored)) return { revision, name, tag, recordedAt, recordedBy: this.#labelOf(recordedBy) };
     this.#parts.damage.report('a search');
     return { revision, isDamaged: true };
+  }
+
+  /** The address of the documentation page; null: it is not served. */
+  #docsUrl({ headers: { host } }: IncomingMessage): string | null {
+    return this.#parts.shown.docsUrl?.(new URL(`http://${host}`).hostname) ?? null;
   }
 
   /** The command that prints a link to this console. The database URL may be a secret. */

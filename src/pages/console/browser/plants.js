@@ -1,6 +1,7 @@
 // The screen Plants. The address contains the search, so that pages are links and the back button
 // works. Ids are strings, because a JavaScript number would round them.
-import { clientText, readForm, Table, time } from './display.js';
+import { clientText, exactTime, readForm, Table, time } from './display.js';
+import { idLink, Newest, plantLink } from './newest.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
 import { NOTHING_FOUND, progressText, resultText, SHOWN_PLANTS_MAX, searchPlants } from './search.js';
@@ -8,36 +9,20 @@ import { NOTHING_FOUND, progressText, resultText, SHOWN_PLANTS_MAX, searchPlants
 const DOWNLOAD_TIMEOUT_MS = 24 * 3_600_000;
 /** Maximum of characters in a link, since browsers limit the length of an address. */
 const CORRECTED_LENGTH_MAX = 50_000;
-const FIELDS = { id: 'Exact id', name: 'Name contains', tag: 'Exact tag' };
+const FIELDS = { name: 'Name contains', tag: 'Exact tag', id: 'Exact id' };
 const DAMAGED = html`<strong>damaged</strong>`;
 
 /** @typedef {import('./search.js').Plant} Plant */
 
 /** @type {Record<string, (plant: Plant) => unknown>} */
 const PLANT_COLUMNS = {
-  Id: ({ id }) => idLink(id),
-  Name: ({ name, isDamaged }) => (isDamaged ? DAMAGED : clientText(name)),
+  Name: ({ id, name, isDamaged }) => plantLink(id, isDamaged ? DAMAGED : clientText(name)),
   Tag: ({ tag, isDamaged }) => (isDamaged ? null : clientText(tag)),
+  Id: ({ id }) => idLink(id),
   Revision: ({ revision }) => revision,
   Recorded: ({ recordedAt, isDamaged }) => (isDamaged ? null : time(recordedAt)),
   'By token': ({ recordedBy, isDamaged }) => (isDamaged ? null : clientText(recordedBy)),
 };
-
-/**
- * @typedef {{ at: number, id: string, outcome: string, label: string }} NewestPlant
- * @type {Record<string, (plant: NewestPlant) => unknown>}
- */
-const NEWEST_COLUMNS = {
-  Id: ({ id }) => idLink(id),
-  Outcome: ({ outcome }) => outcome,
-  When: ({ at }) => time(at),
-  'By token': ({ label }) => clientText(label),
-};
-
-/** @param {string} id */
-function idLink(id) {
-  return html`<a class="id" href=${`#plants/${id}`}>${id}</a>`;
-}
 
 /** The query of the last search, for the link back. */
 let lastQuery = '';
@@ -82,28 +67,13 @@ function Search({ query }) {
     ${query === '' ? html`<${Newest} />` : html`<${Results} key=${round} query=${query} />`}`;
 }
 
-/** The plants that this instance stored last. It changes only on request, so that no row moves. */
-function Newest() {
-  const { content, problem, repeat } = useLoad(() => request('newest'));
-  const count = content?.plants.length ?? 0;
-  return html`
-    <h2>Newest</h2>
-    ${problem}
-    ${
-      content &&
-      html`<p class="links">
-        <span>
-          ${
-            count === 0
-              ? 'Since its start, this instance has stored no plant.'
-              : `The last ${count} that this instance confirmed since its start.`
-          }
-        </span>
-        <button type="button" onClick=${repeat}>Refresh</button>
-      </p>`
-    }
-    ${count > 0 && html`<${Table} name="Newest plants" columns=${NEWEST_COLUMNS} rows=${content.plants} />`}`;
-}
+const NOTHING_MATCHES = html`<div class="empty">
+  <p><strong>No plant matches.</strong></p>
+  <p>
+    Try a shorter part of the name. A tag must be written exactly as it is stored, with its case and its accents.${' '}
+    <a href="#plants?from=">List all plants</a>
+  </p>
+</div>`;
 
 /** @param {{ query: string }} props */
 function Results({ query }) {
@@ -147,7 +117,8 @@ function Results({ query }) {
       }
     </p>
     ${failure}
-    ${plants.length > 0 && html`<${Table} name="Plants, by id" columns=${PLANT_COLUMNS} rows=${plants} />`}
+    ${phase === 'complete' && plants.length === 0 && !problem && NOTHING_MATCHES}
+    ${plants.length > 0 && html`<${Table} name="Plants, by id" numbers=${['Revision']} columns=${PLANT_COLUMNS} rows=${plants} />`}
     <p class="links">
       ${previousPage !== undefined && html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
       ${hasNext && html`<a href=${`#plants?${nextPage}`}>${plants.length < SHOWN_PLANTS_MAX ? 'Go on' : 'Next page'}</a>`}
@@ -169,34 +140,39 @@ function Timeline({ id }) {
   /** @type {Plant[]} the latest first */
   const revisions = (content?.revisions ?? []).toReversed();
   const [latest] = revisions;
+  const correction = latest && formLink(content.docs, { ...latest, id }, 'Correct this plant');
   return html`
     <p><a href=${`#plants${lastQuery && `?${lastQuery}`}`}>${lastQuery ? 'Back to the search' : 'Search plants'}</a></p>
     <h2>Plant <span class="id">${id}</span></h2>
     ${problem}
-    ${latest && html`<p>${contentOf(latest)}</p>${correctLink(content.docs, { ...latest, id })}`}
+    ${latest && html`<p class="latest">${latest.isDamaged ? DAMAGED : clientText(latest.name)}</p>`}
+    ${latest && !latest.isDamaged && html`<p>Tag: ${clientText(latest.tag)}</p>`}
+    ${correction && html`<p>${correction} ${FORM_NOTE}</p>`}
     ${revisions.map(
       (each, index) => html`<section class="entry">
         <h3>Revision ${each.revision}${index === 0 ? ' (latest)' : ''}</h3>
-        ${!each.isDamaged && html`<p class="note">${time(each.recordedAt)} by token ${clientText(each.recordedBy)}</p>`}
+        ${!each.isDamaged && html`<p class="note">${time(each.recordedAt)}, ${exactTime(each.recordedAt)}, by token ${clientText(each.recordedBy)}</p>`}
         ${changesOf(each, revisions[index + 1])}
+        ${index > 0 && html`<p>${formLink(content.docs, { ...each, id }, 'Use this content again')}</p>`}
       </section>`,
     )}
     ${(revisions.at(-1)?.revision ?? 1) > 1 && html`<p>Older revisions are not shown here. To print all: <code>npx plant-store show ${id}</code></p>`}`;
 }
 
+const FORM_NOTE = html`<span class="note">opens the form of the documentation; sending it needs a token, and stores a new revision</span>`;
+
 /**
- * A link to the documentation page with the plant in its form. The fragment is not sent.
+ * A link to the documentation page with the plant in its form. The fragment is not sent. It opens
+ * in the same tab, which keeps the token of the form.
  *
  * @param {string | null} docs
  * @param {Plant} plant
+ * @param {string} text
  */
-function correctLink(docs, { id, name, tag, isDamaged }) {
+function formLink(docs, { id, name, tag, isDamaged }, text) {
   const plant = encodeURIComponent(JSON.stringify({ id, name, tag }));
   if (docs === null || isDamaged || plant.length > CORRECTED_LENGTH_MAX) return null;
-  return html`<p>
-    <a href=${`${docs}#plant=${plant}`} target="_blank" rel="noreferrer">Correct this plant</a>${' '}
-    <span class="note">opens the form of the documentation; sending it needs a token</span>
-  </p>`;
+  return html`<a href=${`${docs}#plant=${plant}`}>${text}</a>`;
 }
 
 /** @param {Plant} plant */
