@@ -139,8 +139,10 @@ function Results({ query }) {
   if (hasNext) previousPages.set(`${nextPage}`, query);
   const previousPage = previousPages.get(query);
   return html`${problem}
-    <p role="status" class="note">${problem ? '' : isSearching ? 'Searching …' : resultText(found, filter.from)}</p>
-    ${isSearching && !problem && html`<p class="links"><span>${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button></p>`}
+    <div class="links progress">
+      <span role="status" class="note">${problem ? '' : isSearching ? 'Searching …' : resultText(found, filter.from)}</span>
+      ${isSearching && !problem && html`<span class="note">${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button>`}
+    </div>
     ${plants.length === 0 && next === null && !isSearching && !problem && NOTHING_MATCHES}
     ${plants.length > 0 && html`<${Table} name="Plants, by id" numbers=${['Revision']} columns=${PLANT_COLUMNS} rows=${plants} />`}
     <p class="links">
