@@ -1,7 +1,7 @@
 import { type Clock, isRecent, type Moment, momentOf, repeat, SYSTEM_CLOCK } from '../clock.ts';
 import { PendingLookups } from './pending-lookups.ts';
 import { type StoredToken, type TokenGroup, tokenGroupOf } from './stored-token.ts';
-import { type TokenUseStore, TokenUses } from './token-uses.ts';
+import { DAY_MS, type TokenUseStore, TokenUses } from './token-uses.ts';
 
 export const TOKEN_REFRESH_INTERVAL_MS = 1_000;
 /** Shortest interval between two refreshes, which the lookup of an unknown token may cause. */
@@ -10,8 +10,6 @@ export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
 export const TOKEN_AGE_MAX_MS = 4_000;
 /** A lookup waits at most this long for a refresh. */
 export const TOKEN_LOOKUP_TIMEOUT_MS = 1_000;
-
-const DAY_MS = 86_400_000;
 
 /** Where tokens are stored. A revocation takes effect in time only if these promises are true. */
 export interface TokenSource extends TokenUseStore {
@@ -97,7 +95,7 @@ export class TokenCache {
     this.#source = source;
     this.#onError = onError;
     this.#clock = clock;
-    this.#uses = new TokenUses(source, onError, clock);
+    this.#uses = new TokenUses(source, onError);
     this.#pendingLookups = new PendingLookups(clock);
   }
 
@@ -171,7 +169,7 @@ export class TokenCache {
     const day = Math.floor(now / DAY_MS);
     if (token.lastUsedDay !== day) {
       token.lastUsedDay = day;
-      this.#uses.add(token.id);
+      this.#uses.add(token.id, day);
     }
     return token.id;
   }
