@@ -176,7 +176,7 @@ export class CreatePlant {
     reading: NewPlantReading,
   ): Promise<HttpResponse> {
     if (reading.kind === 'invalid') return errorResponse(reading.error, reading.message, fields);
-    const write = { plant: reading.plant, recordedBy: tokenId, ifRevision, request };
+    const write = { plant: reading.plant, recordedBy: tokenId, ifRevision, origin: request };
     return writeResponse(write, await this.#queue.write(write), fields);
   }
 

@@ -1,8 +1,9 @@
 /**
- * The three points at which a service calls an extra. The service is complete without any extra, and
- * calls those that are attached in their order. What an extra may use of the service is the
- * `ExtraContext` of `src/service.ts`. `src/extras.ts` lists the extras.
+ * The three points at which a service calls an extra: the members of {@link Attached}. The service is
+ * complete without any extra, and calls those that are attached in their order. What an extra may use
+ * of the service is the `ExtraContext` of `src/service.ts`. `src/extras.ts` lists the extras.
  */
+import type { PlantWrite } from './commit/plant-commits.ts';
 import type { NewPlantReading } from './contract/plant.ts';
 import type { HeaderFields } from './header-fields.ts';
 import type { Problem } from './problem.ts';
@@ -52,7 +53,7 @@ export interface CredentialValidator {
   warning(): OperatorWarning | undefined;
 }
 
-/** Sees responses, and changes nothing. It must be fast, and must not throw. */
+/** Sees responses and batches, and changes nothing. It must be fast, and must not throw. */
 export interface ResponseObserver {
   /**
    * Called with each response when it is written.
@@ -67,6 +68,18 @@ export interface ResponseObserver {
     durationMs: number,
     addressOf: (request: ReceivedRequest | undefined) => string | undefined,
   ): void;
+  /**
+   * Called when a batch has ended, whatever its result, and before its responses.
+   *
+   * @param writes the `origin` of each is its request
+   * @param beganAt ms on the monotonic clock
+   */
+  batchEnded?(writes: readonly PlantWrite[], beganAt: number): void;
+  /**
+   * The trace in which the observer has put a request, for log lines. If it is undefined, they have
+   * the trace of the caller.
+   */
+  traceIdOf?(request: ReceivedRequest): string | undefined;
 }
 
 /** A request that its token and the rate limit allow. */

@@ -77,7 +77,7 @@ export class PlainCreates {
     arrivedAt: number,
   ): { request: ReceivedRequest; response: Promise<HttpResponse> } {
     const request = { arrivedAt, bodyBytes: body.length, body, tokenId, headers };
-    const sender = { recordedBy: tokenId, ifRevision: create?.ifRevision, request };
+    const sender = { recordedBy: tokenId, ifRevision: create?.ifRevision, origin: request };
     return { request, response: this.#createPlant.createPlain(body, sender) };
   }
 }

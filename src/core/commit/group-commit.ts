@@ -108,7 +108,7 @@ export class GroupCommit implements PlantQueue {
     };
   }
 
-  write({ plant, recordedBy, ifRevision, request }: NewPlantWrite): Promise<WriteResult | NotConfirmed> {
+  write({ plant, recordedBy, ifRevision, origin }: NewPlantWrite): Promise<WriteResult | NotConfirmed> {
     const textLength = textLengthOf(plant);
     if (this.#closed !== undefined) return Promise.resolve({ kind: 'notConfirmed', error: 'shuttingDown' });
     if (this.#isFull(textLength)) return Promise.resolve({ kind: 'notConfirmed', error: 'busy' });
@@ -125,7 +125,7 @@ export class GroupCommit implements PlantQueue {
         contentChecksum: contentChecksum(plant),
         recordedBy,
         ifRevision,
-        request,
+        origin,
         queuedAt,
         ahead,
         textLength,
