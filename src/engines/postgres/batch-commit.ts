@@ -19,11 +19,11 @@ import {
   UNKNOWN,
   unknownId,
 } from './batch-writes.ts';
-import type { Connection } from './connection.ts';
 import type { CopyChoice } from './copy-choice.ts';
 import { kindOf } from './postgres-errors.ts';
 import { latestRevisions, revisionsAround, rowOf } from './revision-statements.ts';
 import { storeRevisions } from './store-revisions.ts';
+import type { StoreConnection } from './table-layout.ts';
 
 const NONE: LatestRevision = { kind: 'none' };
 
@@ -109,7 +109,7 @@ export class BatchCommit {
   }
 
   /** @returns one result for each write, in their order; all are durable */
-  async run(connection: Connection): Promise<WriteResult[]> {
+  async run(connection: StoreConnection): Promise<WriteResult[]> {
     if (this.#hasRun) await this.#lookUpAgain(connection);
     this.#hasRun = true;
     for (;;) {
@@ -126,7 +126,7 @@ export class BatchCommit {
   }
 
   /** Replaces what an earlier call of `run` has learned from another server or connection. */
-  async #lookUpAgain(connection: Connection): Promise<void> {
+  async #lookUpAgain(connection: StoreConnection): Promise<void> {
     for (const sameId of this.#ids.values()) sameId.latest = UNKNOWN;
     const sentBefore = this.#writes.map(({ status }) => status).filter(status => status.kind === 'sent');
     // A second lookup of the id of a sent revision could find it, or a later one, stored meanwhile.
@@ -178,7 +178,7 @@ export class BatchCommit {
   }
 
   /** Stores these revisions. Of those that conflict with others, it looks up the latest ones. */
-  async #send(connection: Connection, toSend: Sent[]): Promise<void> {
+  async #send(connection: StoreConnection, toSend: Sent[]): Promise<void> {
     const conflicting = await this.#store(connection, toSend);
     if (conflicting.length === 0) return;
     if (this.#mayBeStoredLate) return await this.#lookUpSent(connection, conflicting);
@@ -193,7 +193,7 @@ export class BatchCommit {
   }
 
   /** @returns the revisions that the server has not stored; their writes are still `sent` */
-  async #store(connection: Connection, round: Sent[]): Promise<Sent[]> {
+  async #store(connection: StoreConnection, round: Sent[]): Promise<Sent[]> {
     const { spansServers } = connection.layout;
     const revisions = round.map(({ revision }) => revision);
     let storedIds: ReadonlySet<bigint>;
@@ -221,7 +221,7 @@ export class BatchCommit {
   }
 
   /** Looks up the latest revision of each of these ids. @returns how many there are */
-  async #lookUpLatest(connection: Connection, ids: readonly bigint[]): Promise<number> {
+  async #lookUpLatest(connection: StoreConnection, ids: readonly bigint[]): Promise<number> {
     const found = await latestRevisions(connection, ids);
     for (const revision of found) this.#found(revision);
     const foundIds = new Set(found.map(({ plant }) => plant.id));
@@ -242,7 +242,7 @@ export class BatchCommit {
   }
 
   /** Looks up which of these revisions are stored, and the latest revision of each id. */
-  async #lookUpSent(connection: Connection, sent: Sent[]): Promise<void> {
+  async #lookUpSent(connection: StoreConnection, sent: Sent[]): Promise<void> {
     const revisions = sent.map(({ revision }) => revision);
     // The rows include the latest revision of each id. If a failover has lost the revision before
     // ours, our number would leave a gap.

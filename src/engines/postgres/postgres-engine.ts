@@ -17,7 +17,7 @@ import { numberOf, type Query, type Row, type TableAccess, textOf } from '../tab
 import { TokenTable } from '../tables/token-table.ts';
 import { BatchCommit } from './batch-commit.ts';
 import { confirmEverythingBefore } from './confirm-commits.ts';
-import { type PlantServers, type PostgresService, STATEMENT_TIMEOUT_MS } from './connection.ts';
+import { STATEMENT_TIMEOUT_MS } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { CopyChoice } from './copy-choice.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
@@ -26,6 +26,7 @@ import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { applySchemaSteps, rejectMissingRights, SERVICE_RIGHTS, schemaFaults } from './schema.ts';
 import { TABLE_GUARD } from './table-guard.ts';
+import type { DatabaseServers, PostgresService } from './table-layout.ts';
 
 interface PostgresSettings {
   address: PostgresAddress;
@@ -49,13 +50,13 @@ export class PostgresEngine implements StorageEngine {
   readonly tokenTable: TokenTable;
   readonly #settings: PostgresSettings;
   readonly #pool: ConnectionPool;
-  readonly #servers: PlantServers;
+  readonly #servers: DatabaseServers;
   readonly #copyChoice = new CopyChoice();
 
   private constructor(
     settings: PostgresSettings,
     pool: ConnectionPool,
-    servers: PlantServers,
+    servers: DatabaseServers,
     schemaSteps: SchemaSteps,
   ) {
     this.#settings = settings;
