@@ -139,7 +139,7 @@ export class CreatePlant {
     request.body = bytes;
     const parsed = await this.#parser.parse(bytes, open);
     if (parsed.kind === 'abandoned') return parsed;
-    const token = await this.#credentials.lookUp(admission.tokenHash, request);
+    const token = await this.#credentials.lookUp(admission.storedHash, request);
     if (token.kind === 'rejected') return rejected(token.error, token.message, admission.fields);
     if (!open.isAwaited) return { kind: 'abandoned' };
     // The plants of a connection stay in the order of its requests, because the call queues the
@@ -154,9 +154,9 @@ export class CreatePlant {
     if (token === undefined) return rejected('noCredential');
     const credential = await this.#credentials.validate(token, request);
     if (credential.kind === 'rejected') return rejected(credential.error, credential.message);
-    const { tokenHash } = credential;
-    const found = await this.#credentials.lookUp(tokenHash, request);
-    request.tokenId = this.#credentials.idOf(tokenHash);
+    const { storedHash } = credential;
+    const found = await this.#credentials.lookUp(storedHash, request);
+    request.tokenId = this.#credentials.idOf(storedHash);
     if (found.kind === 'rejected') return rejected(found.error, found.message);
     const counted = this.#count(found.id);
     if (counted.kind === 'exceeded') return { kind: 'rejected', response: tooManyRequests(counted) };
@@ -167,7 +167,7 @@ export class CreatePlant {
     const condition = revisionConditionOf(headers);
     if (condition.kind === 'invalid') return rejected('badHttp', condition.message, fields);
     const { ifRevision } = condition;
-    return { kind: 'admitted', tokenId: found.id, tokenHash, request, ifRevision, fields };
+    return { kind: 'admitted', tokenId: found.id, storedHash, request, ifRevision, fields };
   }
 
   /** Step 7, which wrappers may change. It queues the plant before its first await. */

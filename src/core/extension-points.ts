@@ -19,11 +19,13 @@ export interface OperatorWarning extends Problem {
 /** What a validator found. A `message` replaces that of the error catalogue. */
 export type CredentialValidation =
   /**
-   * `tokenHash` is the hash of a stored token. The request counts as one with that token. If a
-   * validator stored it, it is the hash of a text that is no `b64token` (RFC 6750 section 2.1).
-   * Otherwise a client could send that text as its token, and no validator would see it.
+   * `storedHash` is the hash of a stored token. The request counts as one with that token.
+   *
+   * A validator may store a token itself, such as one for each subject. No client must be able to
+   * send the text with that hash, because a stored token needs no validator. So the text must not be
+   * a `b64token` (RFC 6750 section 2.1). `https://issuer.example alice` is none: it has a space.
    */
-  | { kind: 'valid'; tokenHash: string }
+  | { kind: 'valid'; storedHash: string }
   /**
    * With a message, the response is 401. Without one, the next validator is asked, and the response is
    * 401 if none accepts the token.
@@ -43,12 +45,12 @@ export interface CredentialValidator {
   /**
    * Looks up a token that {@link validate} accepted a short time ago. It runs for each create.
    *
-   * @param tokenHash the SHA-256 of the bearer token
+   * @param bearerHash the SHA-256 of the bearer token
    * @returns the hash of the stored token; undefined if it was not accepted lately
    */
-  storedHashOf(tokenHash: string): string | undefined;
+  storedHashOf(bearerHash: string): string | undefined;
   /** Called when the store rejects a token, for the log. Most such tokens came from no validator. */
-  onRejected(tokenHash: string, request: ReceivedRequest): void;
+  onRejected(storedHash: string, request: ReceivedRequest): void;
   /** Why valid tokens get errors now; undefined if they do not. */
   warning(): OperatorWarning | undefined;
 }
@@ -87,7 +89,7 @@ export interface Admission {
   kind: 'admitted';
   tokenId: number;
   /** The hash of the stored token. */
-  tokenHash: string;
+  storedHash: string;
   request: ReceivedRequest;
   /** As `ifRevision` of a write. */
   ifRevision: number | undefined;
