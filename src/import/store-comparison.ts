@@ -1,5 +1,5 @@
-import { type DatabaseOptions, readDatabase } from '../cli/options/database-option.ts';
-import { Failure } from '../cli/output/failure.ts';
+import { type DatabaseOptions, readDatabase } from '../command-line/database-option.ts';
+import { Failure } from '../command-line/failure.ts';
 import { contentChecksum, isIntact } from '../core/commit/checksum.ts';
 import type { IntactRevision, PlantRevision } from '../core/commit/plant-revision.ts';
 import { StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';

@@ -1,6 +1,6 @@
-import { alignedColumns } from '../../cli/output/aligned-columns.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
 import { isErrorName, isOutcome } from '../../core/response.ts';
+import { alignedColumns } from '../../formats/aligned-columns.ts';
 import { type Attempt, endOf, type JudgedPlant, VERDICTS, type Verdict } from './judgement.ts';
 
 /** What to change in the client. */

@@ -1,5 +1,5 @@
-import { Failure } from '../../cli/output/failure.ts';
-import { quoted, visible } from '../../cli/output/visible-text.ts';
+import { Failure } from '../../command-line/failure.ts';
+import { quoted, visible } from '../../formats/visible-text.ts';
 import { type IdMaker, OWN_IDS } from '../rows/id-maker.ts';
 import { type ColumnNames, MEMBERS, readNames, shownColumns } from '../rows/plant-row.ts';
 import type { Fields } from './csv-records.ts';

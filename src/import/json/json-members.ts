@@ -1,4 +1,4 @@
-import { readTypedId } from '../../cli/id-text.ts';
+import { readTypedId } from '../../command-line/id-text.ts';
 import { readJson, readToEnd, stringOf } from '../../core/contract/json-reader.ts';
 import { type ColumnNames, MEMBERS, REASON_NAMES } from '../rows/plant-row.ts';
 

@@ -1,4 +1,4 @@
-import { quoted } from '../../cli/output/visible-text.ts';
+import { quoted } from '../../formats/visible-text.ts';
 import { type ColumnNames, shownColumns } from '../rows/plant-row.ts';
 
 /** Names that are stored; a file can use ids as names. */

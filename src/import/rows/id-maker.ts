@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
-import { quoted } from '../../cli/output/visible-text.ts';
 import { idOfDigest, idTextFault, joinedIdTexts } from '../../client/plant-id.ts';
 import { ID_MAX } from '../../core/contract/limits.ts';
+import { quoted } from '../../formats/visible-text.ts';
 
 /** How import makes the ids of a list that has none. */
 export type IdRule =
