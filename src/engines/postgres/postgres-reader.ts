@@ -9,7 +9,7 @@ import type { Query } from '../tables/table-access.ts';
 import { allTokens } from '../tables/token-rows.ts';
 import type { TextRow } from './connection.ts';
 import { HostSearch } from './host-search.ts';
-import { INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf, storeFailure } from './postgres-errors.ts';
+import { INSUFFICIENT_PRIVILEGE, orStoreFailure, sqlStateOf, storeFailure } from './postgres-errors.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { latestRevisions } from './revision-statements.ts';
 import { rejectUnreadable, schemaFaults } from './schema.ts';
@@ -22,7 +22,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     await opened.setStatementTimeout();
     await rejectUnreadable(opened);
   });
-  const query: Query = (text, values) => orUnavailable(connection.run({ text, values }));
+  const query: Query = (text, values) => orStoreFailure(() => connection.run({ text, values }));
   return {
     revisions: from => revisionsFrom(search, from, SNAPSHOT),
     revisionsInSlices: from => revisionsFrom(search, from),
@@ -34,7 +34,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     tokens: () => allTokens(query),
     knownDamage: () => knownDamage(query),
     newestTime: until => newestTime(query, until),
-    untilVisible: time => orUnavailable(untilVisible(connection, time)),
+    untilVisible: time => orStoreFailure(() => untilVisible(connection, time)),
     structureFaults: () => structureFaults(connection),
     identity: () => identity(connection),
     [Symbol.asyncDispose]: () => connection.close(),
@@ -88,7 +88,7 @@ async function* revisionsFrom(
   from = ID_MIN,
   begin?: string,
 ): AsyncIterable<PlantRevision> {
-  const connection = await orUnavailable(search.connect());
+  const connection = await orStoreFailure(() => search.connect());
   try {
     await connection.setStatementTimeout();
     if (begin !== undefined) await connection.run({ text: begin });
@@ -118,7 +118,7 @@ async function latestInSlices(connection: StoreConnection, ids: readonly bigint[
   const found: PlantRevision[] = [];
   for (let start = 0; start < ids.length; start += LOOKUP_IDS) {
     const slice = ids.slice(start, start + LOOKUP_IDS);
-    found.push(...(await orUnavailable(latestRevisions(connection, slice))));
+    found.push(...(await orStoreFailure(() => latestRevisions(connection, slice))));
   }
   return found;
 }
@@ -142,11 +142,11 @@ const STRUCTURE = [
 ];
 
 async function structureFaults(connection: StoreConnection): Promise<string[] | undefined> {
-  const faults = await orUnavailable(schemaFaults(connection));
+  const faults = await orStoreFailure(() => schemaFaults(connection));
   if (faults.length > 0) return faults;
   // This server may have none of the rows.
   if (connection.layout.spansServers) return undefined;
-  await orUnavailable(connection.setStatementTimeout(STRUCTURE_TIMEOUT_MS));
+  await orStoreFailure(() => connection.setStatementTimeout(STRUCTURE_TIMEOUT_MS));
   for (const text of STRUCTURE) {
     try {
       const rows = await connection.run({ text });
