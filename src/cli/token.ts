@@ -52,7 +52,7 @@ async function create(
   const createdAt = Date.now();
   const expiresAt = options.expires === undefined ? null : createdAt + options.expires;
   for (const { apply } of newTokens) await apply(options, hashToken(token));
-  const store = await storeAt(database).openForCommand();
+  const store = await storeAt(database).openForCommand('create');
   if (store.schemaSteps.before === 0) console.error(`created a new store at ${shownDatabase(database)}`);
   const schemaUpdate = schemaUpdateOf(store.schemaSteps);
   if (schemaUpdate !== undefined) console.error(schemaUpdate);
