@@ -85,8 +85,7 @@ export class TokenCache {
   #lastSuccessAt: Moment = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: 0 };
   #refreshing: Promise<void> | undefined;
   #timer: Disposable | undefined;
-  /** Why the last refresh failed; undefined if it did not. */
-  failure: unknown;
+  #failure: unknown;
   #isClosed = false;
   /** Each needs a refresh that begins after it. */
   readonly #pendingLookups: PendingLookups;
@@ -132,6 +131,11 @@ export class TokenCache {
   /** The label of a token that is cached, valid or not. */
   labelOf(tokenId: number): string | undefined {
     return this.#labels.get(tokenId);
+  }
+
+  /** Why the last refresh failed; undefined if it did not. */
+  get failure(): unknown {
+    return this.#failure;
   }
 
   /** Whether the last successful refresh is recent. If not, no token is accepted. */
@@ -201,13 +205,13 @@ export class TokenCache {
   async #refresh(): Promise<void> {
     try {
       await this.#readTokens();
-      this.failure = undefined;
+      this.#failure = undefined;
       this.#pendingLookups.resolve(this.#lastRefreshAt);
       // This is not awaited, because a store may be readable though it is not writable.
       void this.#uses.record();
     } catch (cause) {
-      if (this.failure === undefined) this.#onError(cause);
-      this.failure = cause;
+      if (this.#failure === undefined) this.#onError(cause);
+      this.#failure = cause;
       this.#pendingLookups.resolve(Number.POSITIVE_INFINITY);
     }
   }
