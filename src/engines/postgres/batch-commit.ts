@@ -68,11 +68,15 @@ interface Round {
  * - no revision: our statement may still be executed late, so the same number is sent again. The
  *   primary key makes one of the two do nothing. If it is the second, the row is looked up.
  *
- * A failover may lose a looked-up revision, because the standby may lack it. Before `run` returns a
- * result that depends on it, it waits for a new commit, which confirms all earlier ones. A further
- * call of `run` looks the latest revisions up again, because its server may have others. It does so
- * before it writes another plant of an id that has a settled one: if the two plants were equal, the
- * stored revision of the settled one would be taken for that of the other.
+ * A failover may lose a looked-up revision, because the standby may lack it. So
+ *
+ * 1. before `run` returns a result that depends on it, it waits for a new commit, which confirms all
+ *    earlier ones;
+ * 2. a further call of `run` looks the latest revisions up again, because its server may have others;
+ * 3. it does so before it writes a plant of an id that has a settled one. For example, a batch has the
+ *    same plant twice, and the first one is settled as revision 1. Without the lookup, the second one
+ *    would be sent as revision 1, too. The row of the first one would be taken for it, and its result
+ *    would be `created` instead of `unchanged`.
  */
 export class BatchCommit {
   readonly #writes: readonly BatchWrite[];
