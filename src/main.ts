@@ -1,10 +1,9 @@
 import { Command, CommanderError } from 'commander';
 import { BACKUP_PROCESS } from './cli/backup/own-program.ts';
 import type { Extra } from './cli/extra.ts';
-import { Interruption } from './cli/interruption.ts';
 import { unknownVariables } from './cli/options/unknown-variables.ts';
-import { Failure } from './cli/output/failure.ts';
-import { visible } from './cli/output/visible-text.ts';
+import { Failure } from './command-line/failure.ts';
+import { Interruption } from './command-line/interruption.ts';
 import {
   StoreDamaged,
   StoreInternalError,
@@ -13,6 +12,7 @@ import {
 } from './core/commit/store-errors.ts';
 import { problemText } from './core/problem.ts';
 import * as extras from './extras.ts';
+import { visible } from './formats/visible-text.ts';
 import { VERSION } from './version.ts';
 
 /** The exit code 128 plus SIGPIPE, which a shell shows for a program whose reader has ended. */

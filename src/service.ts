@@ -14,13 +14,12 @@ import { makeConsoleCode } from './operate/console/console-code.ts';
 import { openConsole } from './operate/console/open-console.ts';
 import type { ShownService } from './operate/console/operator-console.ts';
 import { makeFirstToken } from './operate/first-token.ts';
-import type { MonitoredCommits } from './operate/health/monitored-commits.ts';
 import { RecentRates } from './operate/health/recent-rates.ts';
 import { ServiceStateReader } from './operate/health/service-state-reader.ts';
 import { StoreMonitor } from './operate/health/store-monitor.ts';
 import { requestLog } from './operate/log/logged-request.ts';
 import { errorLog, type ServiceLog } from './operate/log/rate-limited-log.ts';
-import { RequestTraces, TRACE_FIELD } from './operate/log/request-traces.ts';
+import { loggedTraceId, TRACE_FIELD, type TraceIdOf } from './operate/log/request-traces.ts';
 import { Metrics } from './operate/metrics.ts';
 import { openMonitoredTokens } from './operate/monitored-tokens.ts';
 import { opsServer } from './operate/ops-server.ts';
@@ -68,8 +67,7 @@ export interface ExtraContext {
   tokens: TokenCache;
   tokenTable: TokenTable;
   metrics: Metrics;
-  commits: MonitoredCommits;
-  requestTraces: RequestTraces;
+  traceIdOf: TraceIdOf;
   log: ServiceLog;
 }
 
@@ -117,10 +115,12 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const { operatorTables, tokenTable } = engine;
     const monitor = new StoreMonitor(engine, metrics, log);
     const { commits, damage } = monitor;
-    const requestTraces = new RequestTraces();
     const tokens = opened.adopt(await openMonitoredTokens(tokenTable, damage, log), each => each.close());
-    const context = { tokens, tokenTable, metrics, commits, requestTraces, log };
-    const attached = await openExtras(settings, context, openedByExtras);
+    const attached: Attached = { validators: [], observers: [], wrappers: [] };
+    const traceIdOf: TraceIdOf = request => loggedTraceId(request, attached.observers);
+    const context = { tokens, tokenTable, metrics, traceIdOf, log };
+    await attachExtras(settings, context, openedByExtras, attached);
+    commits.showTo(attached.observers);
     const rates = opened.use(new RecentRates(metrics));
     const queue = opened.adopt(
       engine.openQueue(writes => commits.commit(writes)),
@@ -139,10 +139,10 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const observers = [
       metrics,
       ...(page?.observers ?? []),
-      ...(settings.logRequest ? [requestLog(settings.logRequest, requestTraces)] : []),
+      ...(settings.logRequest ? [requestLog(settings.logRequest, traceIdOf)] : []),
       ...attached.observers,
     ];
-    const server = plantServer(settings, tokens, queue, requestTraces, { ...attached, observers });
+    const server = plantServer(settings, tokens, queue, traceIdOf, { ...attached, observers });
     const stateReader = new ServiceStateReader({
       engine,
       isAfterCrash,
@@ -189,12 +189,12 @@ async function openStore(settings: ServiceSettings): Promise<ServedStore> {
   return store;
 }
 
-async function openExtras(
+async function attachExtras(
   { extras = [] }: ServiceSettings,
   context: ExtraContext,
   opened: AsyncDisposableStack,
-): Promise<Attached> {
-  const attached: Attached = { validators: [], observers: [], wrappers: [] };
+  attached: Attached,
+): Promise<void> {
   for (const open of extras) {
     const { validators = [], observers = [], wrappers = [] } = await open(context, opened);
     attached.validators.push(...validators);
@@ -202,7 +202,6 @@ async function openExtras(
     attached.wrappers.push(...wrappers);
     for (const { warning } of wrappers) context.log.warn({}, warning.fault);
   }
-  return attached;
 }
 
 /** @returns undefined if `/docs` is not served */
@@ -220,7 +219,7 @@ function plantServer(
   settings: ServiceSettings,
   tokens: TokenCache,
   queue: PlantQueue,
-  requestTraces: RequestTraces,
+  traceIdOf: TraceIdOf,
   attached: Attached,
 ): PlantServer {
   const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log } = settings;
@@ -241,6 +240,6 @@ function plantServer(
     observers: attached.observers,
     varyingField: TRACE_FIELD,
     trustedProxies: settings.trustedProxies && trustedProxiesOf(settings.trustedProxies),
-    onInternalError: (cause, request) => logInternalError(cause, requestTraces.of(request)?.traceId),
+    onInternalError: (cause, request) => logInternalError(cause, traceIdOf(request)),
   });
 }

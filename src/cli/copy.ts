@@ -1,10 +1,17 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { passwordFileOption, readDatabase } from '../command-line/database-option.ts';
+import { Failure } from '../command-line/failure.ts';
+import { readTypedId } from '../command-line/id-text.ts';
+import { stoppable } from '../command-line/interruption.ts';
+import { CountedProgress } from '../command-line/progress-display.ts';
+import { readTextFile } from '../command-line/setting.ts';
 import { StoreDamaged, StoreMissing, StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';
 import { problemText } from '../core/problem.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { storeAt } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import { runningService } from '../engines/sqlite/files/serve-lock.ts';
+import { amount, formatCount, perSecond } from '../formats/number-text.ts';
 import type { Damaged } from '../proof/checked-revisions.ts';
 import { sealLine } from '../proof/seal.ts';
 import {
@@ -18,14 +25,7 @@ import {
   type StoreComparison,
   type StoreSummary,
 } from '../proof/store-copy.ts';
-import { readTypedId } from './id-text.ts';
-import { stoppable } from './interruption.ts';
-import { passwordFileOption, readDatabase } from './options/database-option.ts';
-import { readTextFile } from './options/setting.ts';
 import { reportDamage } from './output/damage.ts';
-import { Failure } from './output/failure.ts';
-import { amount, formatCount, perSecond } from './output/number-text.ts';
-import { CountedProgress } from './output/progress-display.ts';
 
 const HELP = `
 The command only reads the source. A service may use the source meanwhile.

@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from '../command-line/database-option.ts';
+import { Failure } from '../command-line/failure.ts';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { ID_MIN } from '../core/contract/limits.ts';
 import { isSameContent } from '../core/contract/plant.ts';
@@ -10,15 +12,13 @@ import { nameMatcher } from '../engines/folded-text.ts';
 import { storeAt } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import type { PlantFilter } from '../engines/plant-search.ts';
-import { csvLine, REVISION_CSV_HEADER, revisionCsv } from '../operate/csv.ts';
+import { alignedColumns } from '../formats/aligned-columns.ts';
+import { csvLine, REVISION_CSV_HEADER, revisionCsv } from '../formats/csv.ts';
+import { amount } from '../formats/number-text.ts';
+import { visible } from '../formats/visible-text.ts';
 import { type CheckedRevision, checkedRevisions, Damaged, plantsAt } from '../proof/checked-revisions.ts';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
-import { alignedColumns } from './output/aligned-columns.ts';
 import { reportDamage } from './output/damage.ts';
-import { Failure } from './output/failure.ts';
-import { amount } from './output/number-text.ts';
 import { revisionJson, revisionText, tokenLabels } from './output/revision-text.ts';
-import { visible } from './output/visible-text.ts';
 
 /** Characters of one write to stdout. A write for each line would be far slower. */
 const CHUNK_LENGTH = 64 * 1024;

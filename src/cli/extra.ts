@@ -22,6 +22,6 @@ export interface Extra {
   readonly newToken?: {
     options: () => readonly Option[];
     /** Called before the token is stored. @throws {Failure} if the token must not be stored */
-    apply: (options: object, tokenHash: string) => Promise<void>;
+    apply: (options: object, storedHash: string) => Promise<void>;
   };
 }

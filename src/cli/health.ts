@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import { readBody } from '../client/fetch-transport.ts';
 import { jsonObject } from '../client/plant-store-error.ts';
+import { Failure } from '../command-line/failure.ts';
+import { visible } from '../formats/visible-text.ts';
 import { type ListenAddress, listenerUrl } from '../server/listen-address.ts';
 import { opsSetting } from './options/serve-options.ts';
-import { Failure } from './output/failure.ts';
-import { visible } from './output/visible-text.ts';
 
 /** The service needs less time to report a store that does not respond. */
 const RESPONSE_TIMEOUT_MS = 5_000;

@@ -2,6 +2,9 @@ import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Command } from 'commander';
 import { type Logger, pino } from 'pino';
+import { readDatabase } from '../command-line/database-option.ts';
+import { Failure } from '../command-line/failure.ts';
+import { onFirstSignal } from '../command-line/interruption.ts';
 import { newPlantJson } from '../core/contract/plant.ts';
 import { problemText } from '../core/problem.ts';
 import { type DatabaseAddress, shownDatabase } from '../engines/database-url.ts';
@@ -13,10 +16,7 @@ import { type Service, startService } from '../service.ts';
 import { consoleLink } from './console.ts';
 import type { Extra } from './extra.ts';
 import { firstTokenFile, handOverFirstToken, publishFirstToken } from './first-token-file.ts';
-import { onFirstSignal } from './interruption.ts';
-import { readDatabase } from './options/database-option.ts';
 import { addServeOptions, rateLimitText, type ServeOptions } from './options/serve-options.ts';
-import { Failure } from './output/failure.ts';
 import { logOutput } from './output/log-output.ts';
 
 /** Time from SIGTERM to the end of the process, even if a hanging disk blocks the store. */

@@ -1,16 +1,16 @@
 import { Command } from 'commander';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from '../command-line/database-option.ts';
+import { Failure } from '../command-line/failure.ts';
+import { parseId } from '../command-line/id-argument.ts';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { shownDatabase } from '../engines/database-url.ts';
 import { storeAt } from '../engines/openers/open-store.ts';
+import { alignedColumns } from '../formats/aligned-columns.ts';
+import { amount } from '../formats/number-text.ts';
+import { visible } from '../formats/visible-text.ts';
 import { checkedRevisions, Damaged, revisionsOfPlant } from '../proof/checked-revisions.ts';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
-import { parseId } from './options/id-argument.ts';
-import { alignedColumns } from './output/aligned-columns.ts';
 import { reportDamage } from './output/damage.ts';
-import { Failure } from './output/failure.ts';
-import { amount } from './output/number-text.ts';
 import { revisionJson, revisionText, tokenLabels } from './output/revision-text.ts';
-import { visible } from './output/visible-text.ts';
 
 export function showCommand(): Command {
   return addDatabaseOptions(new Command('show'))

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from '../command-line/database-option.ts';
 import { storeAt } from '../engines/openers/open-store.ts';
-import { bytesText } from '../operate/bytes-text.ts';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
-import { amount } from './output/number-text.ts';
+import { bytesText } from '../formats/bytes-text.ts';
+import { amount } from '../formats/number-text.ts';
 import { countTags, tagsJson, tagsText } from './tag-counts.ts';
 
 interface StatsOptions extends DatabaseOptions {

@@ -1,8 +1,8 @@
+import { CountedProgress } from '../command-line/progress-display.ts';
 import type { StoreOpener } from '../engines/openers/store-opener.ts';
 import type { TagCounts } from '../engines/plant-search.ts';
-import { alignedColumns } from './output/aligned-columns.ts';
-import { CountedProgress } from './output/progress-display.ts';
-import { visible } from './output/visible-text.ts';
+import { alignedColumns } from '../formats/aligned-columns.ts';
+import { visible } from '../formats/visible-text.ts';
 
 /** More tags are counted together, because a client may send another one with each plant. */
 const COUNTED_TAGS_MAX = 1_000_000;

@@ -1,21 +1,21 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { Command } from 'commander';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from '../command-line/database-option.ts';
+import { Failure } from '../command-line/failure.ts';
+import { checkNewFile, makeNewFile } from '../command-line/new-file.ts';
+import { CountedProgress } from '../command-line/progress-display.ts';
 import { StoreDamaged, StoreRejected } from '../core/commit/store-errors.ts';
 import type { DatabaseAddress } from '../engines/database-url.ts';
 import { storeAt } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import type { DamageRecord } from '../engines/tables/damage-record.ts';
+import { amount } from '../formats/number-text.ts';
 import { FAULTS_FOUND } from '../operate/health/known-damage.ts';
 import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../proof/seal.ts';
 import { settledTime, type Verification, verifyRevisions } from '../proof/verification.ts';
 import { noteRun } from './note-run.ts';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { reportFaults } from './output/damage.ts';
-import { Failure } from './output/failure.ts';
-import { checkNewFile, makeNewFile } from './output/new-file.ts';
-import { amount } from './output/number-text.ts';
-import { CountedProgress } from './output/progress-display.ts';
 
 const HELP = `
 The command checks every revision and prints a line, the seal. Keep the line on

@@ -7,7 +7,7 @@ import { bearerToken, hashToken } from './tokens/token.ts';
 /** A create with valid header fields. If its body is short, only its token must be looked up. */
 export interface CreateHeaders {
   /** The hash of a token of this service, or of an access token of another issuer. */
-  tokenHash: string;
+  bearerHash: string;
   framing: BodyFraming;
   /** As `ifRevision` of a write. */
   ifRevision: number | undefined;
@@ -26,7 +26,7 @@ export function createHeadersOf({
   if (token === undefined || contentError(fields) !== undefined) return undefined;
   const condition = revisionConditionOf(fields);
   if (condition.kind === 'invalid') return undefined;
-  return { tokenHash: hashToken(token), framing, ifRevision: condition.ifRevision };
+  return { bearerHash: hashToken(token), framing, ifRevision: condition.ifRevision };
 }
 
 /** Why a body with these header fields cannot be read; undefined if it can. */

@@ -129,7 +129,7 @@ export class CreatePlant {
       case 'abandoned':
         return body;
       case 'tooLarge':
-        return rejected('bodyTooLarge', undefined, admission.fields);
+        return rejected('bodyTooLarge', this.#tooLargeMessage, admission.fields);
       case 'noRoom':
         return rejected('busy', TOO_MANY_LONG_BODIES, admission.fields);
     }
@@ -139,7 +139,7 @@ export class CreatePlant {
     request.body = bytes;
     const parsed = await this.#parser.parse(bytes, open);
     if (parsed.kind === 'abandoned') return parsed;
-    const token = await this.#credentials.lookUp(admission.tokenHash, request);
+    const token = await this.#credentials.lookUp(admission.storedHash, request);
     if (token.kind === 'rejected') return rejected(token.error, token.message, admission.fields);
     if (!open.isAwaited) return { kind: 'abandoned' };
     // The plants of a connection stay in the order of its requests, because the call queues the
@@ -154,20 +154,21 @@ export class CreatePlant {
     if (token === undefined) return rejected('noCredential');
     const credential = await this.#credentials.validate(token, request);
     if (credential.kind === 'rejected') return rejected(credential.error, credential.message);
-    const { tokenHash } = credential;
-    const found = await this.#credentials.lookUp(tokenHash, request);
-    request.tokenId = this.#credentials.idOf(tokenHash);
+    const { storedHash } = credential;
+    const found = await this.#credentials.lookUp(storedHash, request);
+    request.tokenId = this.#credentials.idOf(storedHash);
     if (found.kind === 'rejected') return rejected(found.error, found.message);
     const counted = this.#count(found.id);
     if (counted.kind === 'exceeded') return { kind: 'rejected', response: tooManyRequests(counted) };
     const { fields } = counted;
-    const isTooLarge = framing.kind === 'length' && framing.bytes > this.bodyBytesMax;
-    const error = contentError(headers) ?? (isTooLarge ? 'bodyTooLarge' : undefined);
+    const error = contentError(headers);
     if (error !== undefined) return rejected(error, undefined, fields);
+    if (framing.kind === 'length' && framing.bytes > this.bodyBytesMax)
+      return rejected('bodyTooLarge', this.#tooLargeMessage, fields);
     const condition = revisionConditionOf(headers);
     if (condition.kind === 'invalid') return rejected('badHttp', condition.message, fields);
     const { ifRevision } = condition;
-    return { kind: 'admitted', tokenId: found.id, tokenHash, request, ifRevision, fields };
+    return { kind: 'admitted', tokenId: found.id, storedHash, request, ifRevision, fields };
   }
 
   /** Step 7, which wrappers may change. It queues the plant before its first await. */
@@ -176,8 +177,12 @@ export class CreatePlant {
     reading: NewPlantReading,
   ): Promise<HttpResponse> {
     if (reading.kind === 'invalid') return errorResponse(reading.error, reading.message, fields);
-    const write = { plant: reading.plant, recordedBy: tokenId, ifRevision, request };
+    const write = { plant: reading.plant, recordedBy: tokenId, ifRevision, origin: request };
     return writeResponse(write, await this.#queue.write(write), fields);
+  }
+
+  get #tooLargeMessage(): string {
+    return `the body exceeds the size limit of ${this.bodyBytesMax} bytes; shorten name or tag`;
   }
 
   /** Step 2: counts the request against the rate limit of its token. */

@@ -31,8 +31,8 @@ export class Credentials {
   async validate(
     token: string,
     request: ReceivedRequest,
-  ): Promise<{ kind: 'valid'; tokenHash: string } | RejectedCredential> {
-    if (isWellFormed(token)) return { kind: 'valid', tokenHash: hashToken(token) };
+  ): Promise<{ kind: 'valid'; storedHash: string } | RejectedCredential> {
+    if (isWellFormed(token)) return { kind: 'valid', storedHash: hashToken(token) };
     for (const validator of this.#validators) {
       const validation = await validator.validate(token, request);
       switch (validation.kind) {
@@ -50,15 +50,15 @@ export class Credentials {
 
   /** Finds the id of a stored token that is valid. It waits for the store if necessary. */
   async lookUp(
-    tokenHash: string,
+    storedHash: string,
     request: ReceivedRequest,
   ): Promise<{ kind: 'valid'; id: number } | RejectedCredential> {
-    const lookup = await this.#tokens.lookUp(tokenHash);
+    const lookup = await this.#tokens.lookUp(storedHash);
     switch (lookup.kind) {
       case 'valid':
         return lookup;
       case 'rejected':
-        for (const validator of this.#validators) validator.onRejected(tokenHash, request);
+        for (const validator of this.#validators) validator.onRejected(storedHash, request);
         return { kind: 'rejected', error: 'tokenRejected' };
       case 'storeUnavailable':
         return { kind: 'rejected', error: 'storeUnavailable', message: TOKEN_UNCHECKED };
@@ -66,8 +66,8 @@ export class Credentials {
   }
 
   /** The id of a stored token, even of one that is rejected. */
-  idOf(tokenHash: string): number | undefined {
-    return this.#tokens.get(tokenHash)?.id;
+  idOf(storedHash: string): number | undefined {
+    return this.#tokens.get(storedHash)?.id;
   }
 
   /**

@@ -1,8 +1,9 @@
 /**
- * The three points at which a service calls an extra. The service is complete without any extra, and
- * calls those that are attached in their order. What an extra may use of the service is the
- * `ExtraContext` of `src/service.ts`. `src/extras.ts` lists the extras.
+ * The three points at which a service calls an extra: the members of {@link Attached}. The service is
+ * complete without any extra, and calls those that are attached in their order. What an extra may use
+ * of the service is the `ExtraContext` of `src/service.ts`. `src/extras.ts` lists the extras.
  */
+import type { PlantWrite } from './commit/plant-commits.ts';
 import type { NewPlantReading } from './contract/plant.ts';
 import type { HeaderFields } from './header-fields.ts';
 import type { Problem } from './problem.ts';
@@ -18,11 +19,13 @@ export interface OperatorWarning extends Problem {
 /** What a validator found. A `message` replaces that of the error catalogue. */
 export type CredentialValidation =
   /**
-   * `tokenHash` is the hash of a stored token. The request counts as one with that token. If a
-   * validator stored it, it is the hash of a text that is no `b64token` (RFC 6750 section 2.1).
-   * Otherwise a client could send that text as its token, and no validator would see it.
+   * `storedHash` is the hash of a stored token. The request counts as one with that token.
+   *
+   * A validator may store a token itself, such as one for each subject. No client must be able to
+   * send the text with that hash, because a stored token needs no validator. So the text must not be
+   * a `b64token` (RFC 6750 section 2.1). `https://issuer.example alice` is none: it has a space.
    */
-  | { kind: 'valid'; tokenHash: string }
+  | { kind: 'valid'; storedHash: string }
   /**
    * With a message, the response is 401. Without one, the next validator is asked, and the response is
    * 401 if none accepts the token.
@@ -42,17 +45,17 @@ export interface CredentialValidator {
   /**
    * Looks up a token that {@link validate} accepted a short time ago. It runs for each create.
    *
-   * @param tokenHash the SHA-256 of the bearer token
+   * @param bearerHash the SHA-256 of the bearer token
    * @returns the hash of the stored token; undefined if it was not accepted lately
    */
-  storedHashOf(tokenHash: string): string | undefined;
+  storedHashOf(bearerHash: string): string | undefined;
   /** Called when the store rejects a token, for the log. Most such tokens came from no validator. */
-  onRejected(tokenHash: string, request: ReceivedRequest): void;
+  onRejected(storedHash: string, request: ReceivedRequest): void;
   /** Why valid tokens get errors now; undefined if they do not. */
   warning(): OperatorWarning | undefined;
 }
 
-/** Sees responses, and changes nothing. It must be fast, and must not throw. */
+/** Sees responses and batches, and changes nothing. It must be fast, and must not throw. */
 export interface ResponseObserver {
   /**
    * Called with each response when it is written.
@@ -67,6 +70,18 @@ export interface ResponseObserver {
     durationMs: number,
     addressOf: (request: ReceivedRequest | undefined) => string | undefined,
   ): void;
+  /**
+   * Called when a batch has ended, whatever its result, and before its responses.
+   *
+   * @param writes the `origin` of each is its request
+   * @param beganAt ms on the monotonic clock
+   */
+  batchEnded?(writes: readonly PlantWrite[], beganAt: number): void;
+  /**
+   * The trace in which the observer has put a request, for log lines. If it is undefined, they have
+   * the trace of the caller.
+   */
+  traceIdOf?(request: ReceivedRequest): string | undefined;
 }
 
 /** A request that its token and the rate limit allow. */
@@ -74,7 +89,7 @@ export interface Admission {
   kind: 'admitted';
   tokenId: number;
   /** The hash of the stored token. */
-  tokenHash: string;
+  storedHash: string;
   request: ReceivedRequest;
   /** As `ifRevision` of a write. */
   ifRevision: number | undefined;

@@ -44,6 +44,7 @@ export interface StorageEngine extends CommitEngine {
   readonly operatorTables: OperatorTables;
   readonly tokenTable: TokenTable;
   readonly schemaSteps: SchemaSteps;
+  hasPlants(): Promise<boolean>;
   /** Does not access the database. Never throws. */
   statistics(): Promise<EngineStatistics>;
   close(): Promise<void>;

@@ -1,11 +1,11 @@
-import { Failure } from '../cli/output/failure.ts';
-import { amount, formatCount } from '../cli/output/number-text.ts';
-import { CountedProgress } from '../cli/output/progress-display.ts';
-import { quoted } from '../cli/output/visible-text.ts';
+import { Failure } from '../command-line/failure.ts';
+import { CountedProgress } from '../command-line/progress-display.ts';
 import { ERRORS } from '../core/contract/errors.ts';
 import { BODY_BYTES_MAX } from '../core/contract/limits.ts';
 import { type NewPlant, newPlantJson } from '../core/contract/plant.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
+import { amount, formatCount } from '../formats/number-text.ts';
+import { quoted } from '../formats/visible-text.ts';
 import { EarlierIds, IDS_MAX } from './earlier-ids.ts';
 import { fileRows, type PlantFileOptions } from './plant-file.ts';
 import { countsText } from './progress.ts';

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { parseId } from '../cli/options/id-argument.ts';
-import { Failure } from '../cli/output/failure.ts';
-import { checkNewFile } from '../cli/output/new-file.ts';
+import { Failure } from '../command-line/failure.ts';
+import { parseId } from '../command-line/id-argument.ts';
+import { checkNewFile } from '../command-line/new-file.ts';
 import type { CsvForm } from './csv/csv-header.ts';
 import type { IdRule } from './rows/id-maker.ts';
 

@@ -1,8 +1,8 @@
 import { lstatSync } from 'node:fs';
-import { Interruption } from '../cli/interruption.ts';
-import { amount } from '../cli/output/number-text.ts';
-import { visible } from '../cli/output/visible-text.ts';
 import type { StoredPlant } from '../client/plant-store.ts';
+import { Interruption } from '../command-line/interruption.ts';
+import { amount } from '../formats/number-text.ts';
+import { visible } from '../formats/visible-text.ts';
 import { areNewInDoubt, type ImportResult } from './import-result.ts';
 import { SAFE_TO_REPEAT } from './rows/plant-row.ts';
 import type { ServiceStore } from './service-store.ts';

@@ -1,4 +1,4 @@
-import { Failure } from '../cli/output/failure.ts';
+import { Failure } from '../command-line/failure.ts';
 import { checkFiles } from './checked-files.ts';
 import type { ImportResult } from './import-result.ts';
 import { Progress } from './progress.ts';

@@ -1,15 +1,15 @@
 import { Command } from 'commander';
-import { stoppable } from '../cli/interruption.ts';
-import { databaseOption, passwordFileOption } from '../cli/options/database-option.ts';
+import type { StoredPlant } from '../client/plant-store.ts';
+import { databaseOption, passwordFileOption } from '../command-line/database-option.ts';
+import { Failure } from '../command-line/failure.ts';
+import { stoppable } from '../command-line/interruption.ts';
+import { checkNewFile } from '../command-line/new-file.ts';
 import {
   addServiceOptions,
   givenServiceOptions,
   readServiceAddress,
-} from '../cli/options/service-options.ts';
-import { countUpTo } from '../cli/options/setting.ts';
-import { Failure } from '../cli/output/failure.ts';
-import { checkNewFile } from '../cli/output/new-file.ts';
-import type { StoredPlant } from '../client/plant-store.ts';
+} from '../command-line/service-options.ts';
+import { countUpTo } from '../command-line/setting.ts';
 import { dryRun } from './dry-run.ts';
 import { addFormOptions, type FormOptions } from './form-options.ts';
 import { addIdOptions, type IdOptions, idRuleOf, rejectsOptions } from './id-options.ts';

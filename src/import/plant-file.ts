@@ -1,5 +1,5 @@
-import { Failure } from '../cli/output/failure.ts';
-import { quoted, visible } from '../cli/output/visible-text.ts';
+import { Failure } from '../command-line/failure.ts';
+import { quoted, visible } from '../formats/visible-text.ts';
 import type { CsvForm } from './csv/csv-header.ts';
 import { csvRows } from './csv/csv-rows.ts';
 import { headerHint, textsFromLine } from './csv/header-row.ts';

@@ -1,6 +1,6 @@
-import { amount, formatCount, perSecond } from '../cli/output/number-text.ts';
-import { CountedProgress, shareOf } from '../cli/output/progress-display.ts';
+import { CountedProgress, shareOf } from '../command-line/progress-display.ts';
 import type { Outcome } from '../core/contract/plant.ts';
+import { amount, formatCount, perSecond } from '../formats/number-text.ts';
 
 /** How many rows had each result. */
 export type RowCounts = Record<Outcome | 'rejected', number>;

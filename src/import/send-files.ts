@@ -1,6 +1,6 @@
-import type { ServiceAddress } from '../cli/options/service-options.ts';
-import { pipelinedTransport } from '../cli/pipelined-transport.ts';
 import { PlantChanged, PlantStore, PlantStoreError } from '../client/plant-store.ts';
+import { pipelinedTransport } from '../command-line/pipelined-transport.ts';
+import type { ServiceAddress } from '../command-line/service-options.ts';
 import type { ErrorBody } from '../core/contract/errors.ts';
 import type { FilesOptions } from './checked-files.ts';
 import { EarlierIds } from './earlier-ids.ts';

@@ -1,4 +1,4 @@
-import { Failure } from '../cli/output/failure.ts';
+import { Failure } from '../command-line/failure.ts';
 import { ERRORS, type ErrorBody } from '../core/contract/errors.ts';
 import type { NewPlant } from '../core/contract/plant.ts';
 import type { Progress } from './progress.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { type DatabaseOptions, readDatabase } from '../cli/options/database-option.ts';
-import { Failure } from '../cli/output/failure.ts';
 import type { StoredPlant } from '../client/plant-store.ts';
+import { type DatabaseOptions, readDatabase } from '../command-line/database-option.ts';
+import { Failure } from '../command-line/failure.ts';
 import { StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';
 import { hashToken } from '../core/tokens/token.ts';
 import { databaseAddressOf } from '../engines/database-url.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { type DatabaseOptions, readDatabase } from '../cli/options/database-option.ts';
-import { readServiceAddress, type ServiceAddress } from '../cli/options/service-options.ts';
-import { Failure } from '../cli/output/failure.ts';
+import { type DatabaseOptions, readDatabase } from '../command-line/database-option.ts';
+import { Failure } from '../command-line/failure.ts';
+import { readServiceAddress, type ServiceAddress } from '../command-line/service-options.ts';
 import { contentChecksum, isIntact } from '../core/commit/checksum.ts';
 import type { IntactRevision, PlantRevision } from '../core/commit/plant-revision.ts';
 import { isSameContent, type NewPlant } from '../core/contract/plant.ts';

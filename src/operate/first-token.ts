@@ -27,15 +27,15 @@ interface FirstTokenSettings {
  */
 export async function makeFirstToken(
   tokens: TokenCache,
-  { operatorTables, tokenTable }: Pick<StorageEngine, 'operatorTables' | 'tokenTable'>,
+  engine: Pick<StorageEngine, 'hasPlants' | 'tokenTable'>,
   { listen, handOverFirstToken, log }: FirstTokenSettings,
 ): Promise<FirstToken> {
   if (tokens.size > 0) return { kind: 'exists' };
-  if (!isLoopback(listen) || (await operatorTables.hasPlants())) return { kind: 'none' };
+  if (!isLoopback(listen) || (await engine.hasPlants())) return { kind: 'none' };
   const token = makeToken();
   if (!handOverFirstToken(token)) return { kind: 'none' };
   try {
-    const stored = await tokenTable.createToken({
+    const stored = await engine.tokenTable.createToken({
       hash: hashToken(token),
       label: 'first',
       createdAt: Date.now(),

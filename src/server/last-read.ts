@@ -4,17 +4,10 @@ import type { ServerContext } from './server-context.ts';
 const LAST_PART_MS_MAX = 250;
 
 /**
- * The last read of one connection: in the last phase of a stop, each connection reads once more.
- *
- * | what the connection waits for | when it ends |
- * |---|---|
- * | the next request | after its pending responses |
- * | the rest of a header section | after the last read, or `LAST_PART_MS_MAX` without one; 503 |
- * | the rest of the body of a plain create | after `LAST_PART_MS_MAX`; 503 |
- * | the rest of a rejected request | one tick after the last read, instead of `DISCARD_TICKS` |
- * | anything else | as in the other phases |
- *
- * The tables of `connection-state.ts` have each of these rules where its state is.
+ * The last read of one connection: in the last phase of a stop, each connection reads once more. It
+ * gets what the kernel already has of its requests. After it, the connection waits for no further
+ * request, and only for `LAST_PART_MS_MAX` for the rest of one. The tables of `connection-state.ts`
+ * say in each state what follows.
  */
 export class LastRead {
   readonly #context: ServerContext;

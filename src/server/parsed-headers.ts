@@ -36,9 +36,10 @@ export class HeadersCache {
   readonly #varyingName: RegExp;
 
   /**
-   * @param varyingField the name of a field whose value differs in each request. It changes nothing
-   *   that {@link ParsedHeaders} has, besides the list of fields. So the cache has header sections
-   *   without it.
+   * @param varyingField the name of a field whose value differs in each request, such as
+   *   `traceparent`. The cache has header sections without this field: two that differ only there
+   *   are one entry, and `read` adds the field to the list of fields again. Nothing else in
+   *   {@link ParsedHeaders} may depend on it.
    */
   constructor(varyingField: string) {
     this.#varying = new RegExp(`\\r\\n(${varyingField}): ([!-~]+)(?=\\r\\n)`, 'i');

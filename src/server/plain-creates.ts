@@ -52,9 +52,9 @@ export class PlainCreates {
    */
   bodyAt({ create }: ParsedHeaders, received: ByteText, start: number): PlainBodyReading {
     if (create === undefined) return NEEDS_HANDLER;
-    const { tokenHash, framing } = create;
+    const { bearerHash, framing } = create;
     if (framing.kind === 'length' && framing.bytes > this.#bodyBytesMax) return NEEDS_HANDLER;
-    const tokenId = this.#createPlant.cachedTokenId(tokenHash);
+    const tokenId = this.#createPlant.cachedTokenId(bearerHash);
     if (tokenId === undefined) return NEEDS_HANDLER;
     if (framing.kind === 'length') {
       const end = start + framing.bytes;
@@ -77,7 +77,7 @@ export class PlainCreates {
     arrivedAt: number,
   ): { request: ReceivedRequest; response: Promise<HttpResponse> } {
     const request = { arrivedAt, bodyBytes: body.length, body, tokenId, headers };
-    const sender = { recordedBy: tokenId, ifRevision: create?.ifRevision, request };
+    const sender = { recordedBy: tokenId, ifRevision: create?.ifRevision, origin: request };
     return { request, response: this.#createPlant.createPlain(body, sender) };
   }
 }

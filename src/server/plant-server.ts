@@ -81,7 +81,7 @@ export class PlantServer {
       handlerBudget: new TickBudget(HANDLER_BUDGET_MS, clock),
       longBodies,
       onInternalError: settings.onInternalError,
-      responseHeaders: new ResponseHeaders(documentation?.helpFields, corsOrigins),
+      responseHeaders: new ResponseHeaders(documentation?.helpFields, corsOrigins, clock),
       observers: settings.observers,
       trustedProxies: settings.trustedProxies,
     };

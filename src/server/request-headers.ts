@@ -67,8 +67,6 @@ export function findHeaders(received: ByteText, start: number, scanned = 0): Hea
   if (end !== -1) return { kind: 'headers', section: received.slice(start, start + length) };
   const lineEnd = received.indexOf('\r\n', start);
   const line = received.slice(start, lineEnd === -1 ? undefined : lineEnd);
-  // The first byte of an empty line before the request.
-  if (line === '\r') return MORE;
   FORBIDDEN_IN_PART.lastIndex = scanStart;
   const isPossible =
     !FORBIDDEN_IN_PART.test(received) && (lineEnd === -1 ? REQUEST_LINE_PART : REQUEST_LINE).test(line);

@@ -1,3 +1,4 @@
+import { type Clock, SYSTEM_CLOCK } from '../core/clock.ts';
 import type { HeaderFields } from '../core/header-fields.ts';
 import type { ReceivedRequest } from '../core/request.ts';
 import { type HttpResponse, type RequestResult, STATUS_TEXTS } from '../core/response.ts';
@@ -28,12 +29,14 @@ export type HelpFields = Partial<Record<RequestResult, HeaderFields>>;
 export class ResponseHeaders {
   readonly #helpFields: HelpFields;
   readonly #corsOrigins: AllowedOrigins | undefined;
+  readonly #clock: Clock;
   #final: FinalFields | undefined;
 
   /** @param corsOrigins origins whose pages may read responses; undefined: only the own origin */
-  constructor(helpFields: HelpFields = {}, corsOrigins?: AllowedOrigins) {
+  constructor(helpFields: HelpFields = {}, corsOrigins?: AllowedOrigins, clock: Clock = SYSTEM_CLOCK) {
     this.#helpFields = helpFields;
     this.#corsOrigins = corsOrigins;
+    this.#clock = clock;
   }
 
   /**
@@ -61,10 +64,10 @@ export class ResponseHeaders {
   /** Makes the fields at most once per second. */
   #finalFields(): FinalFields {
     if (this.#final === undefined) {
-      const now = new Date();
+      const now = new Date(this.#clock.wallNow());
       const textOf = (fields: string[]) => `${fieldsText(['Date', now.toUTCString(), ...fields])}\r\n`;
       this.#final = { close: textOf(CLOSE), keepAlive: textOf(KEEP_ALIVE) };
-      setTimeout(() => (this.#final = undefined), 1000 - now.getMilliseconds()).unref();
+      this.#clock.setTimer(() => (this.#final = undefined), 1000 - now.getMilliseconds(), false);
     }
     return this.#final;
   }

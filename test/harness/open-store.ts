@@ -8,7 +8,7 @@ const openerOf = (url: string): StoreOpener => storeAt(databaseAddressOf(url));
 export const openServedStore = async ({ database, ...settings }: ServedSettings & { database: string }) =>
   openerOf(database).openServed(settings, () => {});
 
-export const openCommandStore = async (url: string) => openerOf(url).openForCommand();
+export const openCommandStore = async (url: string) => openerOf(url).openForCommand('create');
 
 export const openReader = async (url: string) => openerOf(url).openReader();
 

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { isUtf8 } from 'node:buffer';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { Failure } from '../../src/cli/output/failure.ts';
+import { Failure } from '../../src/command-line/failure.ts';
 import { type NewPlant, newPlantJson } from '../../src/core/contract/plant.ts';
+import { csvLine } from '../../src/formats/csv.ts';
 import { csvRows } from '../../src/import/csv/csv-rows.ts';
 import { jsonLinesRows } from '../../src/import/json/json-lines.ts';
 import { jsonListRows } from '../../src/import/json/json-list.ts';
@@ -11,7 +12,6 @@ import { jsonRow, type Place } from '../../src/import/json/json-row.ts';
 import { Progress } from '../../src/import/progress.ts';
 import { type PlantRow, readNames } from '../../src/import/rows/plant-row.ts';
 import { bytesOfText, utf8Texts } from '../../src/import/text/utf8-texts.ts';
-import { csvLine } from '../../src/operate/csv.ts';
 
 type Texts = AsyncGenerator<string, void, undefined>;
 type Format = 'CSV' | 'lines' | 'array' | 'object';

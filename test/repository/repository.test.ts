@@ -11,9 +11,9 @@ const CODE = /\.[cm]?[jt]s$/;
 /** Text that must not occur in files, with what to write instead. */
 const BANNED: [files: RegExp, text: RegExp, instead: string][] = [
   [
-    /^src\/(?!cli\/|import\/|main\.ts).*\.ts$/,
+    /^src\/(?!cli\/|command-line\/|import\/|main\.ts).*\.ts$/,
     /\bprocess\.(?:argv|exit|kill|on)/,
-    'a callback; src/main.ts, src/cli and src/import alone use these',
+    'a callback; src/main.ts, src/cli, src/command-line and src/import alone use these',
   ],
   [/^src\//, /\bparse(?:Int|Float)\(/, 'a check of the text first: these read "12abc" as 12'],
   [/^src\//, /\b(?:error|cause)\.message(?: [!=]==|\??\.(?:includes|match|startsWith)\()/, 'its code'],

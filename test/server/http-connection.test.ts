@@ -121,6 +121,15 @@ test('other requests between thousands get their responses in order, also if the
   await assertClosed(connection);
 });
 
+test('bytes that cannot become a request are rejected at once, without an empty line at their end', async () => {
+  for (const bytes of ['\r\r\nGET / HT', '\r\r', '\n', 'GET /  HTTP']) {
+    using connection = await target.open();
+    connection.write(bytes);
+    await assertRejected(connection, 40000);
+    await assertClosed(connection);
+  }
+});
+
 test('a response has the current Date', async () => {
   using connection = await target.open();
   const dates = new Set<string | undefined>();

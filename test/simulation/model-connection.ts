@@ -1,15 +1,10 @@
 import { CITUS } from '../../src/engines/postgres/citus/citus-layout.ts';
-import {
-  type Connection,
-  STATEMENT_TIMEOUT_MS,
-  type Statement,
-  type TableLayout,
-  type TextRow,
-} from '../../src/engines/postgres/connection.ts';
+import { STATEMENT_TIMEOUT_MS, type Statement, type TextRow } from '../../src/engines/postgres/connection.ts';
 import { ONE_SERVER } from '../../src/engines/postgres/one-server.ts';
 import { inTransaction } from '../../src/engines/postgres/pg-connection.ts';
 import { ConnectionLost, HostIsReadOnly, NoResponse } from '../../src/engines/postgres/postgres-errors.ts';
 import type { HostAddress } from '../../src/engines/postgres/postgres-url.ts';
+import type { StoreConnection, TableLayout } from '../../src/engines/postgres/table-layout.ts';
 import type { ModelPostgres, Reply } from './model-postgres.ts';
 import { type ModelServer, ServerError, Session, SessionEnded } from './model-server.ts';
 import { count } from './part.ts';
@@ -49,7 +44,7 @@ export class ModelConnection {
     host: HostAddress,
     timeoutMs: number,
     signal: AbortSignal,
-  ): Promise<Connection> {
+  ): Promise<StoreConnection> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<ModelServer>();
     const abort = (): void => reject(new ConnectionLost('the connection was aborted'));
@@ -66,7 +61,7 @@ export class ModelConnection {
     model.scheduler.later(0, 3, attempt);
     try {
       const server = await promise;
-      return new ModelConnection(model, host, server) as unknown as Connection;
+      return new ModelConnection(model, host, server) as unknown as StoreConnection;
     } finally {
       signal.removeEventListener('abort', abort);
       timer[Symbol.dispose]();

@@ -10,16 +10,13 @@ import type {
 import { StoreInternalError } from '../../src/core/commit/store-errors.ts';
 import type { NewPlant } from '../../src/core/contract/plant.ts';
 import { BatchCommit } from '../../src/engines/postgres/batch-commit.ts';
-import {
-  type Connection,
-  OPERATION_TIMEOUT_MS,
-  type PlantServers,
-} from '../../src/engines/postgres/connection.ts';
+import { OPERATION_TIMEOUT_MS } from '../../src/engines/postgres/connection.ts';
 import { ConnectionPool } from '../../src/engines/postgres/connection-pool.ts';
 import { CopyChoice } from '../../src/engines/postgres/copy-choice.ts';
 import { HostSearch } from '../../src/engines/postgres/host-search.ts';
 import type { HostAddress, PostgresAddress } from '../../src/engines/postgres/postgres-url.ts';
 import { rowOf } from '../../src/engines/postgres/revision-statements.ts';
+import type { DatabaseServers, StoreConnection } from '../../src/engines/postgres/table-layout.ts';
 import { revisionOf } from '../../src/engines/tables/revision-rows.ts';
 import type { HistoryRevision } from '../harness/linearizable.ts';
 import { ModelConnection } from './model-connection.ts';
@@ -48,7 +45,7 @@ class Instance {
   readonly #search: HostSearch;
   /** Pools of further connections to the host of `pool`. */
   readonly #otherPools: ConnectionPool[] = [];
-  servers!: PlantServers;
+  servers!: DatabaseServers;
   queue!: PlantQueue;
   callsInFlight = 0;
 
@@ -103,7 +100,7 @@ class Instance {
     }
   }
 
-  #searchOf(hosts: HostAddress[], prepare: (opened: Connection) => Promise<void>): HostSearch {
+  #searchOf(hosts: HostAddress[], prepare: (opened: StoreConnection) => Promise<void>): HostSearch {
     const address = { hosts } as PostgresAddress;
     return new HostSearch(address, prepare, this.#model.scheduler, (_, host, timeoutMs, signal) =>
       ModelConnection.open(this.#model, host, timeoutMs, signal),

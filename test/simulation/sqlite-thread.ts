@@ -233,7 +233,7 @@ class Simulation {
       [() => engine.probe(), result => result === undefined],
       [() => engine.warnings(), Array.isArray],
       [() => engine.tokenTable.tokenFingerprints(), result => result instanceof Map],
-      [() => engine.operatorTables.hasPlants(), result => typeof result === 'boolean'],
+      [() => engine.hasPlants(), result => typeof result === 'boolean'],
     );
     try {
       const result = await this.#settled(operate);

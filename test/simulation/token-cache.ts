@@ -50,7 +50,8 @@ class ModelStore implements TokenSource {
   readonly #isSqlite: boolean;
   readonly tokens = new Map<string, StoredToken>();
   readonly histories = new Map<string, History>();
-  readonly usedIds = new Set<number>();
+  /** The last recorded day of use of each token. */
+  readonly usedDays = new Map<number, string>();
   #tokensEver = 0;
   #changes = 0;
   #connection = 1;
@@ -96,9 +97,9 @@ class ModelStore implements TokenSource {
     });
   }
 
-  recordTokenUse(ids: number[]): Promise<void> {
+  recordTokenUse(ids: number[], day: string): Promise<void> {
     return this.#statement(() => {
-      for (const id of ids) this.usedIds.add(id);
+      for (const id of ids) noteLater(this.usedDays, id, day);
     });
   }
 
@@ -241,6 +242,11 @@ class ModelStore implements TokenSource {
   }
 }
 
+/** @param day as `YYYY-MM-DD`; an earlier one than the noted one changes nothing */
+function noteLater(days: Map<number, string>, id: number, day: string): void {
+  if ((days.get(id) ?? '') < day) days.set(id, day);
+}
+
 /** Clients, an operator and other programs, and what must be true of each lookup. */
 class Simulation {
   readonly #scheduler: Scheduler;
@@ -249,7 +255,7 @@ class Simulation {
   #cache!: TokenCache;
   #lookups = 0;
   #isOver = false;
-  readonly #acceptedIds = new Set<number>();
+  readonly #acceptedDays = new Map<number, string>();
 
   constructor(seed: number, happened: Happened) {
     this.#scheduler = new Scheduler(seed);
@@ -275,7 +281,7 @@ class Simulation {
       // Until the last statement that hangs has ended, and a refresh has repeated what failed.
       await scheduler.pause(2 * HANG_MS_MAX + HEALTHY_MS);
       await this.#cache.close();
-      assert.deepEqual(this.#acceptedIds.difference(this.#store.usedIds), new Set(), 'uses not recorded');
+      assert.deepEqual(this.#store.usedDays, this.#acceptedDays, 'the recorded days of use');
     });
     let hasEnded = false;
     void running.then(() => (hasEnded = true));
@@ -335,7 +341,7 @@ class Simulation {
 
   #checkAccepted(hash: string, id: number, beganAtMs: number): void {
     count(this.#happened, 'accepted');
-    this.#acceptedIds.add(id);
+    noteLater(this.#acceptedDays, id, new Date(this.#scheduler.wallNow()).toISOString().slice(0, 10));
     const { states, expiresAt, changedHereAtMs, revokedHereAtMs } = this.#store.histories.get(hash)!;
     const last = states.at(-1)!;
     const endedAtMs = this.#store.tokens.has(hash) ? last.sinceMs : Math.max(last.sinceMs, changedHereAtMs);

@@ -1,8 +1,8 @@
 import { jsonObject } from '../../client/plant-store-error.ts';
 import { isProtocolError, untrustedCertificate } from '../../client/transport.ts';
-import { Failure } from '../output/failure.ts';
-import { CountedProgress } from '../output/progress-display.ts';
-import { SHOWN_LENGTH_MAX, visible, withoutToken } from '../output/visible-text.ts';
+import { Failure } from '../../command-line/failure.ts';
+import { CountedProgress } from '../../command-line/progress-display.ts';
+import { SHOWN_LENGTH_MAX, visible, withoutToken } from '../../formats/visible-text.ts';
 import { faultsOf } from './expectations.ts';
 import type { RunIds } from './ids.ts';
 import type { RuleResult } from './report.ts';

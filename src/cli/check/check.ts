@@ -1,9 +1,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { plantsUrl } from '../../client/transport.ts';
+import { Failure } from '../../command-line/failure.ts';
+import { stoppable } from '../../command-line/interruption.ts';
+import { addTokenOptions, readBaseUrl, readToken } from '../../command-line/service-options.ts';
 import { isInt64 } from '../../core/contract/int64.ts';
-import { stoppable } from '../interruption.ts';
-import { addTokenOptions, readBaseUrl, readToken } from '../options/service-options.ts';
-import { Failure } from '../output/failure.ts';
 import { checkRules } from './check-run.ts';
 import { drawIds, type IdRange, shownIds } from './ids.ts';
 import { jsonReport, textReport } from './report.ts';

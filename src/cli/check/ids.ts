@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { Failure } from '../output/failure.ts';
+import { Failure } from '../../command-line/failure.ts';
 import type { Rule } from './rules.ts';
 
 export interface IdRange {

@@ -1,5 +1,5 @@
-import { amount } from '../output/number-text.ts';
-import { visible } from '../output/visible-text.ts';
+import { amount } from '../../formats/number-text.ts';
+import { visible } from '../../formats/visible-text.ts';
 import type { Rule } from './rules.ts';
 
 /** The result of one rule. No text in it contains the token. */

@@ -1,7 +1,7 @@
 import type { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readRetryAfterMs } from '../../client/plant-store-error.ts';
-import { withoutToken } from '../output/visible-text.ts';
+import { withoutToken } from '../../formats/visible-text.ts';
 import { agentOf, type PostResponse, post } from './http-post.ts';
 
 const ROUND_TRIP_TIMEOUT_MS = 10_000;

@@ -1,5 +1,7 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
 import { isBaseUrl } from '../../client/transport.ts';
+import { addDatabaseOptions, type DatabaseOptions } from '../../command-line/database-option.ts';
+import { choice, countUpTo, setting } from '../../command-line/setting.ts';
 import type { RepeatedIdRule } from '../../core/commit/plant-commits.ts';
 import { BODY_BYTES_MAX } from '../../core/contract/limits.ts';
 import type { RateLimitPolicy } from '../../core/tokens/rate-limit.ts';
@@ -7,8 +9,6 @@ import { trustedProxiesOf } from '../../server/client-address.ts';
 import type { AllowedOrigins } from '../../server/cross-origin.ts';
 import { type ListenAddress, listenAddressOf } from '../../server/listen-address.ts';
 import type { Extra } from '../extra.ts';
-import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
-import { choice, countUpTo, setting } from './setting.ts';
 
 export const BODY_LIMIT_MAX = 8 * 1024 * 1024;
 /** Default number of connections that write plants. */

@@ -1,5 +1,5 @@
+import { formatCount } from '../../formats/number-text.ts';
 import { type Damaged, damageOf } from '../../proof/checked-revisions.ts';
-import { formatCount } from './number-text.ts';
 
 /**
  * Prints a damaged revision, and sets the exit code to 1.

@@ -1,4 +1,4 @@
-import { visible } from './visible-text.ts';
+import { visible } from '../../formats/visible-text.ts';
 
 /** Levels of pino that a person must notice. The level of other lines is not shown. */
 const LEVELS: Partial<Record<number, string>> = { 40: 'WARNING: ', 50: 'ERROR: ', 60: 'ERROR: ' };

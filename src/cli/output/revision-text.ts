@@ -1,7 +1,7 @@
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { newPlantJson, plantJson } from '../../core/contract/plant.ts';
 import type { PlantReader } from '../../engines/plant-reader.ts';
-import { visible } from './visible-text.ts';
+import { visible } from '../../formats/visible-text.ts';
 
 /** A revision as JSON. @param label of its token; without it, only the plant is written */
 export function revisionJson(each: PlantRevision, label: string | undefined): string {

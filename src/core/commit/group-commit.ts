@@ -22,7 +22,7 @@ export const FAILING_QUEUE_TIMEOUT_MS = 1_500;
 /** After so many plants in a row that were alone, a single client sends one plant at a time. */
 export const ALONE_PLANTS_MIN = 16;
 
-interface BatchRules {
+interface BatchEngine {
   commit: CommitEngine['commit'];
   commitsInFlightMax: number;
   /**
@@ -73,7 +73,7 @@ interface QueuedPlant extends PlantWrite {
  * durable. The client can safely send the plants again.
  */
 export class GroupCommit implements PlantQueue {
-  readonly #engine: BatchRules;
+  readonly #engine: BatchEngine;
   readonly #clock: Clock;
   readonly #queue: QueuedPlant[] = [];
   #queuedTextLength = 0;
@@ -92,7 +92,7 @@ export class GroupCommit implements PlantQueue {
   /** Set by `close`; resolved when no plant is in flight. */
   #closed: PromiseWithResolvers<void> | undefined;
 
-  constructor(engine: BatchRules, clock: Clock = SYSTEM_CLOCK) {
+  constructor(engine: BatchEngine, clock: Clock = SYSTEM_CLOCK) {
     this.#engine = engine;
     this.#idsInFlight = engine.isSequential ? undefined : new IdsInFlight();
     this.#clock = clock;
@@ -108,7 +108,7 @@ export class GroupCommit implements PlantQueue {
     };
   }
 
-  write({ plant, recordedBy, ifRevision, request }: NewPlantWrite): Promise<WriteResult | NotConfirmed> {
+  write({ plant, recordedBy, ifRevision, origin }: NewPlantWrite): Promise<WriteResult | NotConfirmed> {
     const textLength = textLengthOf(plant);
     if (this.#closed !== undefined) return Promise.resolve({ kind: 'notConfirmed', error: 'shuttingDown' });
     if (this.#isFull(textLength)) return Promise.resolve({ kind: 'notConfirmed', error: 'busy' });
@@ -125,7 +125,7 @@ export class GroupCommit implements PlantQueue {
         contentChecksum: contentChecksum(plant),
         recordedBy,
         ifRevision,
-        request,
+        origin,
         queuedAt,
         ahead,
         textLength,

@@ -1,6 +1,5 @@
 import type { NewPlant, Outcome } from '../contract/plant.ts';
 import type { Problem } from '../problem.ts';
-import type { ReceivedRequest } from '../request.ts';
 
 /** The setting for an id that exists with other content: add a revision, or reject it. */
 export type RepeatedIdRule = 'revise' | 'reject';
@@ -14,8 +13,8 @@ export interface NewPlantWrite {
    * Undefined: it may have any number.
    */
   ifRevision?: number | undefined;
-  /** The request that sent it, for those who observe batches. It is not stored. */
-  request?: ReceivedRequest | undefined;
+  /** What asked for it, such as a request, for those who observe batches. It is only passed on. */
+  origin?: object | undefined;
 }
 
 /** A plant to store in a batch. */

@@ -1,4 +1,4 @@
-import { ID_MAX, ID_MIN } from './limits.ts';
+import { BODY_BYTES_MAX, HEADER_BYTES_MAX, ID_MAX, ID_MIN } from './limits.ts';
 
 /** The same request may succeed later after an error of the catalogue with one of these statuses. */
 const RETRY_STATUSES: readonly number[] = [408, 429, 500, 503];
@@ -49,7 +49,12 @@ export const ERRORS = {
     41201,
     'this plant has another latest revision than If-Plant-Revision says, so nothing was stored; to replace it, send the number in Plant-Revision',
   ),
-  bodyTooLarge: entry(413, 41301, 'the body exceeds the size limit (1 MiB by default); shorten name or tag'),
+  /** The service names its own limit in a message of its own. A proxy knows only the default. */
+  bodyTooLarge: entry(
+    413,
+    41301,
+    `the body exceeds the size limit (${BODY_BYTES_MAX / 2 ** 20} MiB by default); shorten name or tag`,
+  ),
   notJsonMediaType: entry(
     415,
     41501,
@@ -61,7 +66,11 @@ export const ERRORS = {
     42901,
     'this token exceeded its rate limit; wait for the number of seconds in Retry-After, then send again',
   ),
-  headersTooLarge: entry(431, 43101, 'the request line and headers exceed 16 KiB; shorten them'),
+  headersTooLarge: entry(
+    431,
+    43101,
+    `the request line and headers exceed ${HEADER_BYTES_MAX / 1024} KiB; shorten them`,
+  ),
   internal: entry(500, 50001, 'unexpected internal error; the log of the service contains its cause'),
   busy: entry(503, 50301, 'too many plants are waiting for the store; send this plant again shortly'),
   /** Also for a token that cannot be checked now. Such a response has a message of its own. */

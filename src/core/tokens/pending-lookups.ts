@@ -39,7 +39,7 @@ export class PendingLookups {
 
   /** Resolves all lookups at once. */
   end(): void {
-    for (const { resolve } of this.#pending) resolve();
+    for (const { resolve } of this.#pending.splice(0)) resolve();
   }
 
   #resolveInGroups(lookups: PendingLookup[]): void {

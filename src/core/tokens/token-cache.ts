@@ -1,7 +1,7 @@
 import { type Clock, isRecent, type Moment, momentOf, repeat, SYSTEM_CLOCK } from '../clock.ts';
 import { PendingLookups } from './pending-lookups.ts';
 import { type StoredToken, type TokenGroup, tokenGroupOf } from './stored-token.ts';
-import { type TokenUseStore, TokenUses } from './token-uses.ts';
+import { DAY_MS, type TokenUseStore, TokenUses } from './token-uses.ts';
 
 export const TOKEN_REFRESH_INTERVAL_MS = 1_000;
 /** Shortest interval between two refreshes, which the lookup of an unknown token may cause. */
@@ -10,8 +10,6 @@ export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
 export const TOKEN_AGE_MAX_MS = 4_000;
 /** A lookup waits at most this long for a refresh. */
 export const TOKEN_LOOKUP_TIMEOUT_MS = 1_000;
-
-const DAY_MS = 86_400_000;
 
 /** Where tokens are stored. A revocation takes effect in time only if these promises are true. */
 export interface TokenSource extends TokenUseStore {
@@ -87,8 +85,7 @@ export class TokenCache {
   #lastSuccessAt: Moment = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: 0 };
   #refreshing: Promise<void> | undefined;
   #timer: Disposable | undefined;
-  /** Why the last refresh failed; undefined if it did not. */
-  failure: unknown;
+  #failure: unknown;
   #isClosed = false;
   /** Each needs a refresh that begins after it. */
   readonly #pendingLookups: PendingLookups;
@@ -97,7 +94,7 @@ export class TokenCache {
     this.#source = source;
     this.#onError = onError;
     this.#clock = clock;
-    this.#uses = new TokenUses(source, onError, clock);
+    this.#uses = new TokenUses(source, onError);
     this.#pendingLookups = new PendingLookups(clock);
   }
 
@@ -136,6 +133,11 @@ export class TokenCache {
     return this.#labels.get(tokenId);
   }
 
+  /** Why the last refresh failed; undefined if it did not. */
+  get failure(): unknown {
+    return this.#failure;
+  }
+
   /** Whether the last successful refresh is recent. If not, no token is accepted. */
   get isCurrent(): boolean {
     return isRecent(this.#clock, this.#lastSuccessAt, TOKEN_AGE_MAX_MS);
@@ -171,7 +173,7 @@ export class TokenCache {
     const day = Math.floor(now / DAY_MS);
     if (token.lastUsedDay !== day) {
       token.lastUsedDay = day;
-      this.#uses.add(token.id);
+      this.#uses.add(token.id, day);
     }
     return token.id;
   }
@@ -203,13 +205,13 @@ export class TokenCache {
   async #refresh(): Promise<void> {
     try {
       await this.#readTokens();
-      this.failure = undefined;
+      this.#failure = undefined;
       this.#pendingLookups.resolve(this.#lastRefreshAt);
       // This is not awaited, because a store may be readable though it is not writable.
       void this.#uses.record();
     } catch (cause) {
-      if (this.failure === undefined) this.#onError(cause);
-      this.failure = cause;
+      if (this.#failure === undefined) this.#onError(cause);
+      this.#failure = cause;
       this.#pendingLookups.resolve(Number.POSITIVE_INFINITY);
     }
   }

@@ -1,5 +1,6 @@
-import type { Clock } from '../clock.ts';
 import { TOKENS_AT_A_TIME_MAX } from './stored-token.ts';
+
+export const DAY_MS = 86_400_000;
 
 /** Where the last use of tokens is stored. */
 export interface TokenUseStore {
@@ -7,25 +8,25 @@ export interface TokenUseStore {
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
 }
 
-/** Records in the store on which day tokens were last used. */
+/** Records in the store on which day tokens were last used. Days are counted from 1970 UTC. */
 export class TokenUses {
   readonly #store: TokenUseStore;
   readonly #onError: (cause: unknown) => void;
-  readonly #clock: Clock;
-  /** Ids of tokens that were used, until the store has recorded them. */
-  readonly #used = new Set<number>();
+  /** By token id, the day of its last use, until the store has recorded it. */
+  readonly #days = new Map<number, number>();
   #recording: Promise<void> | undefined;
   #isFailing = false;
 
   /** @param onError is called when the store can no longer be written */
-  constructor(store: TokenUseStore, onError: (cause: unknown) => void, clock: Clock) {
+  constructor(store: TokenUseStore, onError: (cause: unknown) => void) {
     this.#store = store;
     this.#onError = onError;
-    this.#clock = clock;
   }
 
-  add(tokenId: number): void {
-    this.#used.add(tokenId);
+  /** Notes a use. An earlier day than the noted one changes nothing. */
+  add(tokenId: number, day: number): void {
+    const noted = this.#days.get(tokenId);
+    if (noted === undefined || noted < day) this.#days.set(tokenId, day);
   }
 
   /** Only one recording runs at a time. It never throws: the next refresh repeats a failed one. */
@@ -35,18 +36,32 @@ export class TokenUses {
   }
 
   async #recordAll(): Promise<void> {
-    let ids: number[] = [];
-    try {
-      while (this.#used.size > 0) {
-        ids = [...this.#used.values().take(TOKENS_AT_A_TIME_MAX)];
-        for (const id of ids) this.#used.delete(id);
-        await this.#store.recordTokenUse(ids, new Date(this.#clock.wallNow()).toISOString().slice(0, 10));
+    for (;;) {
+      const [day] = this.#days.values();
+      if (day === undefined) break;
+      const ids = this.#takeUsedOn(day);
+      try {
+        await this.#store.recordTokenUse(ids, new Date(day * DAY_MS).toISOString().slice(0, 10));
+      } catch (cause) {
+        // A token may have been used on a later day meanwhile.
+        for (const id of ids) this.add(id, day);
+        if (!this.#isFailing) this.#onError(cause);
+        this.#isFailing = true;
+        return;
       }
-      this.#isFailing = false;
-    } catch (cause) {
-      for (const id of ids) this.#used.add(id);
-      if (!this.#isFailing) this.#onError(cause);
-      this.#isFailing = true;
     }
+    this.#isFailing = false;
+  }
+
+  /** Removes the tokens of a day, as many as one statement may record. */
+  #takeUsedOn(day: number): number[] {
+    const ids: number[] = [];
+    for (const [id, usedOn] of this.#days) {
+      if (ids.length === TOKENS_AT_A_TIME_MAX) break;
+      if (usedOn !== day) continue;
+      this.#days.delete(id);
+      ids.push(id);
+    }
+    return ids;
   }
 }

@@ -19,8 +19,6 @@ export async function inExistingStore<T>(
   database: DatabaseAddress,
   change: (engine: StorageEngine) => Promise<T>,
 ): Promise<T> {
-  const store = storeAt(database);
-  await (await store.openReader())[Symbol.asyncDispose]();
-  const engine = await store.openForCommand();
+  const engine = await storeAt(database).openForCommand('reject');
   return await change(engine).finally(() => engine.close());
 }

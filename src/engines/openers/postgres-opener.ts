@@ -26,7 +26,8 @@ export class PostgresOpener implements StoreOpener {
     return { engine, isAfterCrash: false, [Symbol.asyncDispose]: () => engine.close() };
   }
 
-  async openForCommand(): Promise<StorageEngine> {
+  async openForCommand(missing: 'create' | 'reject'): Promise<StorageEngine> {
+    if (missing === 'reject') await (await this.openReader())[Symbol.asyncDispose]();
     const { PostgresEngine } = await import('../postgres/postgres-engine.ts');
     return PostgresEngine.open({ address: this.#address, repeatedIdRule: 'revise', connections: 1 });
   }

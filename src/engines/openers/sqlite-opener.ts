@@ -28,13 +28,13 @@ export class SqliteOpener implements StoreOpener {
     return { engine, isAfterCrash, [Symbol.asyncDispose]: () => opened.disposeAsync() };
   }
 
-  async openForCommand(): Promise<StorageEngine> {
+  async openForCommand(missing: 'create' | 'reject'): Promise<StorageEngine> {
     // The reader rejects an outdated schema, because only the service may change the schema of an
-    // existing store. A missing store is created, even if a service creates it at the same time.
+    // existing store. A service may create a missing store at the same time.
     try {
       await openSqliteReader(this.#path)[Symbol.asyncDispose]();
     } catch (error) {
-      if (!(error instanceof StoreMissing)) throw error;
+      if (missing === 'reject' || !(error instanceof StoreMissing)) throw error;
     }
     const { SqliteEngine } = await import('../sqlite/sqlite-engine.ts');
     return SqliteEngine.open({ path: this.#path, repeatedIdRule: 'revise', lockFile: undefined });

@@ -29,10 +29,12 @@ export interface StoreOpener {
    */
   openServed(settings: ServedSettings, onWait: (message: string) => void): Promise<ServedStore>;
   /**
-   * Opens the store for a command that writes, beside a running service. Creates a missing store.
+   * Opens the store for a command that writes, beside a running service.
+   *
+   * @throws {StoreMissing} if a missing store is rejected
    * @throws {StoreRejected}
    */
-  openForCommand(): Promise<StorageEngine>;
+  openForCommand(missing: 'create' | 'reject'): Promise<StorageEngine>;
   /** Opens an existing store for reading. @throws {StoreMissing} @throws {StoreRejected} */
   openReader(): Promise<PlantReader>;
   /**

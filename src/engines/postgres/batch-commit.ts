@@ -19,11 +19,11 @@ import {
   UNKNOWN,
   unknownId,
 } from './batch-writes.ts';
-import type { Connection } from './connection.ts';
 import type { CopyChoice } from './copy-choice.ts';
 import { kindOf } from './postgres-errors.ts';
 import { latestRevisions, revisionsAround, rowOf } from './revision-statements.ts';
 import { storeRevisions } from './store-revisions.ts';
+import type { StoreConnection } from './table-layout.ts';
 
 const NONE: LatestRevision = { kind: 'none' };
 
@@ -68,11 +68,15 @@ interface Round {
  * - no revision: our statement may still be executed late, so the same number is sent again. The
  *   primary key makes one of the two do nothing. If it is the second, the row is looked up.
  *
- * A failover may lose a looked-up revision, because the standby may lack it. Before `run` returns a
- * result that depends on it, it waits for a new commit, which confirms all earlier ones. A further
- * call of `run` looks the latest revisions up again, because its server may have others. It does so
- * before it writes another plant of an id that has a settled one: if the two plants were equal, the
- * stored revision of the settled one would be taken for that of the other.
+ * A failover may lose a looked-up revision, because the standby may lack it. So
+ *
+ * 1. before `run` returns a result that depends on it, it waits for a new commit, which confirms all
+ *    earlier ones;
+ * 2. a further call of `run` looks the latest revisions up again, because its server may have others;
+ * 3. it does so before it writes a plant of an id that has a settled one. For example, a batch has the
+ *    same plant twice, and the first one is settled as revision 1. Without the lookup, the second one
+ *    would be sent as revision 1, too. The row of the first one would be taken for it, and its result
+ *    would be `created` instead of `unchanged`.
  */
 export class BatchCommit {
   readonly #writes: readonly BatchWrite[];
@@ -109,7 +113,7 @@ export class BatchCommit {
   }
 
   /** @returns one result for each write, in their order; all are durable */
-  async run(connection: Connection): Promise<WriteResult[]> {
+  async run(connection: StoreConnection): Promise<WriteResult[]> {
     if (this.#hasRun) await this.#lookUpAgain(connection);
     this.#hasRun = true;
     for (;;) {
@@ -126,7 +130,7 @@ export class BatchCommit {
   }
 
   /** Replaces what an earlier call of `run` has learned from another server or connection. */
-  async #lookUpAgain(connection: Connection): Promise<void> {
+  async #lookUpAgain(connection: StoreConnection): Promise<void> {
     for (const sameId of this.#ids.values()) sameId.latest = UNKNOWN;
     const sentBefore = this.#writes.map(({ status }) => status).filter(status => status.kind === 'sent');
     // A second lookup of the id of a sent revision could find it, or a later one, stored meanwhile.
@@ -178,7 +182,7 @@ export class BatchCommit {
   }
 
   /** Stores these revisions. Of those that conflict with others, it looks up the latest ones. */
-  async #send(connection: Connection, toSend: Sent[]): Promise<void> {
+  async #send(connection: StoreConnection, toSend: Sent[]): Promise<void> {
     const conflicting = await this.#store(connection, toSend);
     if (conflicting.length === 0) return;
     if (this.#mayBeStoredLate) return await this.#lookUpSent(connection, conflicting);
@@ -193,7 +197,7 @@ export class BatchCommit {
   }
 
   /** @returns the revisions that the server has not stored; their writes are still `sent` */
-  async #store(connection: Connection, round: Sent[]): Promise<Sent[]> {
+  async #store(connection: StoreConnection, round: Sent[]): Promise<Sent[]> {
     const { spansServers } = connection.layout;
     const revisions = round.map(({ revision }) => revision);
     let storedIds: ReadonlySet<bigint>;
@@ -221,7 +225,7 @@ export class BatchCommit {
   }
 
   /** Looks up the latest revision of each of these ids. @returns how many there are */
-  async #lookUpLatest(connection: Connection, ids: readonly bigint[]): Promise<number> {
+  async #lookUpLatest(connection: StoreConnection, ids: readonly bigint[]): Promise<number> {
     const found = await latestRevisions(connection, ids);
     for (const revision of found) this.#found(revision);
     const foundIds = new Set(found.map(({ plant }) => plant.id));
@@ -242,7 +246,7 @@ export class BatchCommit {
   }
 
   /** Looks up which of these revisions are stored, and the latest revision of each id. */
-  async #lookUpSent(connection: Connection, sent: Sent[]): Promise<void> {
+  async #lookUpSent(connection: StoreConnection, sent: Sent[]): Promise<void> {
     const revisions = sent.map(({ revision }) => revision);
     // The rows include the latest revision of each id. If a failover has lost the revision before
     // ours, our number would leave a gap.

@@ -19,7 +19,7 @@ export interface Sent {
   base: PlantRevision | undefined;
 }
 
-export interface BatchWrite extends Omit<PlantWrite, 'trace'> {
+export interface BatchWrite extends PlantWrite {
   readonly sameId: SameId;
   status: WriteStatus;
 }

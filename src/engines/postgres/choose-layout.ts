@@ -1,6 +1,6 @@
 import { CITUS } from './citus/citus-layout.ts';
-import type { TableLayout } from './connection.ts';
 import { ONE_SERVER } from './one-server.ts';
+import type { TableLayout } from './table-layout.ts';
 
 /** An SQL expression for what {@link layoutOf} must know about a database. */
 export const LAYOUT_SQL = `EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')`;

@@ -1,8 +1,9 @@
 import { type Clock, SYSTEM_CLOCK, sleep } from '../../core/clock.ts';
 import { StoreUnavailable } from '../../core/commit/store-errors.ts';
-import { type Connection, OPERATION_TIMEOUT_MS, type Pool } from './connection.ts';
+import { OPERATION_TIMEOUT_MS } from './connection.ts';
 import { type HostSearch, SEARCH_INTERVAL_MS } from './host-search.ts';
 import { ConnectionLost, kindOf, NoResponse, unavailable } from './postgres-errors.ts';
+import type { Pool, StoreConnection } from './table-layout.ts';
 
 /** Maximum delay after a serialization failure or deadlock, multiplied by the attempts so far. */
 const RETRY_DELAY_MS = 5;
@@ -47,7 +48,7 @@ export class ConnectionPool implements Pool {
   readonly #connectionsMax: number;
   readonly #clock: Clock;
   readonly #random: () => number;
-  readonly #idle: Connection[] = [];
+  readonly #idle: StoreConnection[] = [];
   #count = 0;
   #state: PoolState = { kind: 'up' };
   #reopenAt = 0;
@@ -66,7 +67,7 @@ export class ConnectionPool implements Pool {
   }
 
   async use<T>(
-    work: (connection: Connection) => Promise<T>,
+    work: (connection: StoreConnection) => Promise<T>,
     deadline = this.#clock.now() + OPERATION_TIMEOUT_MS,
   ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
@@ -94,7 +95,7 @@ export class ConnectionPool implements Pool {
   }
 
   /** Adds a connection that is open and prepared. */
-  add(connection: Connection): void {
+  add(connection: StoreConnection): void {
     this.#count++;
     this.#release(connection);
   }
@@ -106,7 +107,7 @@ export class ConnectionPool implements Pool {
     await Promise.all(this.#idle.splice(0).map(connection => connection.close()));
   }
 
-  async #acquire(deadline: number): Promise<Connection> {
+  async #acquire(deadline: number): Promise<StoreConnection> {
     for (;;) {
       const state = this.#state;
       if (state.kind === 'closed') throw new StoreUnavailable('the store is closed');
@@ -141,7 +142,7 @@ export class ConnectionPool implements Pool {
     }
   }
 
-  #takeIdle(): Connection | undefined {
+  #takeIdle(): StoreConnection | undefined {
     for (;;) {
       const connection = this.#idle.pop();
       if (connection === undefined || !connection.isBroken) return connection;
@@ -149,7 +150,7 @@ export class ConnectionPool implements Pool {
     }
   }
 
-  #release(connection: Connection): void {
+  #release(connection: StoreConnection): void {
     connection.deadline = Number.POSITIVE_INFINITY;
     if (connection.isBroken || this.#state.kind === 'closed' || this.#count > this.#connectionsMax) {
       this.#count--;
@@ -160,14 +161,14 @@ export class ConnectionPool implements Pool {
     this.#announceChange();
   }
 
-  #discard(connection: Connection): void {
+  #discard(connection: StoreConnection): void {
     connection.destroy();
     this.#count--;
     this.#announceChange();
   }
 
   /** Also closes idle connections, because an operation on one of them would probably fail, too. */
-  #connectionLost(connection: Connection, startedAt: number, cause: unknown): void {
+  #connectionLost(connection: StoreConnection, startedAt: number, cause: unknown): void {
     for (const each of [connection, ...this.#idle.splice(0)]) this.#discard(each);
     this.#search.suspect(connection.host);
     this.#beginOutage(startedAt, cause);

@@ -1,5 +1,5 @@
 import type { Problem } from '../../core/problem.ts';
-import type { Connection } from './connection.ts';
+import type { StoreConnection } from './table-layout.ts';
 
 /**
  * Warns of server settings with which a confirmed plant can be lost
@@ -9,7 +9,7 @@ import type { Connection } from './connection.ts';
  * @returns one warning for each setting
  */
 export async function durabilityWarnings(
-  connection: Connection,
+  connection: StoreConnection,
   server = 'the PostgreSQL server',
 ): Promise<Problem[]> {
   // `reset_val` is the setting of the server or role, not the one of this connection.

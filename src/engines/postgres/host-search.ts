@@ -1,6 +1,5 @@
 import { type Clock, SYSTEM_CLOCK, sleep } from '../../core/clock.ts';
 import { StoreUnavailable } from '../../core/commit/store-errors.ts';
-import type { Connection } from './connection.ts';
 import { PgConnection } from './pg-connection.ts';
 import { HostIsReadOnly, isRejection, openFailure } from './postgres-errors.ts';
 import {
@@ -9,6 +8,7 @@ import {
   type PostgresAddress,
   shownPostgresAddress,
 } from './postgres-url.ts';
+import type { StoreConnection } from './table-layout.ts';
 
 /** Delay between two attempts at a host, and between two searches during an outage. */
 export const SEARCH_INTERVAL_MS = 100;
@@ -22,7 +22,7 @@ export interface FirstConnection {
 }
 
 /** As {@link PgConnection.open}. */
-type OpenConnection = (...args: Parameters<typeof PgConnection.open>) => Promise<Connection>;
+type OpenConnection = (...args: Parameters<typeof PgConnection.open>) => Promise<StoreConnection>;
 
 /**
  * Finds the host that accepts writes, like libpq with `target_session_attrs=read-write`. It tries
@@ -34,7 +34,7 @@ type OpenConnection = (...args: Parameters<typeof PgConnection.open>) => Promise
  */
 export class HostSearch {
   readonly #address: PostgresAddress;
-  readonly #prepare: (connection: Connection) => Promise<void>;
+  readonly #prepare: (connection: StoreConnection) => Promise<void>;
   readonly #clock: Clock;
   readonly #openConnection: OpenConnection;
   #preferred: readonly HostAddress[];
@@ -43,7 +43,7 @@ export class HostSearch {
   /** @param prepare checks every new connection; its error is a failure of the host */
   constructor(
     address: PostgresAddress,
-    prepare: (connection: Connection) => Promise<void>,
+    prepare: (connection: StoreConnection) => Promise<void>,
     clock: Clock = SYSTEM_CLOCK,
     openConnection: OpenConnection = PgConnection.open,
   ) {
@@ -61,16 +61,16 @@ export class HostSearch {
    * @throws {StoreRejected} if the store cannot be opened
    */
   async open<Prepared>(
-    prepare: (connection: Connection) => Promise<Prepared>,
+    prepare: (connection: StoreConnection) => Promise<Prepared>,
     { timeoutMs, onWait }: FirstConnection = { timeoutMs: CONNECT_TIMEOUT_MS },
-  ): Promise<{ connection: Connection; prepared: Prepared }> {
+  ): Promise<{ connection: StoreConnection; prepared: Prepared }> {
     const { connectTimeoutMs = timeoutMs } = this.#address;
     const waiting = this.#clock.setTimer(() => {
       const store = shownPostgresAddress(this.#address);
       const seconds = Math.round(connectTimeoutMs / 1_000);
       onWait?.(`waiting up to ${seconds} s for ${store}, which has not accepted the connection yet`);
     }, CONNECT_TIMEOUT_MS);
-    let connection: Connection | undefined;
+    let connection: StoreConnection | undefined;
     try {
       connection = await this.connect(connectTimeoutMs).finally(() => waiting[Symbol.dispose]());
       return { connection, prepared: await prepare(connection) };
@@ -94,7 +94,7 @@ export class HostSearch {
    *
    * @throws the most helpful failure: a rejection, else a read-only host, else the first failure
    */
-  async connect(timeoutMs = this.#address.connectTimeoutMs ?? CONNECT_TIMEOUT_MS): Promise<Connection> {
+  async connect(timeoutMs = this.#address.connectTimeoutMs ?? CONNECT_TIMEOUT_MS): Promise<StoreConnection> {
     const { hosts } = this.#address;
     const preferred = this.#preferred;
     const found = new AbortController();
@@ -109,7 +109,7 @@ export class HostSearch {
         await sleep(this.#clock, CONNECT_TIMEOUT_MS, headStart);
       }
       for (;;) {
-        let opened: Connection | undefined;
+        let opened: StoreConnection | undefined;
         try {
           opened = await this.#openConnection(this.#address, host, timeoutMs, search, this.#clock);
           await this.#prepare(opened);

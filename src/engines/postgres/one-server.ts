@@ -1,8 +1,8 @@
 import { REVISION_COLUMNS } from '../tables/revision-rows.ts';
 import { confirmEverythingBefore } from './confirm-commits.ts';
-import type { PlantServers, PostgresService, TableLayout } from './connection.ts';
 import { FLUSH, insertTexts } from './revision-statements.ts';
 import { TABLE_GUARD } from './table-guard.ts';
+import type { DatabaseServers, PostgresService, TableLayout } from './table-layout.ts';
 
 /** The join with `first` finds one row for each plant that exists. */
 const LATEST = `SELECT latest.* FROM plant_revision AS first CROSS JOIN LATERAL (
@@ -33,7 +33,7 @@ export const ONE_SERVER: TableLayout = {
 };
 
 /** Without other servers, all plants go through one queue and one pool. */
-function serverOfAddress({ connections, pool }: PostgresService): PlantServers {
+function serverOfAddress({ connections, pool }: PostgresService): DatabaseServers {
   return {
     connections: 0,
     openQueue: open => open(connections),

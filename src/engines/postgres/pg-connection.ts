@@ -7,13 +7,7 @@ import { StoreRejected } from '../../core/commit/store-errors.ts';
 import { type CancelKey, sendCancelRequest } from './cancel-request.ts';
 import { requireChannelBinding } from './channel-binding.ts';
 import { LAYOUT_SQL, layoutOf } from './choose-layout.ts';
-import {
-  type Connection,
-  STATEMENT_TIMEOUT_MS,
-  type Statement,
-  type TableLayout,
-  type TextRow,
-} from './connection.ts';
+import { STATEMENT_TIMEOUT_MS, type Statement, type TextRow } from './connection.ts';
 import { copyIn } from './copy-query.ts';
 import { ONE_SERVER } from './one-server.ts';
 import { pgClientOf } from './pg-client.ts';
@@ -28,6 +22,7 @@ import {
 } from './postgres-errors.ts';
 import { type HostAddress, hostName, type PostgresAddress } from './postgres-url.ts';
 import { SET_SESSION } from './session-settings.ts';
+import type { StoreConnection, TableLayout } from './table-layout.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls.ts';
 
 const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
@@ -51,7 +46,7 @@ export function mayConcernCommit(routine: string | undefined, { commitWarnings }
   return routine === undefined || commitWarnings.includes(routine);
 }
 
-type Session = Pick<Connection, 'run' | 'commit' | 'destroy'>;
+type Session = Pick<StoreConnection, 'run' | 'commit' | 'destroy'>;
 
 /** As {@link Connection.transaction}, also for the model of a connection. */
 export async function inTransaction(connection: Session, work: () => Promise<void>): Promise<void> {
@@ -66,8 +61,8 @@ export async function inTransaction(connection: Session, work: () => Promise<voi
   }
 }
 
-/** A {@link Connection} of the library pg. */
-export class PgConnection implements Connection {
+/** A {@link StoreConnection} of the library pg. */
+export class PgConnection implements StoreConnection {
   readonly host: HostAddress;
   /** Known at the end of {@link #setUp}. */
   layout: TableLayout = ONE_SERVER;

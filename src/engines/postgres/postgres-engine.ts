@@ -13,11 +13,12 @@ import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
 import type { PostgresStatistics, SchemaSteps, StorageEngine } from '../storage-engine.ts';
 import { SCHEMA_ADVICE } from '../store-rejections.ts';
 import { OperatorTables } from '../tables/operator-tables.ts';
+import { hasPlants } from '../tables/revision-rows.ts';
 import { numberOf, type Query, type Row, type TableAccess, textOf } from '../tables/table-access.ts';
 import { TokenTable } from '../tables/token-table.ts';
 import { BatchCommit } from './batch-commit.ts';
 import { confirmEverythingBefore } from './confirm-commits.ts';
-import { type PlantServers, type PostgresService, STATEMENT_TIMEOUT_MS } from './connection.ts';
+import { STATEMENT_TIMEOUT_MS } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { CopyChoice } from './copy-choice.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
@@ -26,6 +27,7 @@ import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { applySchemaSteps, rejectMissingRights, SERVICE_RIGHTS, schemaFaults } from './schema.ts';
 import { TABLE_GUARD } from './table-guard.ts';
+import type { DatabaseServers, PostgresService } from './table-layout.ts';
 
 interface PostgresSettings {
   address: PostgresAddress;
@@ -47,15 +49,16 @@ export class PostgresEngine implements StorageEngine {
   readonly schemaSteps: SchemaSteps;
   readonly operatorTables: OperatorTables;
   readonly tokenTable: TokenTable;
+  readonly hasPlants: () => Promise<boolean>;
   readonly #settings: PostgresSettings;
   readonly #pool: ConnectionPool;
-  readonly #servers: PlantServers;
+  readonly #servers: DatabaseServers;
   readonly #copyChoice = new CopyChoice();
 
   private constructor(
     settings: PostgresSettings,
     pool: ConnectionPool,
-    servers: PlantServers,
+    servers: DatabaseServers,
     schemaSteps: SchemaSteps,
   ) {
     this.#settings = settings;
@@ -65,6 +68,7 @@ export class PostgresEngine implements StorageEngine {
     const commitRows: Query = (text, values) => this.#commitRows(text, values);
     const access: TableAccess = { readRows: commitRows, writeRows: commitRows };
     this.operatorTables = new OperatorTables(access);
+    this.hasPlants = () => hasPlants(access.readRows);
     this.tokenTable = new TokenTable(access, {
       confirmRows: () => this.#pool.use(confirmEverythingBefore),
       tokenFingerprints: () => this.#tokenFingerprints(),

@@ -147,11 +147,13 @@ export function storeFailure(error: unknown): StoreUnavailable | StoreInternalEr
   return error instanceof StoreRejected ? error : unavailable(error);
 }
 
-/** Waits for the work of a command, and wraps its failure with {@link storeFailure}. */
-export function orUnavailable<T>(work: Promise<T>): Promise<T> {
-  return work.catch(error => {
+/** Runs the work of a command, and wraps its failure with {@link storeFailure}. */
+export async function orStoreFailure<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
     throw storeFailure(error);
-  });
+  }
 }
 
 function explanationOf(error: unknown): Problem | undefined {

@@ -7,12 +7,13 @@ import { knownDamage } from '../tables/damage-record.ts';
 import { countRows, newestTime, REVISION_COLUMNS, revisionOf } from '../tables/revision-rows.ts';
 import type { Query } from '../tables/table-access.ts';
 import { allTokens } from '../tables/token-rows.ts';
-import type { Connection, TextRow } from './connection.ts';
+import type { TextRow } from './connection.ts';
 import { HostSearch } from './host-search.ts';
-import { INSUFFICIENT_PRIVILEGE, orUnavailable, sqlStateOf, storeFailure } from './postgres-errors.ts';
+import { INSUFFICIENT_PRIVILEGE, orStoreFailure, sqlStateOf, storeFailure } from './postgres-errors.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { latestRevisions } from './revision-statements.ts';
 import { rejectUnreadable, schemaFaults } from './schema.ts';
+import type { StoreConnection } from './table-layout.ts';
 import { untilVisible } from './unfinished-inserts.ts';
 
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
@@ -21,7 +22,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     await opened.setStatementTimeout();
     await rejectUnreadable(opened);
   });
-  const query: Query = (text, values) => orUnavailable(connection.run({ text, values }));
+  const query: Query = (text, values) => orStoreFailure(() => connection.run({ text, values }));
   return {
     revisions: from => revisionsFrom(search, from, SNAPSHOT),
     revisionsInSlices: from => revisionsFrom(search, from),
@@ -33,7 +34,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     tokens: () => allTokens(query),
     knownDamage: () => knownDamage(query),
     newestTime: until => newestTime(query, until),
-    untilVisible: time => orUnavailable(untilVisible(connection, time)),
+    untilVisible: time => orStoreFailure(() => untilVisible(connection, time)),
     structureFaults: () => structureFaults(connection),
     identity: () => identity(connection),
     [Symbol.asyncDispose]: () => connection.close(),
@@ -67,7 +68,7 @@ const PAGE = `
  * the lengths of texts, because thousands of names, each as large as a request, do not fit into
  * memory. One statement for both would make each of several servers send the text of a full page.
  */
-async function pageAfter(connection: Connection, key: TextRow): Promise<TextRow[]> {
+async function pageAfter(connection: StoreConnection, key: TextRow): Promise<TextRow[]> {
   const keys = await connection.run({ name: 'keys', text: KEYS, values: key });
   const last = keys[countThatFits(keys) - 1];
   if (last === undefined) return [];
@@ -87,7 +88,7 @@ async function* revisionsFrom(
   from = ID_MIN,
   begin?: string,
 ): AsyncIterable<PlantRevision> {
-  const connection = await orUnavailable(search.connect());
+  const connection = await orStoreFailure(() => search.connect());
   try {
     await connection.setStatementTimeout();
     if (begin !== undefined) await connection.run({ text: begin });
@@ -113,16 +114,16 @@ async function* revisionsFrom(
   }
 }
 
-async function latestInSlices(connection: Connection, ids: readonly bigint[]): Promise<PlantRevision[]> {
+async function latestInSlices(connection: StoreConnection, ids: readonly bigint[]): Promise<PlantRevision[]> {
   const found: PlantRevision[] = [];
   for (let start = 0; start < ids.length; start += LOOKUP_IDS) {
     const slice = ids.slice(start, start + LOOKUP_IDS);
-    found.push(...(await orUnavailable(latestRevisions(connection, slice))));
+    found.push(...(await orStoreFailure(() => latestRevisions(connection, slice))));
   }
   return found;
 }
 
-export async function bytes(connection: Connection): Promise<number | undefined> {
+export async function bytes(connection: StoreConnection): Promise<number | undefined> {
   const [row] = await connection.run({ text: `SELECT ${connection.layout.tableSize}` }).catch(() => []);
   return row && Number(row[0]);
 }
@@ -140,12 +141,12 @@ const STRUCTURE = [
   ),
 ];
 
-async function structureFaults(connection: Connection): Promise<string[] | undefined> {
-  const faults = await orUnavailable(schemaFaults(connection));
+async function structureFaults(connection: StoreConnection): Promise<string[] | undefined> {
+  const faults = await orStoreFailure(() => schemaFaults(connection));
   if (faults.length > 0) return faults;
   // This server may have none of the rows.
   if (connection.layout.spansServers) return undefined;
-  await orUnavailable(connection.setStatementTimeout(STRUCTURE_TIMEOUT_MS));
+  await orStoreFailure(() => connection.setStatementTimeout(STRUCTURE_TIMEOUT_MS));
   for (const text of STRUCTURE) {
     try {
       const rows = await connection.run({ text });
@@ -162,7 +163,7 @@ async function structureFaults(connection: Connection): Promise<string[] | undef
 }
 
 /** Identifies a table of one run of a server. Undefined for engines that lack these functions. */
-async function identity(connection: Connection): Promise<string | undefined> {
+async function identity(connection: StoreConnection): Promise<string | undefined> {
   const text = `SELECT pg_postmaster_start_time()::text, current_database()::text, 'plant_revision'::regclass::oid::text`;
   const [row] = await connection.run({ text }).catch(() => []);
   return row && `table ${row.join(' ')}`;

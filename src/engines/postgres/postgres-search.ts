@@ -14,6 +14,7 @@ import { ConnectionPool } from './connection-pool.ts';
 import { HostSearch } from './host-search.ts';
 import { bytes } from './postgres-reader.ts';
 import type { PostgresAddress } from './postgres-url.ts';
+import type { StoreConnection } from './table-layout.ts';
 
 /** Two, so that one search does not wait for another. */
 const CONNECTIONS = 2;
@@ -67,7 +68,7 @@ async function estimatedRevisions(connection: Connection): Promise<number | unde
   return Number(row![0]) > 0 ? Number(row![0]) : undefined;
 }
 
-async function prepareSearch(connection: Connection): Promise<void> {
+async function prepareSearch(connection: StoreConnection): Promise<void> {
   await connection.layout.prepare(connection, 'read');
   // The parallel workers of a statement would take several cores from the creates.
   await connection.run({

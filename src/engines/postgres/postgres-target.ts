@@ -1,7 +1,7 @@
 import { type CopyTarget, concurrentChangeError } from '../copy-target.ts';
 import { PUT_TOKEN, putValues } from '../tables/token-rows.ts';
 import { HostSearch } from './host-search.ts';
-import { orUnavailable } from './postgres-errors.ts';
+import { orStoreFailure } from './postgres-errors.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { revisionInsert } from './revision-statements.ts';
 import { applySchemaSteps, COPY_RIGHTS, rejectMissingRights } from './schema.ts';
@@ -14,7 +14,7 @@ export async function openPostgresTarget(address: PostgresAddress): Promise<Copy
     await rejectMissingRights(opened, COPY_RIGHTS);
     await opened.setStatementTimeout();
   });
-  const inTransaction = (work: () => Promise<void>) => orUnavailable(connection.transaction(work));
+  const inTransaction = (work: () => Promise<void>) => orStoreFailure(() => connection.transaction(work));
   return {
     insertRevisions: revisions =>
       inTransaction(async () => {

@@ -1,7 +1,8 @@
 import { textLengthOf } from '../../core/commit/batch-size.ts';
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { REVISION_COLUMNS, revisionOf } from '../tables/revision-rows.ts';
-import type { Connection, Statement, TableLayout, TextRow } from './connection.ts';
+import type { Statement, TextRow } from './connection.ts';
+import type { StoreConnection, TableLayout } from './table-layout.ts';
 
 const COLUMN_COUNT = REVISION_COLUMNS.split(',').length;
 
@@ -68,7 +69,7 @@ export function insertTexts(returning: string): TableLayout['insertText'] {
 
 /** Looks up the latest revision of each of these ids. */
 export async function latestRevisions(
-  connection: Connection,
+  connection: StoreConnection,
   ids: readonly bigint[],
 ): Promise<PlantRevision[]> {
   const text = connection.layout.latestText;
@@ -81,7 +82,7 @@ export async function latestRevisions(
  * It must be one statement: between two, the server could execute a statement that arrives late.
  */
 export function revisionsAround(
-  connection: Connection,
+  connection: StoreConnection,
   revisions: readonly PlantRevision[],
 ): Promise<TextRow[]> {
   const ids = revisions.map(({ plant }) => plant.id);

@@ -6,6 +6,7 @@ import type { Connection } from './connection.ts';
 import { EXPECTED_SCHEMA, TABLE_NAMES } from './expected-schema.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
 import { TRIGGERS } from './table-guard.ts';
+import type { StoreConnection } from './table-layout.ts';
 
 /**
  * The schema steps, of which the first one has the number 1. Each store applies a step once, so a
@@ -32,7 +33,7 @@ const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
  *
  * @throws {StoreRejected} if the user may not do this, or the schema is not ours
  */
-export async function applySchemaSteps(connection: Connection): Promise<SchemaSteps> {
+export async function applySchemaSteps(connection: StoreConnection): Promise<SchemaSteps> {
   let before = await schemaStep(connection);
   try {
     if (before < SCHEMA_STEPS.length) {

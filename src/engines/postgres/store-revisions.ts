@@ -1,14 +1,15 @@
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { REVISION_COLUMNS } from '../tables/revision-rows.ts';
-import type { Connection, TextRow } from './connection.ts';
+import type { TextRow } from './connection.ts';
 import type { CopyChoice } from './copy-choice.ts';
 import { ConnectionLost, KEY_EXISTS, sqlStateOf } from './postgres-errors.ts';
 import { revisionInsert } from './revision-statements.ts';
+import type { StoreConnection } from './table-layout.ts';
 
 /** The name of a prepared statement that ends with an error when the table may change rows. */
 const GUARD = 'guard_of_copy';
 /** Connections with this statement. To parse it for each batch would cost as much as the COPY. */
-const guardedConnections = new WeakSet<Connection>();
+const guardedConnections = new WeakSet<StoreConnection>();
 
 const COPY = `COPY plant_revision (${REVISION_COLUMNS}) FROM STDIN; EXECUTE ${GUARD}`;
 const ESCAPES: Record<string, string> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
@@ -23,7 +24,7 @@ const ESCAPES: Record<string, string> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r'
  *   looks this one up
  */
 export async function storeRevisions(
-  connection: Connection,
+  connection: StoreConnection,
   revisions: readonly PlantRevision[],
   copyChoice: CopyChoice | undefined,
 ): Promise<ReadonlySet<bigint>> {
@@ -51,7 +52,7 @@ export async function storeRevisions(
  * The guard comes last: COPY locks the table, so it cannot change between the guard and the commit.
  */
 async function copyRevisions(
-  connection: Connection,
+  connection: StoreConnection,
   revisions: readonly PlantRevision[],
 ): Promise<TextRow[]> {
   if (!guardedConnections.has(connection)) {

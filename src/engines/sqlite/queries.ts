@@ -15,7 +15,7 @@ export function latestRevisionOf(database: DatabaseSync): StatementSync {
 
 /** @param text may use the parameters `$1`, `$2` and so on, as in PostgreSQL */
 export function queryRows(database: DatabaseSync, text: string, values: unknown[] = []): Row[] {
-  const statement = database.prepare(text.replaceAll('$', '?'), AS_ROWS);
+  const statement = database.prepare(text.replace(/\$(?=\d)/g, '?'), AS_ROWS);
   return statement.all(...(values as SQLInputValue[])) as unknown as Row[];
 }
 

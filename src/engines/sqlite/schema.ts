@@ -50,18 +50,24 @@ export function schemaVersion(database: DatabaseSync, path: string): number {
   return version!;
 }
 
-/** Selects what must not change. Other tables, and indexes that are not unique, do no harm. */
+/** Selects the names that the schema steps use: of tables in lower case, and of all items. */
+const OWN_NAMES = `SELECT json_group_array(lower(tbl_name)), json_group_array(name) FROM sqlite_schema`;
+
+/**
+ * Selects what must not change. Other tables, and other indexes that are not unique, do no harm. The
+ * parameters are those of {@link OWN_NAMES}.
+ */
 const SCHEMA_ITEMS = `SELECT type || ' ' || name, sql FROM sqlite_schema
-  WHERE lower(tbl_name) IN
-      ('plant_revision', 'plant', 'token', 'console_code', 'console_session', 'last_run', 'known_damage')
-    AND sql IS NOT NULL AND (name = 'token_copy' OR sql NOT LIKE 'CREATE INDEX %')`;
+  WHERE lower(tbl_name) IN (SELECT value FROM json_each($1)) AND sql IS NOT NULL
+    AND (name IN (SELECT value FROM json_each($2)) OR sql NOT LIKE 'CREATE INDEX %')`;
 
 /** @returns one text for each difference between the schema and that of the schema steps */
 export function schemaFaults(database: DatabaseSync): string[] {
   using empty = new DatabaseSync(':memory:');
   empty.exec(SCHEMA_STEPS.join('\n'));
+  const [ownNames] = queryRows(empty, OWN_NAMES);
   const [ours, found] = [empty, database].map(each => {
-    const rows = queryRows(each, SCHEMA_ITEMS, []) as [string, string][];
+    const rows = queryRows(each, SCHEMA_ITEMS, ownNames) as [string, string][];
     return new Map(rows.map(([item, sql]) => [item, sql.replace(/\s+/g, ' ')]));
   });
   return schemaFaultsOf(ours!, found!);

@@ -52,7 +52,7 @@ export function storeFailure(error: unknown): StoreUnavailable | StoreInternalEr
 }
 
 /** Runs work on an open store, and wraps its failure with {@link storeFailure}. */
-export function orUnavailable<T>(work: () => T): T {
+export function orStoreFailure<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {

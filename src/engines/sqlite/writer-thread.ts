@@ -101,7 +101,7 @@ export class StoreWriter {
 
   /** Copies the rest of the log into the database file, so that the next commit restarts the log. */
   finishCheckpoint(): void {
-    this.writeRows('PRAGMA wal_checkpoint(PASSIVE)', []);
+    this.#write(({ database }) => database.exec('PRAGMA wal_checkpoint(PASSIVE)'));
   }
 
   /** Returns fingerprints that all change after each commit of another connection. */

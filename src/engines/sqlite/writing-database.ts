@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
 import { rejectSchema } from '../store-rejections.ts';
 import { LOCK_TIMEOUT_MS, prepareStoreFile } from './files/store-files.ts';
+import { flushAllWrites, notDurable } from './flush-settings.ts';
 import { applySchemaSteps, schemaFaults, schemaVersion } from './schema.ts';
 import { orRejected } from './sqlite-errors.ts';
 
@@ -11,8 +11,6 @@ import { orRejected } from './sqlite-errors.ts';
  * searches the whole cache (balance_nonroot in btree.c, pcache1Truncate in pcache1.c).
  */
 const PAGE_CACHE_KIB = 8 * 1024;
-/** The number of FULL in https://sqlite.org/pragma.html#pragma_synchronous */
-const SYNCHRONOUS_FULL = 2;
 
 export interface WritingDatabase {
   database: DatabaseSync;
@@ -27,25 +25,13 @@ export function openForWriting(path: string): WritingDatabase {
     const database = opened.use(new DatabaseSync(path, { timeout: LOCK_TIMEOUT_MS }));
     // The check comes before the first write, so a file of another program does not change.
     schemaVersion(database, path);
-    makeDurable(database, path);
+    const journalMode = database.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
+    if (journalMode !== 'wal') throw notDurable(path, `journal_mode=${journalMode} instead of wal`);
+    flushAllWrites(database, path);
+    database.exec(`PRAGMA cache_size = -${PAGE_CACHE_KIB}`);
     const schemaSteps = applySchemaSteps(database, path);
     rejectSchema(schemaFaults(database));
     opened.move();
     return { database, schemaSteps };
   });
-}
-
-/** Reads both settings back: SQLite reports no error when it does not apply a setting. */
-function makeDurable(database: DatabaseSync, path: string): void {
-  const journalMode = database.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
-  // On macOS, fullfsync also flushes the cache of the drive. Other systems ignore it.
-  database.exec(`PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA cache_size = -${PAGE_CACHE_KIB}`);
-  const synchronous = database.prepare('PRAGMA synchronous').get()?.synchronous;
-  if (journalMode !== 'wal' || synchronous !== SYNCHRONOUS_FULL) {
-    throw new StoreRejected(
-      `${path} cannot be written durably here: SQLite gave journal_mode=${journalMode}, ` +
-        `synchronous=${synchronous} instead of wal and ${SYNCHRONOUS_FULL}`,
-      { advice: 'choose a local disk' },
-    );
-  }
 }

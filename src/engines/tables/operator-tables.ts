@@ -23,10 +23,6 @@ export class OperatorTables {
     this.#access = access;
   }
 
-  async hasPlants(): Promise<boolean> {
-    return (await this.#access.readRows('SELECT 1 FROM plant_revision LIMIT 1', [])).length > 0;
-  }
-
   /** Stores the SHA-256 of a code that signs in to the console once. Deletes expired codes. */
   async createConsoleCode(hash: string, expiresAt: number): Promise<void> {
     await this.#createExpiring('console_code', hash, expiresAt);

@@ -4,6 +4,10 @@ import { isInteger, numberOf, type Query, type Row, textOf } from './table-acces
 /** The columns of `plant_revision`, in the order in which they are written and read. */
 export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by, checksum';
 
+export async function hasPlants(query: Query): Promise<boolean> {
+  return (await query('SELECT 1 FROM plant_revision LIMIT 1', [])).length > 0;
+}
+
 /** Counts plants and revisions: each plant has one revision 1. */
 export async function countRows(query: Query): Promise<{ plants: number; revisions: number }> {
   const text = 'SELECT count(*) FILTER (WHERE revision = 1), count(*) FROM plant_revision';

@@ -35,8 +35,8 @@ const ADVICE = 'the log of the service has the cause; docs/operate/openid.md say
 
 /** The result of validating an access token. The log gets the causes. */
 type ValidationResult =
-  /** `hash` is the hash of the row of the subject. */
-  | { kind: 'subject'; hash: string }
+  /** `storedHash` is in the row of the subject. */
+  | { kind: 'subject'; storedHash: string }
   | { kind: 'rejected'; cause: unknown }
   /** The token is valid, but its subject can have no row. */
   | { kind: 'unstorable'; cause: unknown }
@@ -90,31 +90,31 @@ export function openAccessTokens(
       return cachedFor(NOT_ACCEPTED_MS_MAX, { kind, cause });
     }
     try {
-      const rowHash = rowHashOf(subject.label);
-      await rows.store(rowHash, subject.label);
+      const storedHash = rowHashOf(subject.label);
+      await rows.store(storedHash, subject.label);
       const ageMaxMs = Math.min(subject.expiresAt - clock.wallNow(), VALIDATED_MS_MAX);
-      return cachedFor(ageMaxMs, { kind: 'subject', hash: rowHash });
+      return cachedFor(ageMaxMs, { kind: 'subject', storedHash });
     } catch (cause) {
       const kind = cause instanceof SubjectUnstorable ? 'unstorable' : 'unchecked';
       return cachedFor(NOT_ACCEPTED_MS_MAX, { kind, cause });
     }
   };
-  const cached = (tokenHash: string): ValidationResult | undefined => {
-    const found = validated.get(tokenHash) ?? notAccepted.get(tokenHash);
+  const cached = (bearerHash: string): ValidationResult | undefined => {
+    const found = validated.get(bearerHash) ?? notAccepted.get(bearerHash);
     return found && isRecent(clock, found.endedAt, found.ageMaxMs) ? found.result : undefined;
   };
   /** Validates an access token and makes the row of its subject. It never throws. */
   const validate = async (token: string): Promise<ValidationResult> => {
-    const tokenHash = hashToken(token);
-    const known = cached(tokenHash);
-    if (known && (known.kind !== 'subject' || tokens.get(known.hash))) return known;
-    return pending.getOrInsertComputed(tokenHash, async () => {
+    const bearerHash = hashToken(token);
+    const known = cached(bearerHash);
+    if (known && (known.kind !== 'subject' || tokens.get(known.storedHash))) return known;
+    return pending.getOrInsertComputed(bearerHash, async () => {
       const found = await validateNow(token);
       const cache = found.result.kind === 'subject' ? validated : notAccepted;
       if (cache.size >= VALIDATED_TOKENS_MAX) cache.clear();
-      for (const each of [validated, notAccepted]) each.delete(tokenHash);
-      cache.set(tokenHash, found);
-      pending.delete(tokenHash);
+      for (const each of [validated, notAccepted]) each.delete(bearerHash);
+      cache.set(bearerHash, found);
+      pending.delete(bearerHash);
       return found.result;
     });
   };
@@ -123,7 +123,7 @@ export function openAccessTokens(
       const found = await validate(token);
       switch (found.kind) {
         case 'subject':
-          return { kind: 'valid', tokenHash: found.hash };
+          return { kind: 'valid', storedHash: found.storedHash };
         // Each log has its own rate limit, so guesses do not hide why valid tokens get errors.
         case 'rejected':
           logRejection(found.cause, request);
@@ -136,14 +136,14 @@ export function openAccessTokens(
           return { kind: 'unchecked', message: UNCHECKED };
       }
     },
-    storedHashOf(tokenHash) {
-      const found = cached(tokenHash);
-      return found?.kind === 'subject' ? found.hash : undefined;
+    storedHashOf(bearerHash) {
+      const found = cached(bearerHash);
+      return found?.kind === 'subject' ? found.storedHash : undefined;
     },
     /** Logs the rejection if the row is that of a subject. */
-    onRejected(hash, request) {
-      const { label = '' } = tokens.get(hash) ?? {};
-      if (rowHashOf(label) === hash) logRejection(new Error(`${label} is revoked`), request);
+    onRejected(storedHash, request) {
+      const { label = '' } = tokens.get(storedHash) ?? {};
+      if (rowHashOf(label) === storedHash) logRejection(new Error(`${label} is revoked`), request);
     },
     /** Reports missing keys before missing rows: without keys, all valid tokens get errors. */
     warning() {
@@ -189,26 +189,26 @@ class SubjectRows {
   }
 
   /** Stores the row of a subject, if it has none. @throws {SubjectUnstorable} */
-  async store(hash: string, label: string): Promise<void> {
-    if (this.#tokens.get(hash)) return;
+  async store(storedHash: string, label: string): Promise<void> {
+    if (this.#tokens.get(storedHash)) return;
     const since = this.#clock.now();
-    const stored = this.#latest.then(() => this.#storeNow(hash, label, since));
+    const stored = this.#latest.then(() => this.#storeNow(storedHash, label, since));
     this.#latest = stored.catch(() => {});
     await stored;
-    if (this.#tokens.get(hash)) return;
+    if (this.#tokens.get(storedHash)) return;
     // The store is full. Another instance may have made the row a moment ago.
-    const found = await this.#tokens.lookUp(hash);
+    const found = await this.#tokens.lookUp(storedHash);
     if (found.kind === 'storeUnavailable') throw new Error('the token table cannot be read');
-    if (!this.#tokens.get(hash)) throw new SubjectUnstorable(`${label} is new, and ${FULL}`);
+    if (!this.#tokens.get(storedHash)) throw new SubjectUnstorable(`${label} is new, and ${FULL}`);
   }
 
   /** @param since when the row was requested; ms, on the monotonic clock */
-  async #storeNow(hash: string, label: string, since: number): Promise<void> {
-    if (this.#tokens.get(hash) || this.#isFull()) return;
+  async #storeNow(storedHash: string, label: string, since: number): Promise<void> {
+    if (this.#tokens.get(storedHash) || this.#isFull()) return;
     // A call that waited during a failure gets the same failure, instead of its own wait for the
     // store.
     if (this.#lastFailure !== undefined && since < this.#lastFailure.at) throw this.#lastFailure.cause;
-    const row = await this.#createRow(hash, label);
+    const row = await this.#createRow(storedHash, label);
     if (row === undefined) {
       this.#conflictedAt = this.#clock.now();
       throw new SubjectUnstorable(`a token made with \`token create\` has the label ${label}`);
@@ -221,10 +221,10 @@ class SubjectRows {
    *
    * @returns undefined if another token has the label
    */
-  async #createRow(hash: string, label: string): Promise<StoredToken | undefined> {
+  async #createRow(storedHash: string, label: string): Promise<StoredToken | undefined> {
     try {
       const createdAt = this.#clock.wallNow();
-      return await this.#store.createToken({ hash, label, createdAt, expiresAt: null });
+      return await this.#store.createToken({ hash: storedHash, label, createdAt, expiresAt: null });
     } catch (cause) {
       this.#lastFailure = { cause, at: this.#clock.now() };
       throw cause;

@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import type { Extra } from '../../cli/extra.ts';
-import { choice, repeatableSetting, setting } from '../../cli/options/setting.ts';
-import { Failure } from '../../cli/output/failure.ts';
+import { Failure } from '../../command-line/failure.ts';
+import { choice, repeatableSetting, setting } from '../../command-line/setting.ts';
 import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { rateLimitedLog } from '../../operate/log/rate-limited-log.ts';
@@ -50,12 +50,11 @@ export const openid: Extra = {
 
 /** Makes the extra with these settings. Opening it loads its library. */
 export function openidExtra(settings: OpenidSettings, clock: Clock = SYSTEM_CLOCK): OpenExtra {
-  return async ({ tokens, tokenTable, requestTraces, log }, opened) => {
+  return async ({ tokens, tokenTable, traceIdOf, log }, opened) => {
     const { openAccessTokens } = await import('./access-tokens.ts');
     const onFailure = (message: string) => {
       const logCause = rateLimitedLog(details => log.warn(details, message));
-      return (cause: unknown, request?: ReceivedRequest) =>
-        logCause(cause, request && requestTraces.of(request)?.traceId);
+      return (cause: unknown, request?: ReceivedRequest) => logCause(cause, request && traceIdOf(request));
     };
     return { validators: [opened.use(openAccessTokens(settings, clock, tokens, tokenTable, onFailure))] };
   };

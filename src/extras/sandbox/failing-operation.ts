@@ -33,22 +33,22 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
   /** The number of failed requests with the same id and preferences, if `times` limits it. */
   const failures = new Map<string, number>();
 
-  const asked = ({ request: { headers }, tokenHash }: Admission) => {
-    const ofToken = files.tokens.read().find(({ hash }) => hash === tokenHash)?.prefer ?? '';
+  const asked = ({ request: { headers }, storedHash }: Admission) => {
+    const ofToken = files.tokens.read().find(({ hash }) => hash === storedHash)?.prefer ?? '';
     const texts = [fieldValues(headers.fields, 'prefer').join(), ofToken, prefer];
     return texts.map(preferencesOf).find(({ text }) => text !== '') ?? preferencesOf('');
   };
 
   /** Records a request. @returns its faults, or none after `times` failures */
   const begin = (admission: Admission, { id, name, tag }: NewPlant) => {
-    const { tokenHash } = admission;
+    const { storedHash } = admission;
     const preferences = asked(admission);
     const { text, times } = preferences;
     // `report --reset` has removed the file.
     if (!files.requests.exists()) failures.clear();
     const request = crypto.randomUUID();
     const plant = { id: `${id}`, name: hashOf(name), ...(tag !== undefined && { tag: hashOf(tag) }) };
-    files.requests.append({ kind: 'request', request, at: Date.now(), tokenHash, asked: text, ...plant });
+    files.requests.append({ kind: 'request', request, at: Date.now(), storedHash, asked: text, ...plant });
     const failed = failures.get(`${id} ${text}`) ?? 0;
     if (failed === times) return { ...preferencesOf(''), request };
     if (times !== Infinity) failures.set(`${id} ${text}`, failed + 1);
@@ -56,9 +56,9 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
   };
 
   const recordInvalid = (admission: Admission, error: ErrorName): void => {
-    const { tokenHash } = admission;
+    const { storedHash } = admission;
     const { text } = asked(admission);
-    files.requests.append({ kind: 'invalid', at: Date.now(), tokenHash, asked: text, error });
+    files.requests.append({ kind: 'invalid', at: Date.now(), storedHash, asked: text, error });
   };
 
   return {

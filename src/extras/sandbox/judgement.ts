@@ -58,7 +58,7 @@ function sentPlants(lines: readonly RecordedLine[]): Attempt[][] {
   for (const line of lines) {
     if (line.kind !== 'request') continue;
     const attempt = { ...line, response: responses.get(line.request) };
-    const key = `${line.tokenHash} ${line.id}`;
+    const key = `${line.storedHash} ${line.id}`;
     const plant = latest.get(key);
     if (plant !== undefined && isContinued(plant, attempt)) plant.push(attempt);
     else {
@@ -107,11 +107,11 @@ function isGivenUp(attempts: readonly Attempt[]): boolean {
 
 /** Finds what clients sent instead of plants that they gave up. A request replaces one plant at most. */
 function replacements(plants: readonly Attempt[][], lines: readonly RecordedLine[]) {
-  const contentKey = (attempt: Attempt): string => `${attempt.tokenHash} ${contentOf(attempt)}`;
+  const contentKey = (attempt: Attempt): string => `${attempt.storedHash} ${contentOf(attempt)}`;
   const firsts = plants.map(([first]) => first!);
   const plantsLeft = Map.groupBy(firsts, contentKey);
   const invalid = lines.filter(line => line.kind === 'invalid');
-  const invalidLeft = Map.groupBy(invalid, ({ tokenHash }) => tokenHash);
+  const invalidLeft = Map.groupBy(invalid, ({ storedHash }) => storedHash);
   const found = new Map<readonly Attempt[], Replacement>();
   for (const attempts of plants.filter(isGivenUp)) {
     const [first, last] = [attempts[0]!, attempts.at(-1)!];
@@ -119,7 +119,7 @@ function replacements(plants: readonly Attempt[][], lines: readonly RecordedLine
       line.at >= endOf(last) && isSameCase(first, line);
     const isOther = (line: Attempt): boolean => line.id !== last.id && isLater(line);
     const other = taken(plantsLeft.get(contentKey(last)), isOther);
-    const faulty = other === undefined ? taken(invalidLeft.get(last.tokenHash), isLater) : undefined;
+    const faulty = other === undefined ? taken(invalidLeft.get(last.storedHash), isLater) : undefined;
     if (other !== undefined) found.set(attempts, { kind: 'other id', id: other.id });
     if (faulty !== undefined) found.set(attempts, { kind: 'invalid', error: faulty.error });
   }

@@ -1,6 +1,6 @@
-import { alignedColumns } from '../../cli/output/aligned-columns.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
 import { isErrorName, isOutcome } from '../../core/response.ts';
+import { alignedColumns } from '../../formats/aligned-columns.ts';
 import { type Attempt, endOf, type JudgedPlant, VERDICTS, type Verdict } from './judgement.ts';
 
 /** What to change in the client. */
@@ -21,11 +21,11 @@ interface Row {
 }
 
 /** @param labelOf the label of the token with a hash */
-function rowsOf(plants: readonly JudgedPlant[], labelOf: (tokenHash: string) => string): Row[] {
-  const cases = Map.groupBy(plants, ({ asked, attempts }) => `${attempts[0]!.tokenHash} ${asked}`);
+function rowsOf(plants: readonly JudgedPlant[], labelOf: (storedHash: string) => string): Row[] {
+  const cases = Map.groupBy(plants, ({ asked, attempts }) => `${attempts[0]!.storedHash} ${asked}`);
   return [...cases.values()].flatMap(ofCase => {
     const { asked, attempts } = ofCase[0]!;
-    const token = labelOf(attempts[0]!.tokenHash);
+    const token = labelOf(attempts[0]!.storedHash);
     const rows = VERDICTS.map(verdict => ({
       token,
       asked,
@@ -37,7 +37,7 @@ function rowsOf(plants: readonly JudgedPlant[], labelOf: (tokenHash: string) => 
 }
 
 /** Makes JSON Lines; docs/sandbox.md describes the members. */
-export function jsonReport(plants: readonly JudgedPlant[], labelOf: (tokenHash: string) => string): string {
+export function jsonReport(plants: readonly JudgedPlant[], labelOf: (storedHash: string) => string): string {
   const lines = rowsOf(plants, labelOf).map(row => {
     const ids = row.plants.map(({ attempts }) => attempts[0]!.id);
     const { token, asked, verdict } = row;
@@ -47,7 +47,7 @@ export function jsonReport(plants: readonly JudgedPlant[], labelOf: (tokenHash: 
 }
 
 /** Makes the report for people: a table, then advice for each bad verdict. */
-export function textReport(plants: readonly JudgedPlant[], labelOf: (tokenHash: string) => string): string {
+export function textReport(plants: readonly JudgedPlant[], labelOf: (storedHash: string) => string): string {
   const rows = rowsOf(plants, labelOf);
   const cells = rows.map(({ token, asked, verdict, plants }) => [
     token,

@@ -8,7 +8,7 @@ export interface RecordedRequest {
   kind: 'request';
   request: string;
   at: number;
-  tokenHash: string;
+  storedHash: string;
   /** The faults for which it or its token asked. */
   asked: string;
   id: string;
@@ -32,7 +32,7 @@ export interface RecordedResponse {
 export interface RecordedInvalid {
   kind: 'invalid';
   at: number;
-  tokenHash: string;
+  storedHash: string;
   asked: string;
   error: ErrorName;
 }

@@ -11,11 +11,11 @@ export const sandbox: Extra = {
   },
   newToken: {
     options: () => [new Option('--prefer <text>', PREFER)],
-    async apply(options, tokenHash) {
+    async apply(options, storedHash) {
       const { prefer, ...store } = options as { prefer?: string; database: string };
       if (prefer === undefined) return;
       const { validPrefer, sandboxFiles } = await import('./sandbox-command.ts');
-      sandboxFiles(store).tokens.append({ hash: tokenHash, prefer: validPrefer(prefer) });
+      sandboxFiles(store).tokens.append({ hash: storedHash, prefer: validPrefer(prefer) });
     },
   },
 };

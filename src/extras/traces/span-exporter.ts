@@ -60,18 +60,17 @@ export class SpanExporter implements AsyncDisposable {
     return this.#dropped;
   }
 
-  /** Adds a span that ends now. @param beganAt ms on the monotonic clock */
-  add(beganAt: number, span: Span): void {
+  /** Adds a span. The times are ms on the monotonic clock. */
+  add(span: Span, beganAt: number, endedAt: number): void {
     if (this.#waiting.length >= SPANS_MAX) {
       this.#dropped++;
       return;
     }
-    const end = Date.now();
-    const start = end - (performance.now() - beganAt);
+    const wallAheadMs = Date.now() - performance.now();
     this.#waiting.push({
       ...span,
-      startTimeUnixNano: nanosecondsText(start),
-      endTimeUnixNano: nanosecondsText(end),
+      startTimeUnixNano: nanosecondsText(beganAt + wallAheadMs),
+      endTimeUnixNano: nanosecondsText(endedAt + wallAheadMs),
     });
   }
 

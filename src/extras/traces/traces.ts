@@ -12,11 +12,8 @@ export const traces: Extra = {
 
 /** Makes the extra with these settings. Opening it loads its code. */
 export function tracesExtra(settings: TraceSettings): OpenExtra {
-  return async ({ metrics, commits, requestTraces, log }, opened) => {
+  return async ({ metrics, log }, opened) => {
     const { Tracing } = await import('./tracing.ts');
-    const tracing = opened.use(new Tracing(settings, requestTraces, metrics.registry, log));
-    requestTraces.sampleBy(caller => tracing.sample(caller));
-    commits.observe((writes, beganAt) => tracing.batchEnded(writes, beganAt));
-    return { observers: [tracing] };
+    return { observers: [opened.use(new Tracing(settings, metrics.registry, log))] };
   };
 }

@@ -6,9 +6,9 @@ import type { ReceivedRequest } from '../../core/request.ts';
 import type { HttpResponse } from '../../core/response.ts';
 import { clientText, loggedRequest } from '../../operate/log/logged-request.ts';
 import type { ServiceLog } from '../../operate/log/rate-limited-log.ts';
-import type { RequestTraces, TraceContext } from '../../operate/log/request-traces.ts';
+import { callerTrace, type TraceContext } from '../../operate/log/request-traces.ts';
 import { attributesOf } from './otlp-attributes.ts';
-import { SpanExporter, type SpanIds } from './span-exporter.ts';
+import { type Span, SpanExporter, type SpanIds } from './span-exporter.ts';
 import type { TraceSettings } from './trace-settings.ts';
 
 /** The methods that the semantic conventions for HTTP know. */
@@ -16,18 +16,27 @@ const METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TR
 /** An IPv6 address in brackets or another host, then a port, which may be absent or empty. */
 const HOST = /^(?:\[(.+)\]|([^:]+))(?::(\d{0,5}))?$/;
 
+/** A batch. Its commit has a span if one of its requests is sampled. */
+interface EndedBatch {
+  plants: number;
+  /** Times are ms on the monotonic clock. */
+  beganAt: number;
+  endedAt: number;
+  span: SpanIds | undefined;
+}
+
 /** Makes spans of sampled requests, by the semantic conventions for HTTP, and of their commits. */
 export class Tracing implements ResponseObserver {
   readonly #settings: TraceSettings;
-  readonly #traces: RequestTraces;
   readonly #exporter: SpanExporter;
-  /** The span of the commit of a plant, by its request. */
-  readonly #commits = new WeakMap<ReceivedRequest, SpanIds>();
+  /** So that each request is sampled once. */
+  readonly #traces = new WeakMap<ReceivedRequest, TraceContext | undefined>();
+  /** The batch of a plant, by its request. */
+  readonly #batches = new WeakMap<object, EndedBatch>();
 
   /** @param registry gets a metric of the spans that are lost */
-  constructor(settings: TraceSettings, traces: RequestTraces, registry: Registry, log: ServiceLog) {
+  constructor(settings: TraceSettings, registry: Registry, log: ServiceLog) {
     this.#settings = settings;
-    this.#traces = traces;
     const exporter = new SpanExporter(settings, log);
     this.#exporter = exporter;
     new Counter({
@@ -41,29 +50,13 @@ export class Tracing implements ResponseObserver {
     });
   }
 
-  /** Decides whether a request is sampled. A request without a trace may begin a trace. */
-  sample(caller: TraceContext | undefined): TraceContext | undefined {
-    const { isParentBased, ratio } = this.#settings;
-    if (caller === undefined) {
-      if (Math.random() >= ratio) return undefined;
-      return { traceId: randomId(16), parentId: undefined, isSampled: true };
-    }
-    if (isParentBased) return caller;
-    // The last 13 digits are random. Services with the same ratio sample the same traces.
-    const isSampled = Number(`0x${caller.traceId.slice(-13)}`) >= 16 ** 13 * (1 - ratio);
-    return { ...caller, isSampled };
+  traceIdOf(request: ReceivedRequest): string | undefined {
+    return this.#traceOf(request)?.traceId;
   }
 
-  /** Makes the span of a commit. It is a trace of its own, to which its requests link. */
   batchEnded(writes: readonly PlantWrite[], beganAt: number): void {
-    const requests = writes.flatMap(({ request }) =>
-      request && this.#sampledTrace(request) ? [request] : [],
-    );
-    if (requests.length === 0) return;
-    const ids = { traceId: randomId(16), spanId: randomId(8) };
-    for (const request of requests) this.#commits.set(request, ids);
-    const attributes = attributesOf({ 'plant_store.batch_plants': writes.length });
-    this.#exporter.add(beganAt, { ...ids, name: 'commit', kind: 1, attributes });
+    const batch = { plants: writes.length, beganAt, endedAt: performance.now(), span: undefined };
+    for (const { origin } of writes) if (origin !== undefined) this.#batches.set(origin, batch);
   }
 
   /** Makes the span of a request, if it is sampled. */
@@ -74,10 +67,10 @@ export class Tracing implements ResponseObserver {
     addressOf: (request: ReceivedRequest) => string | undefined,
   ): void {
     if (request === undefined) return;
-    const trace = this.#sampledTrace(request);
-    if (trace === undefined) return;
+    const trace = this.#traceOf(request);
+    if (!trace?.isSampled) return;
     const { traceId, parentId } = trace;
-    const commit = this.#commits.get(request);
+    const commit = this.#commitOf(request);
     const remoteAddress = addressOf(request);
     const logged = loggedRequest(response, request, durationMs, remoteAddress);
     const { method = '', path, status, result, id } = logged;
@@ -85,7 +78,7 @@ export class Tracing implements ResponseObserver {
     const shownMethod = isKnown ? method : 'HTTP';
     const route = path === '/plants' ? path : undefined;
     const isError = status >= 500;
-    this.#exporter.add(request.arrivedAt, {
+    const span: Span = {
       traceId,
       spanId: randomId(8),
       parentSpanId: parentId,
@@ -106,13 +99,42 @@ export class Tracing implements ResponseObserver {
         'plant_store.result': result,
         'plant_store.plant_id': id,
       }),
-    });
+    };
+    this.#exporter.add(span, request.arrivedAt, performance.now());
   }
 
-  /** @returns undefined if the request has no span */
-  #sampledTrace(request: ReceivedRequest): TraceContext | undefined {
-    const trace = this.#traces.of(request);
-    return trace?.isSampled ? trace : undefined;
+  /** @returns undefined if the request belongs to no trace */
+  #traceOf(request: ReceivedRequest): TraceContext | undefined {
+    return this.#traces.getOrInsertComputed(request, this.#sample);
+  }
+
+  /** Decides whether a request is sampled. A request without a trace may begin a trace. */
+  readonly #sample = (request: ReceivedRequest): TraceContext | undefined => {
+    const { isParentBased, ratio } = this.#settings;
+    const caller = callerTrace(request);
+    if (caller === undefined) {
+      if (Math.random() >= ratio) return undefined;
+      return { traceId: randomId(16), parentId: undefined, isSampled: true };
+    }
+    if (isParentBased) return caller;
+    // The last 13 digits are random. Services with the same ratio sample the same traces.
+    const isSampled = Number(`0x${caller.traceId.slice(-13)}`) >= 16 ** 13 * (1 - ratio);
+    return { ...caller, isSampled };
+  };
+
+  /**
+   * The span of the commit of a sampled request, which links to it. The first such request of a batch
+   * makes the span. It is a trace of its own.
+   */
+  #commitOf(request: ReceivedRequest): SpanIds | undefined {
+    const batch = this.#batches.get(request);
+    if (batch === undefined || batch.span !== undefined) return batch?.span;
+    const { plants, beganAt, endedAt } = batch;
+    const ids = { traceId: randomId(16), spanId: randomId(8) };
+    batch.span = ids;
+    const attributes = attributesOf({ 'plant_store.batch_plants': plants });
+    this.#exporter.add({ ...ids, name: 'commit', kind: 1, attributes }, beganAt, endedAt);
+    return ids;
   }
 
   /** Sends the last spans. */

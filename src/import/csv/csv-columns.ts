@@ -1,8 +1,8 @@
-import { readCsvId } from '../../cli/id-text.ts';
-import { Failure } from '../../cli/output/failure.ts';
-import { amount } from '../../cli/output/number-text.ts';
-import { visible } from '../../cli/output/visible-text.ts';
+import { Failure } from '../../command-line/failure.ts';
+import { readCsvId } from '../../command-line/id-text.ts';
 import { type NewPlantReading, validateNewPlant } from '../../core/contract/plant.ts';
+import { amount } from '../../formats/number-text.ts';
+import { visible } from '../../formats/visible-text.ts';
 import { IGNORED_ID, ignoredName } from '../rows/confusing-name.ts';
 import type { FormFault } from '../rows/form-fault.ts';
 import type { IdMaker } from '../rows/id-maker.ts';

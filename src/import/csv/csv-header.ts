@@ -1,5 +1,5 @@
-import { Failure } from '../../cli/output/failure.ts';
-import { quoted, visible } from '../../cli/output/visible-text.ts';
+import { Failure } from '../../command-line/failure.ts';
+import { quoted, visible } from '../../formats/visible-text.ts';
 import { IGNORED_ID, isLikeTag } from '../rows/confusing-name.ts';
 import { type IdMaker, OWN_IDS } from '../rows/id-maker.ts';
 import { type ColumnNames, MEMBERS, readNames, shownColumns } from '../rows/plant-row.ts';

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { type Parser, parse } from 'csv-parse';
-import { amount } from '../../cli/output/number-text.ts';
+import { amount } from '../../formats/number-text.ts';
 import { encodingFault, type FormFault } from '../rows/form-fault.ts';
 import { countLineEnds } from '../text/line-ends.ts';
 import { bytesOfText, escapedText } from '../text/utf8-texts.ts';

@@ -1,5 +1,5 @@
 import type { ErrorBody } from '../../core/contract/errors.ts';
-import { csvLine } from '../../operate/csv.ts';
+import { csvLine } from '../../formats/csv.ts';
 import { type FormFault, fieldCountOf, hidesFields, isFormCode, isStillNotUtf8 } from '../rows/form-fault.ts';
 import type { MadeId } from '../rows/id-maker.ts';
 import { REASON_NAMES, type RejectsFormat } from '../rows/plant-row.ts';

@@ -1,4 +1,4 @@
-import { Failure } from '../../cli/output/failure.ts';
+import { Failure } from '../../command-line/failure.ts';
 import type { Texts } from '../text/line-ends.ts';
 import { type ColumnChoice, knownColumnsOf } from './csv-header.ts';
 

@@ -1,4 +1,4 @@
-import { Failure } from '../../cli/output/failure.ts';
+import { Failure } from '../../command-line/failure.ts';
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
 import { type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from '../rows/plant-row.ts';
 import type { TextOpening } from '../text/text-opening.ts';

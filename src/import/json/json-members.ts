@@ -1,4 +1,4 @@
-import { readTypedId } from '../../cli/id-text.ts';
+import { readTypedId } from '../../command-line/id-text.ts';
 import { readJson, readToEnd, stringOf } from '../../core/contract/json-reader.ts';
 import { IGNORED_ID, ignoredName } from '../rows/confusing-name.ts';
 import type { IdRule } from '../rows/id-maker.ts';

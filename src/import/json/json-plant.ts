@@ -1,9 +1,9 @@
-import { readTypedId } from '../../cli/id-text.ts';
-import { SHOWN_LENGTH_MAX, visible } from '../../cli/output/visible-text.ts';
+import { readTypedId } from '../../command-line/id-text.ts';
 import { ID_RULE } from '../../core/contract/errors.ts';
 import { int64FromNumberText } from '../../core/contract/int64.ts';
 import { stringOf } from '../../core/contract/json-reader.ts';
 import { type NewPlantReading, readNewPlantText } from '../../core/contract/plant.ts';
+import { SHOWN_LENGTH_MAX, visible } from '../../formats/visible-text.ts';
 import type { MadeId } from '../rows/id-maker.ts';
 import type { Member } from './json-members.ts';
 

@@ -1,5 +1,5 @@
-import { quoted, visible } from '../../cli/output/visible-text.ts';
 import { stringOf } from '../../core/contract/json-reader.ts';
+import { quoted, visible } from '../../formats/visible-text.ts';
 import { REASON_NAMES } from '../rows/plant-row.ts';
 import { LineCounter } from '../text/line-ends.ts';
 import { OUTER_SPACE, SEVERAL_LINES } from './json-lines.ts';

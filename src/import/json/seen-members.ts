@@ -1,4 +1,4 @@
-import { quoted } from '../../cli/output/visible-text.ts';
+import { quoted } from '../../formats/visible-text.ts';
 import { isLikeTag } from '../rows/confusing-name.ts';
 import { type ColumnNames, shownColumns } from '../rows/plant-row.ts';
 

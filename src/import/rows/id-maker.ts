@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import { amount } from '../../cli/output/number-text.ts';
-import { quoted } from '../../cli/output/visible-text.ts';
 import { idOfDigest, idTextFault, joinedIdTexts } from '../../client/plant-id.ts';
 import { ID_MAX } from '../../core/contract/limits.ts';
+import { amount } from '../../formats/number-text.ts';
+import { quoted } from '../../formats/visible-text.ts';
 
 /** How import makes the ids of a list that has none. */
 export type IdRule =

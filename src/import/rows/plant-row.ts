@@ -1,6 +1,6 @@
-import { quoted, SHOWN_LENGTH_MAX, visible } from '../../cli/output/visible-text.ts';
 import type { ErrorBody } from '../../core/contract/errors.ts';
 import type { NewPlantReading } from '../../core/contract/plant.ts';
+import { quoted, SHOWN_LENGTH_MAX, visible } from '../../formats/visible-text.ts';
 import type { MadeId } from './id-maker.ts';
 
 /** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */

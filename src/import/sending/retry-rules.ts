@@ -1,9 +1,9 @@
-import { type ServiceAddress, unauthorizedText } from '../../cli/options/service-options.ts';
-import { Failure } from '../../cli/output/failure.ts';
-import { visible, withoutToken } from '../../cli/output/visible-text.ts';
 import type { PlantStoreError } from '../../client/plant-store.ts';
 import { isProtocolError } from '../../client/transport.ts';
+import { Failure } from '../../command-line/failure.ts';
+import { type ServiceAddress, unauthorizedText } from '../../command-line/service-options.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
+import { visible, withoutToken } from '../../formats/visible-text.ts';
 import { SAFE_TO_REPEAT } from '../rows/plant-row.ts';
 
 /** Timeout of one response; see the option `responseTimeoutMs` of the client. */

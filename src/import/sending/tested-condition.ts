@@ -1,6 +1,6 @@
-import { Failure } from '../../cli/output/failure.ts';
 import { jsonObject } from '../../client/plant-store-error.ts';
 import type { Transport } from '../../client/transport.ts';
+import { Failure } from '../../command-line/failure.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
 
 /** A value that a service rejects before it reads the body. */

@@ -1,4 +1,4 @@
-import { Failure } from '../../cli/output/failure.ts';
+import { Failure } from '../../command-line/failure.ts';
 import {
   type Bytes,
   type BytesOptions,

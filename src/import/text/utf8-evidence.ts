@@ -1,4 +1,4 @@
-import { Failure } from '../../cli/output/failure.ts';
+import { Failure } from '../../command-line/failure.ts';
 import { encodingQuestion } from './encoding-question.ts';
 import { LineCounter } from './line-ends.ts';
 import { indexOfInvalid } from './utf8-texts.ts';

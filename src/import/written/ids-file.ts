@@ -1,7 +1,7 @@
-import { amount } from '../../cli/output/number-text.ts';
-import { visible } from '../../cli/output/visible-text.ts';
 import { ID_MAX } from '../../core/contract/limits.ts';
-import { csvLine } from '../../operate/csv.ts';
+import { csvLine } from '../../formats/csv.ts';
+import { amount } from '../../formats/number-text.ts';
+import { visible } from '../../formats/visible-text.ts';
 import type { IdMaker } from '../rows/id-maker.ts';
 import type { PlantRow, PlantRows } from '../rows/plant-row.ts';
 import { NewLinesFile } from './new-lines-file.ts';

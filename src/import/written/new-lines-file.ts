@@ -1,5 +1,5 @@
 import { closeSync, openSync, writeFileSync } from 'node:fs';
-import { Failure } from '../../cli/output/failure.ts';
+import { Failure } from '../../command-line/failure.ts';
 
 /**
  * A file that must be new. The operating system has a text when `write` returns, so a process that

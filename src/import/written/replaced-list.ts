@@ -1,8 +1,8 @@
-import { amount } from '../../cli/output/number-text.ts';
-import { quoted } from '../../cli/output/visible-text.ts';
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import type { NewPlant } from '../../core/contract/plant.ts';
-import { csvLine } from '../../operate/csv.ts';
+import { csvLine } from '../../formats/csv.ts';
+import { amount } from '../../formats/number-text.ts';
+import { quoted } from '../../formats/visible-text.ts';
 import { NewLinesFile } from './new-lines-file.ts';
 
 /** Rows that a dry run prints. The file has all. */

@@ -1,6 +1,6 @@
 import type { Disk, StorageEngine } from '../../engines/storage-engine.ts';
 import type { CommandRun } from '../../engines/tables/operator-tables.ts';
-import { bytesText } from '../bytes-text.ts';
+import { bytesText } from '../../formats/bytes-text.ts';
 import type { KnownDamage } from '../health/known-damage.ts';
 import { runText } from '../health/known-damage.ts';
 

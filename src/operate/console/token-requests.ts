@@ -2,9 +2,9 @@ import { TOKEN_EXPIRY_MS_MAX } from '../../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { TokenTable } from '../../engines/tables/token-table.ts';
+import { isTokenLabel, SUBJECT_LABEL_LENGTH_MAX, TOKEN_LABEL_LENGTH_MAX } from '../../formats/token-label.ts';
 import type { ServiceLog } from '../log/rate-limited-log.ts';
 import { json, type OpsResponse } from '../ops-response.ts';
-import { isTokenLabel, SUBJECT_LABEL_LENGTH_MAX, TOKEN_LABEL_LENGTH_MAX } from '../token-label.ts';
 import { type ApiRequest, failure, InvalidApiRequest, noContent } from './api-requests.ts';
 
 interface TokenParts {

@@ -1,5 +1,6 @@
 import type { CommitEngine, PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
 import { StoreDamaged, StorePartlyUnavailable } from '../../core/commit/store-errors.ts';
+import type { ResponseObserver } from '../../core/extension-points.ts';
 import { type FailureLog, failureLog, type ServiceLog } from '../log/rate-limited-log.ts';
 import type { Metrics } from '../metrics.ts';
 import type { KnownDamage } from './known-damage.ts';
@@ -7,14 +8,6 @@ import type { CommitHealth } from './service-state.ts';
 
 /** How long a failed commit is shown: on a nearly full disk, only some commits fail. */
 const FAILURE_SHOWN_MS = 10_000;
-
-/**
- * Called when a batch has ended, whatever its result, and before its responses. It must be fast, and
- * must not throw.
- *
- * @param beganAt ms on the monotonic clock
- */
-type BatchObserver = (writes: readonly PlantWrite[], beganAt: number) => void;
 
 /**
  * Wraps the commits of an engine. It reports each to the metrics and the log, and measures how long
@@ -38,7 +31,7 @@ export class MonitoredCommits {
   #lastFailure: { cause: unknown; at: number } | undefined;
   /** Batches and test commits that have not ended. */
   #inFlight = 0;
-  readonly #observers: BatchObserver[] = [];
+  #observers: readonly ResponseObserver[] = [];
 
   constructor(engine: CommitEngine, metrics: Metrics, damage: KnownDamage, log: ServiceLog) {
     this.#engine = engine;
@@ -51,9 +44,9 @@ export class MonitoredCommits {
     );
   }
 
-  /** Calls an observer with each further batch. */
-  observe(observer: BatchObserver): void {
-    this.#observers.push(observer);
+  /** Shows each further batch to these observers. */
+  showTo(observers: readonly ResponseObserver[]): void {
+    this.#observers = observers;
   }
 
   /** As `commit` of the engine. */
@@ -80,7 +73,7 @@ export class MonitoredCommits {
       throw cause;
     } finally {
       this.#inFlight--;
-      for (const observer of this.#observers) observer(writes, beganAt);
+      for (const observer of this.#observers) observer.batchEnded?.(writes, beganAt);
     }
   }
 

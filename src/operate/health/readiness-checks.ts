@@ -36,7 +36,7 @@ function passed(name: string, detail: string): ReadinessCheck {
 }
 
 function failed(name: string, problem: Problem, gravity: Gravity = 'warning'): ReadinessCheck {
-  const advice = adviceText(problem.advice ?? 'fix this soon, since plants may be lost later');
+  const advice = adviceText(problem.advice ?? 'look for its cause in the log of the service');
   return { kind: 'failed', name, detail: problem.fault, advice, gravity };
 }
 

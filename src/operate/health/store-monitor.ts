@@ -1,3 +1,4 @@
+import { repeat, SYSTEM_CLOCK } from '../../core/clock.ts';
 import type { StorageEngine } from '../../engines/storage-engine.ts';
 import type { ServiceLog } from '../log/rate-limited-log.ts';
 import type { Metrics } from '../metrics.ts';
@@ -28,14 +29,9 @@ export class StoreMonitor {
 
   /** Monitors the store until the result is disposed, which must be before the store closes. */
   watch(): Disposable {
-    const timers = [
-      setInterval(() => void this.commits.assess(), COMMITS_ASSESSED_INTERVAL_MS),
-      setInterval(() => void this.readState(), STATE_READ_INTERVAL_MS),
-    ];
-    return {
-      [Symbol.dispose]() {
-        for (const timer of timers) clearInterval(timer);
-      },
-    };
+    const timers = new DisposableStack();
+    timers.use(repeat(SYSTEM_CLOCK, () => void this.commits.assess(), COMMITS_ASSESSED_INTERVAL_MS));
+    timers.use(repeat(SYSTEM_CLOCK, () => void this.readState(), STATE_READ_INTERVAL_MS));
+    return timers;
   }
 }

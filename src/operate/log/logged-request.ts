@@ -3,7 +3,7 @@ import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName, type RequestResult } from '../../core/response.ts';
 import { withoutTokens } from './masked-tokens.ts';
-import type { RequestTraces } from './request-traces.ts';
+import type { TraceIdOf } from './request-traces.ts';
 
 /** Longer texts of clients are cut. All paths of the service are shorter. */
 const CLIENT_TEXT_LENGTH_MAX = 200;
@@ -64,12 +64,12 @@ export function clientText(text: string): string {
 }
 
 /** Writes a log line for each request, after its response. */
-export function requestLog(log: (request: object) => void, traces: RequestTraces): ResponseObserver {
+export function requestLog(log: (request: object) => void, traceIdOf: TraceIdOf): ResponseObserver {
   return {
     responded(response, request, durationMs, addressOf) {
-      const trace = request && traces.of(request);
+      const traceId = request && traceIdOf(request);
       const logged = loggedRequest(response, request, durationMs, addressOf(request));
-      log({ ...logged, ...(trace && { trace_id: trace.traceId }) });
+      log({ ...logged, ...(traceId !== undefined && { trace_id: traceId }) });
     },
   };
 }

@@ -1,3 +1,4 @@
+import type { ResponseObserver } from '../../core/extension-points.ts';
 import { fieldValues } from '../../core/header-fields.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 
@@ -18,35 +19,32 @@ export interface TraceContext {
 }
 
 /**
- * Decides in which trace a request is.
+ * The trace that a request names.
  *
- * @param caller the trace that the request names; undefined if it names none
- * @returns undefined if the request belongs to no trace
+ * @returns undefined if the field is absent, repeated or malformed: then it is ignored
  */
-type Sampler = (caller: TraceContext | undefined) => TraceContext | undefined;
-
-/** Knows in which trace each request is, for log lines and spans. */
-export class RequestTraces {
-  /** Undefined: a request is in the trace of its caller. */
-  #decide: ((request: ReceivedRequest) => TraceContext | undefined) | undefined;
-  /** What a sampler decided, so that it decides once for each request. */
-  readonly #decided = new WeakMap<ReceivedRequest, TraceContext | undefined>();
-
-  sampleBy(sampler: Sampler): void {
-    this.#decide = request => sampler(callerOf(request));
-  }
-
-  /** @returns undefined if the request belongs to no trace */
-  of(request: ReceivedRequest): TraceContext | undefined {
-    if (this.#decide === undefined) return callerOf(request);
-    return this.#decided.getOrInsertComputed(request, this.#decide);
-  }
-}
-
-/** @returns undefined if the field is absent, repeated or malformed: then it is ignored */
-function callerOf({ headers }: ReceivedRequest): TraceContext | undefined {
+export function callerTrace({ headers }: ReceivedRequest): TraceContext | undefined {
   const values = fieldValues(headers.fields, TRACE_FIELD);
   const match = values.length === 1 ? TRACEPARENT.exec(values[0]!) : null;
   if (match === null) return undefined;
   return { traceId: match[1]!, parentId: match[2], isSampled: Number(`0x${match[3]}`) % 2 === 1 };
+}
+
+/** Returns the trace in which log lines put a request; undefined if it belongs to none. */
+export type TraceIdOf = (request: ReceivedRequest) => string | undefined;
+
+/**
+ * The trace in which log lines put a request: that of an observer, or else that of the caller.
+ *
+ * @returns undefined if the request belongs to no trace
+ */
+export function loggedTraceId(
+  request: ReceivedRequest,
+  observers: readonly ResponseObserver[],
+): string | undefined {
+  for (const observer of observers) {
+    const traceId = observer.traceIdOf?.(request);
+    if (traceId !== undefined) return traceId;
+  }
+  return callerTrace(request)?.traceId;
 }

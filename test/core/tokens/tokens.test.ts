@@ -6,6 +6,7 @@ import { TOKEN_GROUP_SIZE, TOKENS_AT_A_TIME_MAX } from '../../../src/core/tokens
 import { hashToken, isWellFormed, makeToken } from '../../../src/core/tokens/token.ts';
 import {
   TOKEN_REFRESH_INTERVAL_MIN_MS,
+  TOKEN_REFRESH_INTERVAL_MS,
   TokenCache,
   type TokenLookup,
   type TokenSource,
@@ -157,6 +158,32 @@ suite('the token cache, while a command line changes tokens', { concurrency: tru
     assert.deepEqual(lengths, [TOKENS_AT_A_TIME_MAX, 1]);
     for (const { id, lastUsedDay } of await store.tokenTable.tokens())
       assert.ok(id === 1 ? lastUsedDay === null : lastUsedDay !== null && days.includes(lastUsedDay));
+  });
+
+  test('records the day of the use, although the store can be written only on the next day', async () => {
+    const used = [await create(), await create()];
+    const clock = new ControlledClock();
+    clock.setWall(Date.UTC(2026, 2, 31, 23, 59, 59));
+    const failures: unknown[] = [];
+    const recorded: [ids: number[], day: string][] = [];
+    const source = changedSource(served.tokenTable, {
+      recordTokenUse: async (ids, day) => {
+        if (failures.length === 0) throw new Error('the store is not writable');
+        recorded.push([ids, day]);
+      },
+    });
+    {
+      await using cache = await open(source, failure => failures.push(failure), clock);
+      for (const { token } of used) assert.ok(cache.lookUpCached(hashToken(token)));
+      clock.advance(TOKEN_REFRESH_INTERVAL_MS);
+      await until('the recording fails', () => failures.length > 0);
+      clock.setWall(Date.UTC(2026, 3, 1));
+      assert.ok(cache.lookUpCached(hashToken(used[1]!.token)));
+    }
+    assert.deepEqual(recorded, [
+      [[used[0]!.id], '2026-03-31'],
+      [[used[1]!.id], '2026-04-01'],
+    ]);
   });
 
   test('accepts cached tokens for a while if the store does not respond, and reports that once', async () => {

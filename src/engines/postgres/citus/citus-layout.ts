@@ -1,8 +1,9 @@
 import type { NewPlant } from '../../../core/contract/plant.ts';
 import { REVISION_COLUMNS } from '../../tables/revision-rows.ts';
-import type { Connection, PlantServers, PostgresService, TableLayout } from '../connection.ts';
+import type { Connection } from '../connection.ts';
 import { ONE_SERVER } from '../one-server.ts';
 import { FLUSH, insertTexts } from '../revision-statements.ts';
+import type { DatabaseServers, PostgresService, TableLayout } from '../table-layout.ts';
 import { readShards } from './citus-shards.ts';
 import { CitusWorkers } from './citus-workers.ts';
 import { DISTRIBUTE, FORBID_LOGICAL_MOVES } from './distributed-table.ts';
@@ -74,7 +75,7 @@ async function confirmLatest(
   }
 }
 
-async function openServers(coordinator: Connection, service: PostgresService): Promise<PlantServers> {
+async function openServers(coordinator: Connection, service: PostgresService): Promise<DatabaseServers> {
   await rejectDangerousTable(coordinator);
   const shards = await readShards(coordinator);
   // The table was made before the extension, and is on the coordinator only.

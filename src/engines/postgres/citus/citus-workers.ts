@@ -3,16 +3,11 @@ import type { PlantQueue } from '../../../core/commit/plant-commits.ts';
 import { StorePartlyUnavailable, StoreUnavailable } from '../../../core/commit/store-errors.ts';
 import type { Problem } from '../../../core/problem.ts';
 import { confirmEverythingBefore } from '../confirm-commits.ts';
-import {
-  type Connection,
-  OPERATION_TIMEOUT_MS,
-  type PlantServers,
-  type Pool,
-  type PostgresService,
-} from '../connection.ts';
+import { OPERATION_TIMEOUT_MS } from '../connection.ts';
 import { durabilityWarnings } from '../durability-warnings.ts';
 import { unavailable } from '../postgres-errors.ts';
 import { type HostAddress, hostName } from '../postgres-url.ts';
+import type { DatabaseServers, Pool, PostgresService, StoreConnection } from '../table-layout.ts';
 import { readShards, type Shards, workerOf } from './citus-shards.ts';
 import { hiddenWorkerWarnings } from './hidden-workers.ts';
 import { prepareServer } from './prepare-server.ts';
@@ -60,7 +55,7 @@ const WORKER_CHECK_TIMEOUT_MS = 1_500;
  * The lock is lost when its connection ends. Then batches wait for a new one. A batch that was in
  * flight is confirmed only if the new lock is of the same table.
  */
-export class CitusWorkers implements PlantServers {
+export class CitusWorkers implements DatabaseServers {
   readonly #service: PostgresService;
   readonly #coordinator: Pool;
   readonly #lockPool: Pool;
@@ -115,7 +110,7 @@ export class CitusWorkers implements PlantServers {
    * @throws {StorePartlyUnavailable} if the worker does not work
    * @throws {StoreUnavailable} if the coordinator does not work
    */
-  async use<T>(id: bigint, work: (connection: Connection) => Promise<T>): Promise<T> {
+  async use<T>(id: bigint, work: (connection: StoreConnection) => Promise<T>): Promise<T> {
     const deadline = this.#clock.now() + OPERATION_TIMEOUT_MS;
     const lock = await this.#enterLock(deadline);
     try {
@@ -183,7 +178,7 @@ export class CitusWorkers implements PlantServers {
 
   async #useServerOf<T>(
     id: bigint,
-    work: (connection: Connection) => Promise<T>,
+    work: (connection: StoreConnection) => Promise<T>,
     deadline: number,
   ): Promise<T> {
     const name = this.#workerOf(id);

@@ -24,7 +24,12 @@ export async function hiddenWorkerWarnings(coordinator: Connection): Promise<Pro
   const workers = await workerSettings(coordinator);
   return workers.flatMap(({ server, fsync, fullPageWrites, commit }) =>
     fsync === undefined
-      ? [{ fault: `${server} does not respond, so its plants get 503` }]
+      ? [
+          {
+            fault: `${server} does not respond, so its plants get 503`,
+            advice: 'check whether it runs, and the network between it and the coordinator',
+          },
+        ]
       : lossWarnings(server, fsync, fullPageWrites, commit),
   );
 }

@@ -10,7 +10,7 @@ import type { Query } from '../../tables/table-access.ts';
 import { allTokens } from '../../tables/token-rows.ts';
 import { queryRows } from '../queries.ts';
 import { schemaFaults } from '../schema.ts';
-import { orUnavailable, storeFailure } from '../sqlite-errors.ts';
+import { orStoreFailure, storeFailure } from '../sqlite-errors.ts';
 import { openForReading } from './reading-database.ts';
 import { latestRevisions, revisionsIn, revisionsInSlices } from './revision-reading.ts';
 
@@ -26,7 +26,7 @@ export function openSqliteReader(path: string): PlantReader {
   const opened = openForReading(path);
   const { database, rejectChange } = opened;
   const read = <T>(work: () => T): T =>
-    orUnavailable(() => {
+    orStoreFailure(() => {
       try {
         return work();
       } finally {

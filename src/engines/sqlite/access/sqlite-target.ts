@@ -4,7 +4,7 @@ import { PUT_TOKEN, putValues } from '../../tables/token-rows.ts';
 import { takeServeLock } from '../files/serve-lock.ts';
 import { inTransaction, queryRows } from '../queries.ts';
 import { INSERT_IF_ABSENT, insertRevision } from '../revision-table.ts';
-import { orUnavailable } from '../sqlite-errors.ts';
+import { orStoreFailure } from '../sqlite-errors.ts';
 import { openForWriting } from '../writing-database.ts';
 
 /** Opens the target of a copy and locks it for services. Writes block this thread. */
@@ -13,7 +13,7 @@ export async function openSqliteTarget(path: string): Promise<CopyTarget> {
   parts.use(takeServeLock(path));
   const database = parts.use(openForWriting(path).database);
   const insert = database.prepare(INSERT_IF_ABSENT);
-  const write = async (work: () => void) => orUnavailable(() => inTransaction(database, work));
+  const write = async (work: () => void) => orStoreFailure(() => inTransaction(database, work));
   const opened = parts.move();
   return {
     insertRevisions: revisions =>

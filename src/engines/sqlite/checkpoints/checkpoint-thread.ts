@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
+import { flushAllWrites } from '../flush-settings.ts';
 import { replyToCalls, threadData } from '../threads/reply-to-calls.ts';
 import { CHECKPOINT_REMAINING_PAGES_MAX } from '../wal-limits.ts';
 
@@ -37,8 +38,11 @@ function open(): DatabaseSync {
   const url = pathToFileURL(path);
   // Without `mode=rw` SQLite would create a deleted store again: https://sqlite.org/uri.html
   url.searchParams.set('mode', 'rw');
-  const opened = new DatabaseSync(url);
-  opened.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA wal_autocheckpoint = 0');
+  using opening = new DisposableStack();
+  const opened = opening.use(new DatabaseSync(url));
+  flushAllWrites(opened, path);
+  opened.exec('PRAGMA wal_autocheckpoint = 0');
+  opening.move();
   return opened;
 }
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { isBaseUrl } from '../../client/transport.ts';
-import { BEARER_TOKEN } from '../../core/contract/bearer-token.ts';
-import { Failure } from '../output/failure.ts';
+import { isBaseUrl } from '../client/transport.ts';
+import { BEARER_TOKEN } from '../core/contract/bearer-token.ts';
+import { Failure } from './failure.ts';
 import { readTextFile, setting } from './setting.ts';
 
 /** A running service, and the token that it accepts. */

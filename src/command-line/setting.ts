@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { InvalidArgumentError, Option } from 'commander';
-import { Failure } from '../output/failure.ts';
+import { Failure } from './failure.ts';
 
 /**
  * An option that also has an environment variable.

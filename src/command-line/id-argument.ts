@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { readTypedId } from '../id-text.ts';
+import { readTypedId } from './id-text.ts';
 
 /** Parses an id on the command line. */
 export function parseId(text: string): bigint {

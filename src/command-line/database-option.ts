@@ -1,8 +1,8 @@
 import type { Command, Option } from 'commander';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { type DatabaseAddress, databaseAddressOf } from '../../engines/database-url.ts';
-import { DEFAULT_SQLITE_PATH } from '../../engines/sqlite/files/store-files.ts';
-import { Failure } from '../output/failure.ts';
+import { StoreRejected } from '../core/commit/store-errors.ts';
+import { type DatabaseAddress, databaseAddressOf } from '../engines/database-url.ts';
+import { DEFAULT_SQLITE_PATH } from '../engines/sqlite/files/store-files.ts';
+import { Failure } from './failure.ts';
 import { readTextFile, rejectControlCharacters, setting } from './setting.ts';
 
 export interface DatabaseOptions {
