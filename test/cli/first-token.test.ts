@@ -89,7 +89,9 @@ test('an existing file is not replaced, not even a link to nowhere, and then the
 if (HAS_TERMINAL)
   test('on a terminal, the first token is shown and not saved', async () => {
     const path = join(folder, 'terminal.db');
-    const { stderr } = await firstStart(`sqlite:${path}`, ON_TERMINAL);
+    await using serve = await startServe(`sqlite:${path}`, [], { prefix: ON_TERMINAL });
+    await until('the log is shown', () => serve.printed().includes('service started'));
+    const { stderr } = await serve.stop('SIGTERM');
     const [, token] = /shown only now; save it:\s+(plant_\w{36})\s/.exec(stderr) ?? [];
     assert.ok(token !== undefined, stderr);
     // The command can be pasted, and it fits a terminal, as all other lines but those with a path.

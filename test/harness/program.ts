@@ -96,6 +96,8 @@ export interface ServeProcess extends AsyncDisposable {
   /** The token of a new SQLite store; empty if the store is not new. */
   token: string;
   logged(): string[];
+  /** What it has written to stderr so far. */
+  printed(): string;
   stop(signal: NodeJS.Signals): Promise<Finished>;
 }
 
@@ -130,6 +132,7 @@ export async function startServe(
     url,
     token: firstTokenOf(finished.stderr, options.prefix && `/proc/${child.pid}/root`),
     logged: () => finished.stdout.split('\n').filter(line => line !== ''),
+    printed: () => finished.stderr,
     stop,
     [Symbol.asyncDispose]: async () => void (await stop('SIGKILL')),
   };
