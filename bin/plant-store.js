@@ -14,7 +14,7 @@ if (Number(major) < 26) {
   console.error(
     `plant-store needs Node 26 or later; this is Node ${process.versions.node}. ` +
       'Install Node 26, or use the executable, which contains Node. In a checkout, `npm ci` installs Node 26, and ' +
-      '`npx plant-store` uses it.',
+      '`npx plant-store` uses it in the folder of the checkout.',
   );
   process.exit(1);
 }

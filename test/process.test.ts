@@ -107,3 +107,12 @@ for (const isLater of [false, true])
 test('SIGUSR1 opens no debugger and changes nothing', async () => {
   await assertNoDebugger(await sqlite.newDatabase(), {});
 });
+
+test('an older Node is told where npx finds the right one', async () => {
+  const version = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.18.1' } })`;
+  const nodeArgs = ['--import', `data:text/javascript,${encodeURIComponent(version)}`];
+  assertFailed(
+    await runProgram(['--version'], { nodeArgs }),
+    /^plant-store needs Node 26 or later; this is Node 20\.18\.1\. .* `npx plant-store` uses it in the folder of the checkout\.$/m,
+  );
+});

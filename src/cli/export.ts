@@ -5,8 +5,10 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from '../command-line/database-option.ts';
 import { Failure } from '../command-line/failure.ts';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
+import { ID_MIN } from '../core/contract/limits.ts';
 import { isSameContent } from '../core/contract/plant.ts';
-import { folded } from '../engines/folded-text.ts';
+import { shownDatabase } from '../engines/database-url.ts';
+import { nameMatcher } from '../engines/folded-text.ts';
 import { storeAt } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import type { PlantFilter } from '../engines/plant-search.ts';
@@ -100,7 +102,8 @@ export async function printPlants(options: PrintOptions, content: Content): Prom
   if (isStdoutClosed()) throw new Failure('stdout is closed or discarded; print to a file or to a program');
   const { format } = options;
   const isRecord = content !== 'plants';
-  await using reader = await storeAt(readDatabase(options)).openReader();
+  const database = readDatabase(options);
+  await using reader = await storeAt(database).openReader();
   let count = 0;
   let chunk = format === 'csv' ? (isRecord ? REVISION_CSV_HEADER : PLANT_CSV_HEADER) : '';
   const labelOf = tokenLabels(reader);
@@ -123,7 +126,9 @@ export async function printPlants(options: PrintOptions, content: Content): Prom
   }
   const noun = content === 'revisions' ? 'revision' : options.changed ? 'changed plant' : 'plant';
   const omitted = isRecord || options.at === undefined ? '' : `; ${amount(newer, 'newer plant')} not printed`;
-  console.error(`${amount(count, noun)} printed${omitted}`);
+  // In the wrong store, nothing has changed, or other plants have.
+  const source = options.changed ? ` from the store ${shownDatabase(database)}` : '';
+  console.error(`${amount(count, noun)} printed${source}${omitted}`);
 }
 
 /** Yields what is to be printed, and reports damaged revisions. */
@@ -139,9 +144,10 @@ async function* selectedRevisions(
   const all = checkedRevisions(rows);
   const wanted =
     content === 'revisions' ? revisionsUntil(all, options.at) : plantsUntil(all, options, onNewer);
+  const isSelected = selection(options);
   for await (const revision of wanted) {
     if (revision instanceof Damaged) reportDamage(revision);
-    else if (isSelected(revision, options)) yield revision;
+    else if (isSelected(revision)) yield revision;
   }
 }
 
@@ -180,9 +186,9 @@ function reportClock({ plant: { id }, revision }: PlantRevision): void {
 }
 
 /** Filters here: a database query would omit a plant with a damaged tag without a message. */
-function isSelected({ plant }: PlantRevision, options: PlantFilter): boolean {
-  const { from = plant.id, name = '', tag = plant.tag } = options;
-  return plant.id >= from && plant.tag === tag && folded(plant.name).includes(folded(name));
+function selection({ from = ID_MIN, name, tag }: PlantFilter): (revision: PlantRevision) => boolean {
+  const isNamed = name === undefined ? () => true : nameMatcher(name);
+  return ({ plant }) => plant.id >= from && (tag === undefined || plant.tag === tag) && isNamed(plant.name);
 }
 
 const PLANT_CSV_HEADER = csvLine(['id', 'name', 'tag']);

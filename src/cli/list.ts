@@ -8,7 +8,10 @@ export function listCommand(): Command {
   return addDatabaseOptions(new Command('list'))
     .description('print the latest revision of each plant, sorted by id')
     .option('--tag <tag>', 'only plants with exactly this tag')
-    .option('--name <text>', 'only plants whose name contains this text, without regard to case and accents')
+    .option(
+      '--name <text>',
+      'only plants whose name contains this text; case, accents and signs of hybrids do not matter',
+    )
     .option('--from <id>', 'only plants with this id or a larger one', parseId)
     .option('--limit <count>', 'at most this many plants', countUpTo(Number.MAX_SAFE_INTEGER))
     .option('--json', 'print JSON Lines')

@@ -135,7 +135,7 @@ async function greet(
       : [`in the file ${file}`, `"Authorization: Bearer $(cat '${file.replaceAll("'", "'\\''")}')"`];
     console.error(
       `The store is new. Its first token is ${where}\n\nSend a plant from another terminal:\n\n` +
-        `  ${curl(base, credential)}\n`,
+        `${curl(base, credential)}\n`,
     );
   } else if (!hasToken) {
     console.error(
@@ -143,24 +143,34 @@ async function greet(
         'If the store is the target of an unfinished copy, run the copy again instead.\n',
     );
   }
-  if (docs === 'on') console.error(`Documentation, with a form to send a plant: ${base}/docs`);
+  if (docs === 'on') console.error(`Documentation, with a form to send a plant:\n\n  ${base}/docs\n`);
   // The link is a credential, so only a terminal shows it, and never a journal.
   if (makeConsoleCode !== undefined && process.stderr.isTTY) {
     const code = await makeConsoleCode().catch(() => undefined);
     const used = { ...ops, port: opsAddress.port };
     const link = code && consoleLink(used, code);
     const again = `--database '${shownDatabase(database)}' --ops ${listenAddressText(used)}`;
-    if (link !== undefined) console.error(`Console (this link works once, within 5 minutes): ${link}`);
-    console.error(`For another link to the console: npx plant-store console ${again}`);
+    if (link !== undefined) console.error(`Console (this link works once, within 5 minutes):\n\n  ${link}\n`);
+    console.error(`For another link to the console:\n\n  npx plant-store console ${again}\n`);
   }
   for (const warning of warnings) console.error(`WARNING: ${problemText(warning)}`);
   console.error(`Accepting plants at ${base}/plants. Stop with Ctrl-C.`);
 }
 
-/** @param credential the header field, quoted for a shell */
+/**
+ * A command whose lines fit a terminal of 80 columns.
+ *
+ * @param credential the header field, quoted for a shell
+ */
 function curl(base: string, credential: string): string {
   const plant = newPlantJson({ id: 9007199254740993n, name: 'Monstera deliciosa', tag: 'houseplant' });
-  return `curl -i ${base}/plants -H ${credential} -H 'Content-Type: application/json' -d '${plant}'`;
+  const lines = [
+    `curl -i ${base}/plants`,
+    `  -H ${credential}`,
+    `  -H 'Content-Type: application/json'`,
+    `  -d '${plant}'`,
+  ];
+  return lines.map(line => `  ${line}`).join(' \\\n');
 }
 
 /** The settings of the service and where they come from, without passwords. */

@@ -1,68 +1,103 @@
 /** The search of plants, the same for both engines. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { BATCH_TEXT_LENGTH_MAX, textLengthOf } from '../core/commit/batch-size.ts';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
-import { ID_MAX, ID_MIN } from '../core/contract/limits.ts';
+import { ID_MIN } from '../core/contract/limits.ts';
 import { countThatFits, TEXT_BYTES } from './page-size.ts';
+import {
+  type ReadSlice,
+  readSlices,
+  type SearchProgress,
+  type SliceRows,
+  type SliceSettings,
+} from './search-slices.ts';
 import { REVISION_COLUMNS, revisionOf } from './tables/revision-rows.ts';
 import type { Query, Row } from './tables/table-access.ts';
 
-/** A slice that takes longer than this is followed by a smaller one. */
-const SLICE_MS = 40;
-/** Creates run in the pause after each slice. The pause is so many times as long as the slice. */
-const PAUSE_SHARE = 7;
-const PAUSE_MS_MAX = 250;
 /** Plants and time of one page when all pages are read one after the other. */
 export const PAGE_PLANTS = 2_048;
 const PAGE_TIME_MS = 1_000;
+/** SQL: the tag of a plant, unless it is so long that many would need too much memory. */
+const COUNTED_TAG = 'CASE WHEN octet_length(tag) <= 200 THEN tag END';
+/** So many tags end a {@link TagCounts}. */
+const TAGS_MAX = 10_000;
 
-/** Revisions of the first slice of a search, and of the largest. */
-const SLICE_ROWS = { min: 128, max: 16_384 };
+/** Adds a value to a statement, and returns its parameter, such as `$3`. */
+export type AddValue = (value: string) => string;
 
 export interface SearchedStore {
   query: Query;
-  /** Returns SQL: whether the name contains a parameter, such as `$3`. Both are {@link folded}. */
-  nameContains: (parameter: string) => string;
+  sliceRows: SliceRows;
+  /** Returns SQL: whether a name contains a part by the rule of `folded-text.ts`. */
+  nameContains: (part: string, add: AddValue) => string;
 }
 
-/**
- * Reads a page of a search in slices, each with a few short statements. The first one is small: if
- * the store does not fit into memory, each row may cost a disk read.
- */
+const FROM_RANGE = 'FROM plant_revision AS latest WHERE id BETWEEN $1 AND $2';
+/** SQL: the latest revision of each plant of a range. With the range, PostgreSQL merges both sides. */
+const LATEST_OF_RANGE = `NOT EXISTS (
+  SELECT 1 FROM plant_revision AS later
+  WHERE later.id = latest.id AND later.id BETWEEN $1 AND $2 AND later.revision > latest.revision)`;
+/** One plant may have many revisions, so its latest one is looked up once. */
+const LATEST_OF_PLANT = 'revision = (SELECT max(revision) FROM plant_revision WHERE id = $1)';
+
+/** Reads a page of a search: see {@link PlantSearch}. */
 export async function searchPage(
   store: SearchedStore,
-  { id, from = ID_MIN, name, tag }: PlantFilter,
+  filter: PlantFilter,
   limit: number,
   timeLimitMs: number,
-  { min, max } = SLICE_ROWS,
 ): Promise<PlantPage> {
-  const page: PlantPage = { plants: [], next: from, searched: 0 };
-  // No stored text has U+0000 or an unpaired surrogate, and PostgreSQL rejects such parameters.
-  const isStorable = (text = ''): boolean => text.isWellFormed() && !text.includes('\0');
-  if (!isStorable(name) || !isStorable(tag) || (id !== undefined && id < from))
-    return { ...page, next: undefined };
-  const endsAt = performance.now() + timeLimitMs;
-  let rows = Math.min(Math.max(limit, min), max);
+  const plants: PlantRevision[] = [];
   let textLength = 0;
-  while (page.next !== undefined) {
-    const startedAt = performance.now();
-    const start = id ?? page.next;
-    const end = id ?? (await sliceEnd(store.query, start, rows));
-    const plants = await matches(store, [start, end], { name, tag }, limit - page.plants.length);
-    page.plants.push(...plants.found);
-    let searchedTo = plants.isCutShort ? plants.found.at(-1)!.plant.id : end;
-    // A damaged row may have a smaller id than `start`, but the search must advance.
-    if (searchedTo < start) searchedTo = start;
-    page.next = id === undefined && searchedTo < ID_MAX ? searchedTo + 1n : undefined;
-    if (id === undefined) page.searched += rows;
-    for (const { plant } of plants.found) textLength += textLengthOf(plant);
-    const workMs = performance.now() - startedAt;
-    await sleep(Math.min(PAUSE_SHARE * workMs, PAUSE_MS_MAX));
-    if (plants.isCutShort || performance.now() >= endsAt || textLength >= BATCH_TEXT_LENGTH_MAX) break;
-    if (workMs < SLICE_MS / 2) rows = Math.min(rows * 2, max);
-    if (workMs > SLICE_MS) rows = Math.max(Math.floor(rows / 2), min);
-  }
-  return page;
+  const progress = await searchSlices(
+    store,
+    filter,
+    { firstRows: limit, timeLimitMs },
+    async (slice, last) => {
+      const { found, isCutShort } = await matches(store.query, slice, limit - plants.length);
+      plants.push(...found);
+      for (const { plant } of found) textLength += textLengthOf(plant);
+      if (isCutShort) return found.at(-1)!.plant.id;
+      return textLength >= BATCH_TEXT_LENGTH_MAX ? last : undefined;
+    },
+  );
+  return { plants, ...progress };
+}
+
+/** Counts the plants that a filter selects: see {@link PlantSearch}. */
+export async function countPlants(
+  store: SearchedStore,
+  filter: PlantFilter,
+  timeLimitMs: number,
+): Promise<PlantCount> {
+  let plants = 0;
+  const progress = await searchSlices(store, filter, { timeLimitMs }, async ({ where, values }) => {
+    const [row] = await store.query(`SELECT count(*) ${where}`, values);
+    plants += Number(row![0]);
+    return undefined;
+  });
+  return { plants, ...progress };
+}
+
+/** Counts the plants of each tag: see {@link PlantSearch}. */
+export async function countTags(
+  store: SearchedStore,
+  from: bigint | undefined,
+  timeLimitMs: number,
+): Promise<TagCounts> {
+  const counts = { tags: new Map<string, number>(), untagged: 0, others: 0 };
+  const progress = await searchSlices(store, { from }, { timeLimitMs }, async ({ where, values }, last) => {
+    const text = `SELECT ${COUNTED_TAG}, count(*), count(*) FILTER (WHERE tag IS NULL) ${where} GROUP BY 1`;
+    for (const [tag, ...numbers] of await store.query(text, values)) {
+      const [plants, untagged] = numbers.map(Number) as [number, number];
+      if (typeof tag === 'string') counts.tags.set(tag, (counts.tags.get(tag) ?? 0) + plants);
+      else {
+        counts.untagged += untagged;
+        counts.others += plants - untagged;
+      }
+    }
+    return counts.tags.size >= TAGS_MAX ? last : undefined;
+  });
+  return { ...counts, ...progress };
 }
 
 /** Reads all plants that a filter selects, in pages, each plant as it is when it is read. */
@@ -85,37 +120,51 @@ export async function revisionsOf(query: Query, id: bigint, limit: number): Prom
   return (await select(REVISION_COLUMNS, rows)).map(revisionOf).reverse();
 }
 
-/** The last id of a slice with this many revisions; a slice of one plant may have more. */
-async function sliceEnd(query: Query, from: bigint, rows: number): Promise<bigint> {
-  const text = `SELECT id FROM plant_revision WHERE id >= $1 ORDER BY id LIMIT 1 OFFSET ${rows}`;
-  const [beyond] = await query(text, [from]);
-  if (beyond === undefined) return ID_MAX;
-  const next = BigInt(beyond[0]!);
-  // A damaged row may have a smaller id than `from`.
-  return next <= from ? from : next - 1n;
+/** The latest revisions of a slice that a filter selects. */
+interface FilteredSlice {
+  /** SQL from its FROM clause on. */
+  where: string;
+  values: unknown[];
+}
+
+/** Reads the slices of a filter. @param read gets a slice and its last id, as in {@link ReadSlice} */
+async function searchSlices(
+  { query, sliceRows, nameContains }: SearchedStore,
+  { id, from = ID_MIN, name = '', tag }: PlantFilter,
+  settings: Omit<SliceSettings, 'from'>,
+  read: (slice: FilteredSlice, last: bigint) => Promise<bigint | undefined>,
+): Promise<SearchProgress> {
+  const nothing = { next: undefined, searched: 0 };
+  // No stored text has U+0000 or an unpaired surrogate, and PostgreSQL rejects such parameters.
+  const isStorable = (text = ''): boolean => text.isWellFormed() && !text.includes('\0');
+  if (!isStorable(name) || !isStorable(tag) || (id !== undefined && id < from)) return nothing;
+  const texts: string[] = [];
+  // The first two values are the ids of the slice.
+  const add = (text: string): string => `$${texts.push(text) + 2}`;
+  const conditions = [FROM_RANGE];
+  if (name !== '') conditions.push(nameContains(name, add));
+  if (tag !== undefined) conditions.push(`tag = ${add(tag)}`);
+  const readRange: ReadSlice = (first, last) => {
+    const latest = first === last ? LATEST_OF_PLANT : LATEST_OF_RANGE;
+    const where = [...conditions, latest].join(' AND ');
+    return read({ where, values: [first, last, ...texts] }, last);
+  };
+  if (id === undefined) return await readSlices(query, sliceRows, { ...settings, from }, readRange);
+  await readRange(id, id);
+  return nothing;
 }
 
 /**
- * Reads the latest revisions of a slice that match. It first reads the lengths of their texts,
- * because a page of names as large as requests would need too much memory.
+ * Reads the plants of a slice. It first reads the lengths of their texts, because a page of names as
+ * large as requests would need too much memory.
  */
 async function matches(
-  { query, nameContains }: SearchedStore,
-  [first, last]: [bigint, bigint],
-  { name = '', tag }: PlantFilter,
+  query: Query,
+  { where, values }: FilteredSlice,
   limit: number,
 ): Promise<{ found: PlantRevision[]; isCutShort: boolean }> {
-  const values: unknown[] = [first, last];
-  let where = 'id BETWEEN $1 AND $2';
-  if (name !== '') where += ` AND ${nameContains(`$${values.push(name)}`)}`;
-  if (tag !== undefined) where += ` AND tag = $${values.push(tag)}`;
-  // One plant may have many revisions, so its latest one is looked up once.
-  const latestOf = first === last ? '$1' : 'latest.id';
-  where += ` AND revision = (SELECT max(revision) FROM plant_revision WHERE id = ${latestOf})`;
-  const select = (columns: string, rows: number): Promise<Row[]> => {
-    const text = `SELECT ${columns} FROM plant_revision AS latest WHERE ${where}`;
-    return query(`${text} ORDER BY id LIMIT ${rows}`, values);
-  };
+  const select = (columns: string, rows: number): Promise<Row[]> =>
+    query(`SELECT ${columns} ${where} ORDER BY id LIMIT ${rows}`, values);
   const lengths = await select(TEXT_BYTES, limit);
   const rows = countThatFits(lengths);
   const found = rows === 0 ? [] : (await select(REVISION_COLUMNS, rows)).map(revisionOf);
@@ -125,29 +174,45 @@ async function matches(
 /** Selects plants by their latest revisions: all that match every given member. */
 export interface PlantFilter {
   id?: bigint | undefined;
-  /** A part of the name. Case and accents do not matter. */
+  /** A part of the name, by the rule of `folded-text.ts`. */
   name?: string | undefined;
   tag?: string | undefined;
   from?: bigint | undefined;
 }
 
-export interface PlantPage {
+export interface PlantPage extends SearchProgress {
   /** The latest revision of each plant, in the order of ids. */
   plants: PlantRevision[];
-  /** Where the next page begins; undefined only if everything was searched. */
-  next: bigint | undefined;
-  /** About how many revisions were searched; 0 for a filter with an id. */
-  searched: number;
 }
 
-/** Searches the store of a service in short statements, which hold up no writes and checkpoints. */
+export interface PlantCount extends SearchProgress {
+  plants: number;
+}
+
+export interface TagCounts extends SearchProgress {
+  /** Plants by tag. */
+  tags: ReadonlyMap<string, number>;
+  /** Plants without a tag. */
+  untagged: number;
+  /** Plants with a tag that is too long to be listed. */
+  others: number;
+}
+
+/**
+ * Searches the store of a service in short statements, which hold up no writes and checkpoints. A
+ * search ends when its time is over, but always makes progress.
+ */
 export interface PlantSearch extends AsyncDisposable {
   /**
-   * Searches from `filter.from` on, until `limit` plants are found or the time is over, but always
-   * makes progress. A page has fewer plants when their text is very long.
+   * Searches from `filter.from` on, until `limit` plants are found. A page has fewer plants when
+   * their text is very long.
    * @throws {StoreUnavailable}
    */
   page(filter: PlantFilter, limit: number, timeLimitMs: number): Promise<PlantPage>;
+  /** Counts the plants of a filter from `filter.from` on. @throws {StoreUnavailable} */
+  count(filter: PlantFilter, timeLimitMs: number): Promise<PlantCount>;
+  /** Counts the plants of each tag, from an id on. @throws {StoreUnavailable} */
+  countTags(from: bigint | undefined, timeLimitMs: number): Promise<TagCounts>;
   /** The last revisions of one plant, oldest first. They are fewer if their text is long. */
   revisionsOf(id: bigint, limit: number): Promise<PlantRevision[]>;
   bytes(): Promise<number | undefined>;

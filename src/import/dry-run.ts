@@ -9,7 +9,7 @@ import { quoted } from '../formats/visible-text.ts';
 import { EarlierIds, IDS_MAX } from './earlier-ids.ts';
 import { fileRows, type PlantFileOptions } from './plant-file.ts';
 import { countsText } from './progress.ts';
-import { IdMaker, type IdRule } from './rows/id-maker.ts';
+import { IdMaker, type IdRule, repeatedTextsOf } from './rows/id-maker.ts';
 import { lineBreakText, type PlantRow } from './rows/plant-row.ts';
 import { type ComparedStore, StoreComparison } from './store-comparison.ts';
 import { fileName, plantFileSize, totalSize } from './text/file-bytes.ts';
@@ -115,7 +115,7 @@ class DryRun {
     const faulty = this.#counts['faulty file'];
     if (store.kind === 'none')
       this.#print(
-        `not compared with a store: ${store.why}; to compare, name one that this machine can read with --database`,
+        `not compared with a store: ${store.why}; to compare, name the store of the service, if this machine can read it, with --database`,
       );
     else {
       const would =
@@ -123,10 +123,13 @@ class DryRun {
           ? 'import would make'
           : 'import would end at the first faulty file; otherwise it would make';
       const counts = countsText({ ...this.#effects, rejected });
-      this.#print(`compared with the store ${store.name}: ${would} ${counts}`);
+      const name = store.doubt === undefined ? store.name : `${store.name}, which ${store.doubt}`;
+      this.#print(`compared with the store ${name}: ${would} ${counts}`);
       await this.#reportNoneStored(store.reader);
     }
     if (this.#changedCount > 0) this.#print(this.#changedText());
+    const repeated = this.#madeIds && repeatedTextsOf(this.#madeIds);
+    if (repeated !== undefined) this.#print(repeated);
     const totals = Object.entries({
       row: this.#rowCount,
       'distinct id': this.#ids.size,

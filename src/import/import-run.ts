@@ -2,7 +2,7 @@ import { Failure } from '../command-line/failure.ts';
 import { checkFiles } from './checked-files.ts';
 import type { ImportResult } from './import-result.ts';
 import { Progress } from './progress.ts';
-import { IdMaker, type IdRule } from './rows/id-maker.ts';
+import { IdMaker, type IdRule, repeatedTextsOf } from './rows/id-maker.ts';
 import { type SendingOptions, sendFiles } from './send-files.ts';
 import { totalSize } from './text/file-bytes.ts';
 import { IdsFile } from './written/ids-file.ts';
@@ -40,6 +40,8 @@ export async function importFiles(options: ImportRunOptions, stop: AbortSignal):
     progress,
     rejectsFiles: [],
     idsSummary: undefined,
+    repeatedTexts: undefined,
+    lastPlant: undefined,
     changed: 0,
     mayHaveReplaced: false,
     timeBefore: { kind: 'unknown' },
@@ -47,6 +49,7 @@ export async function importFiles(options: ImportRunOptions, stop: AbortSignal):
     cause: undefined,
   };
   await sendFiles(options, { ids, writtenIds }, stop, result);
+  result.repeatedTexts = ids && repeatedTextsOf(ids);
   result.idsSummary = writtenIds?.summary(result.cause === undefined);
   return result;
 }

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
-import { type DatabaseOptions, databaseOption, passwordFileOption } from '../command-line/database-option.ts';
+import type { StoredPlant } from '../client/plant-store.ts';
+import { databaseOption, passwordFileOption } from '../command-line/database-option.ts';
 import { Failure } from '../command-line/failure.ts';
 import { stoppable } from '../command-line/interruption.ts';
 import { checkNewFile } from '../command-line/new-file.ts';
@@ -15,6 +16,7 @@ import { addIdOptions, type IdOptions, idRuleOf, rejectsOptions } from './id-opt
 import { report } from './import-report.ts';
 import { importFiles } from './import-run.ts';
 import type { IdRule } from './rows/id-maker.ts';
+import { findServiceStore } from './service-store.ts';
 import { openComparedStore } from './store-comparison.ts';
 import { STANDARD_INPUT } from './text/file-bytes.ts';
 
@@ -29,9 +31,9 @@ or tabs, and needs the columns id and name; tag is optional. In the column tag,
 an empty field means that the plant has no tag, and "" means an empty tag.
 
 A list without ids: with --id-from, the same text always gets the same id, so
-you can import the list again. With --number-from, rows are numbered; keep the
-file of --ids-file, which is a list with these numbers. --columns id= ignores a
-column id.
+you can import the list again. A changed text makes a new plant. With
+--number-from, rows are numbered; keep the file of --ids-file, which is a list
+with these numbers. --columns id= ignores a column id.
 
 The command writes rejected rows to a rejects file, with four more columns:
 "line" and "row" (its numbers), "error" and "message". The error is a number of
@@ -48,7 +50,9 @@ older. No revision is ever lost, and the last lines say how to undo this. You ca
 run an import again: a plant that equals the latest revision changes nothing.
 
 A dry run says what the import would do. It compares with the store, if this
-machine can read it. It does not know the options of the service.
+machine can read it. A store without the token is that of another service, so it
+is compared only if --database names it. The dry run does not know the options of
+the service.
 
 Examples:
   $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz
@@ -83,7 +87,7 @@ export function importCommand(): Command {
   return addIdOptions(command);
 }
 
-interface ImportOptions extends FormOptions, IdOptions, DatabaseOptions {
+interface ImportOptions extends FormOptions, IdOptions {
   dryRun?: true;
   replace?: true;
   showReplaced?: string;
@@ -95,36 +99,45 @@ async function runImport(files: string[], options: ImportOptions, command: Comma
   const { rejects, idsFile, inFlight, encoding, replace: replaces = false } = options;
   checkFileNames(files, rejects);
   const idRule = idRuleOf(options);
-  const isStoreNamed =
-    command.getOptionValueSource('database') === 'cli' || options.showReplaced !== undefined;
-  if (options.dryRun) return await runDryRun(files, options, idRule, isStoreNamed);
-  if (isStoreNamed)
+  if (options.dryRun) return await runDryRun(files, options, idRule, command);
+  if (isDatabaseGiven(command) || options.showReplaced !== undefined)
     throw new Failure('--database and --show-replaced are for --dry-run; import sends plants to --url', 2);
   const service = readServiceAddress(command);
   const run = { files, form: options, encoding, idRule, idsFile, service, replaces, rejects };
-  const next = { service: givenServiceOptions(command), made: rejectsOptions(idRule, options) };
+  const next = {
+    url: service.url,
+    service: givenServiceOptions(command),
+    made: rejectsOptions(idRule, options),
+    findStore: (lastPlant: StoredPlant | undefined) => findServiceStore(command, service.token, lastPlant),
+  };
   process.exitCode = await stoppable(
-    async stop => report(await importFiles({ ...run, inFlightMax: inFlight }, stop), next),
+    async stop => await report(await importFiles({ ...run, inFlightMax: inFlight }, stop), next),
     'nothing was sent',
   );
 }
 
-/** @param isStoreNamed whether the store must be compared, since an option names it or needs it */
 async function runDryRun(
   files: string[],
   options: ImportOptions,
   idRule: IdRule | undefined,
-  isStoreNamed: boolean,
+  command: Command,
 ): Promise<void> {
   const { encoding, showReplaced, replace: replaces = false } = options;
   if (showReplaced !== undefined) checkNewFile(showReplaced);
-  const store = await openComparedStore(options, isStoreNamed);
+  const isNamed = isDatabaseGiven(command);
+  const isRequired = isNamed || showReplaced !== undefined;
+  const store = await openComparedStore(command, { isNamed, isRequired });
   await using _ = store.kind === 'store' ? store.reader : undefined;
   process.exitCode = await stoppable(
     stop =>
       dryRun({ files, reading: { form: options, encoding, stop }, idRule, store, replaces, showReplaced }),
     'nothing was sent',
   );
+}
+
+/** Whether the store is named by an option, and not by its variable. */
+function isDatabaseGiven(command: Command): boolean {
+  return command.getOptionValueSource('database') === 'cli';
 }
 
 function checkFileNames(files: string[], rejects: string | undefined): void {

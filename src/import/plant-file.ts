@@ -1,5 +1,5 @@
 import { Failure } from '../command-line/failure.ts';
-import { quoted } from '../formats/visible-text.ts';
+import { quoted, visible } from '../formats/visible-text.ts';
 import type { CsvForm } from './csv/csv-header.ts';
 import { csvRows } from './csv/csv-rows.ts';
 import { headerHint, textsFromLine } from './csv/header-row.ts';
@@ -97,7 +97,8 @@ async function* rowsOf(
   }
   // CSV has a header, which has shown that its rows have no ids.
   const seen = new SeenMembers(readNames(form.columns, ids?.columns));
-  yield* rowsWithoutIds(name, jsonRows(name, opening, start, options, seen));
+  const rows = rowsWithoutIds(name, jsonRows(name, opening, start, options, seen));
+  yield* rowsWithKnownTag(name, rows, () => seen.likeTag(form.columns));
   for (const note of seen.notes(form.columns)) onNote(`${name}: ${note}`);
 }
 
@@ -130,6 +131,25 @@ async function* rowsWithoutIds(name: string, batches: PlantRows): PlantRows {
     const withId = rows.findIndex(({ madeId }) => madeId?.kind === 'own id');
     if (withId !== 0) yield withId < 0 ? rows : rows.slice(0, withId);
     if (withId >= 0) throw new Failure(`${name}: ${rows[withId]!.place()} has a member id; ${OWN_IDS}`);
+  }
+}
+
+/** Ends before the first row if a member may be a misspelt tag, since all plants would have none. */
+async function* rowsWithKnownTag(
+  name: string,
+  batches: PlantRows,
+  likeTag: () => string | undefined,
+): PlantRows {
+  let isChecked = false;
+  for await (const rows of batches) {
+    const like = isChecked ? undefined : likeTag();
+    if (like !== undefined)
+      throw new Failure(
+        `${name}: the member ${quoted(like)} is not known, and the first row has no member tag; use --columns tag=${visible(like)} ` +
+          'if it has the tags, --columns tag=tag if later rows have a tag, or --columns tag= to leave it out',
+      );
+    isChecked ||= rows.length > 0;
+    yield rows;
   }
 }
 

@@ -1,10 +1,10 @@
-import { PlantChanged, PlantStore, PlantStoreError, type StoredPlant } from '../client/plant-store.ts';
+import { PlantChanged, PlantStore, PlantStoreError } from '../client/plant-store.ts';
 import { pipelinedTransport } from '../command-line/pipelined-transport.ts';
 import type { ServiceAddress } from '../command-line/service-options.ts';
 import type { ErrorBody } from '../core/contract/errors.ts';
 import type { FilesOptions } from './checked-files.ts';
 import { EarlierIds } from './earlier-ids.ts';
-import type { ImportResult } from './import-result.ts';
+import { areNewInDoubt, type ImportResult } from './import-result.ts';
 import { fileRows } from './plant-file.ts';
 import type { IdMaker } from './rows/id-maker.ts';
 import type { PlantRow } from './rows/plant-row.ts';
@@ -63,7 +63,6 @@ class FileSender implements Disposable {
   readonly #store: PlantStore;
   readonly #start: SlowStart | undefined;
   readonly #earlierIds = new EarlierIds();
-  #lastPlant: StoredPlant | undefined;
 
   constructor(options: SendingOptions, ids: MadeIdsParts, stop: AbortSignal, result: ImportResult) {
     const { service, replaces, inFlightMax } = options;
@@ -94,11 +93,12 @@ class FileSender implements Disposable {
     }
   }
 
-  /** Finds the best time for the command that undoes replacements. To be called after the last row. */
+  /** Finds the best time for the commands of the report, if it has any. To be called after the last row. */
   async findTime(): Promise<void> {
-    const isNeeded = this.#watch.replaced > 0 || this.#mayHaveReplaced;
-    if (isNeeded && this.#lastPlant !== undefined)
-      await this.#watch.waitForNextSecond(this.#store, this.#lastPlant);
+    const isUndone = this.#watch.replaced > 0 || this.#mayHaveReplaced;
+    const { lastPlant } = this.#result;
+    if ((isUndone || areNewInDoubt(this.#result)) && lastPlant !== undefined)
+      await this.#watch.waitForNextSecond(this.#store, lastPlant);
   }
 
   /** @param error what ended the import. @returns what to report */
@@ -158,7 +158,7 @@ class FileSender implements Disposable {
       this.#start?.settled();
       if (error === undefined) {
         progress.count(plant.outcome);
-        this.#lastPlant = plant;
+        this.#result.lastPlant = plant;
         if (!replaces) this.#earlierIds.add(plant.id);
       } else if (error instanceof PlantChanged) {
         this.#result.changed++;

@@ -200,6 +200,16 @@ test('export --revisions, show and stats print the whole history, list the lates
   assert.deepEqual(counts, { plants: 4, revisions: 6, tokens: 1 });
   const size = String.raw`0\.\d+ MB \(${bytes.toLocaleString('en')} bytes\)`;
   assert.match(stats.stdout, new RegExp(`^plants {5}4\nrevisions {2}6\ntokens {5}1\nbytes {6}${size}\n$`));
+  const [byTag, byTagJson] = await run(database, 'stats --by-tag', 'stats --by-tag --json');
+  assert.equal(
+    byTag.stdout,
+    'plants  tag\n1       ""\n1       "houseplant"\n1       "tree"\n1       without a tag\n',
+  );
+  assert.deepEqual(JSON.parse(byTagJson.stdout), {
+    tags: ['', 'houseplant', 'tree'].map(tag => ({ tag, plants: 1 })),
+    untagged: 1,
+    others: 0,
+  });
 
   const selections: [args: string, names: string[]][] = [
     ['', ['Monstera', 'Monster', 'Monstera deliciosa', 'copied in']],
@@ -207,6 +217,7 @@ test('export --revisions, show and stats print the whole history, list the lates
     ['--tag=', ['Monster']],
     ['--name Monstera', ['Monstera', 'Monstera deliciosa']],
     ['--name Ficus', []],
+    ['--name ×MÖNSTERA', ['Monstera', 'Monstera deliciosa']],
     ['--from 9007199254740993', ['Monstera deliciosa', 'copied in']],
     ['--from=-9223372036854775808 --limit 2', ['Monstera', 'Monster']],
     ['--limit 1 --name Monster --from 0', ['Monster']],

@@ -44,7 +44,7 @@ test('without a terminal, the first token goes only to a new file that only its 
   assert.match(readFileSync(file, 'utf8'), /^plant_\w{36}\n$/);
   assert.doesNotMatch(stdout + stderr, /plant_\w{36}/);
   // The curl line reads the file, whatever the name of the folder is.
-  const [, credential] = / -H "(Authorization: .*)" -H /.exec(stderr)!;
+  const [, credential] = / -H "(Authorization: .*)" \\\n/.exec(stderr)!;
   const header = execFileSync('sh', ['-c', `printf %s "${credential}"`], { encoding: 'utf8' });
   assert.equal(`${header}\n`, `Authorization: Bearer ${readFileSync(file, 'utf8')}`);
 });
@@ -92,7 +92,18 @@ if (HAS_TERMINAL)
     const { stderr } = await firstStart(`sqlite:${path}`, ON_TERMINAL);
     const [, token] = /shown only now; save it:\s+(plant_\w{36})\s/.exec(stderr) ?? [];
     assert.ok(token !== undefined, stderr);
-    assert.ok(stderr.includes('curl -i http://') && stderr.includes(`-H 'Authorization: Bearer ${token}' `));
+    // The command can be pasted, and it fits a terminal, as all other lines but those with a path.
+    const [command = ''] = /^ {2}curl -i http:.*?'$/ms.exec(stderr.replaceAll('\r', '')) ?? [];
+    assert.ok(command.includes(`-H 'Authorization: Bearer ${token}' \\\n`), stderr);
+    assert.match(stderr, /^ {2}http:\/\/127\.0\.0\.1:\d+\/console\/#[\w-]{43}\r$/m);
+    const lines = stderr.replaceAll('\r', '').split('\n');
+    assert.deepEqual(
+      lines.filter(line => line.length > 80 && !line.includes(path)),
+      [],
+    );
+    // People read no JSON.
+    assert.match(stderr, /^\d\d:\d\d:\d\d service started database=\S+ address=127\.0\.0\.1:\d+ /m);
+    assert.ok(!stderr.includes('{"level"'), stderr);
     assert.equal(firstTokenOf(stderr), '');
     assert.ok(!existsSync(`${path}-first-token`));
   });

@@ -15,7 +15,7 @@ import {
 } from '../harness/store-under-test.ts';
 
 const LONG_MS = 60_000;
-/** Of the largest slice on PostgreSQL. */
+/** Of the first slice on PostgreSQL. */
 const SLICE_ROWS = 2_048;
 
 for (const engine of await enginesUnderTest()) {
@@ -82,6 +82,8 @@ function testSearch(under: EngineUnderTest): void {
       const { plants: all, next } = await search.page(filter, 50, LONG_MS);
       assert.deepEqual([all.map(({ plant }) => plant), next], [expected, undefined], what);
       for (const { revision } of all) assert.equal(revision, 3);
+      const count = await search.count(filter, LONG_MS);
+      assert.deepEqual([count.plants, count.next], [expected.length, undefined], what);
       if (filter.id !== undefined) continue;
       const pages: NewPlant[] = [];
       for (let from = filter.from; ; ) {
@@ -101,6 +103,76 @@ function testSearch(under: EngineUnderTest): void {
     assert.equal(await search.bytes(), (await reader.size()).bytes);
     await under.sql(engine.database, 'ANALYZE');
     assert.equal(await search.revisions(), 3 * plants.length);
+  });
+
+  test('compares names without accents, special letters and signs of hybrids', async () => {
+    await using engine = await openNewStore(under);
+    const names = [
+      'Mentha × piperita',
+      'Mentha x piperita L.',
+      'Mentha ×piperita',
+      'Mentha X\u00a0piperita',
+      'Mentha piperita',
+      '×Cuprocyparis leylandii',
+      'xCuprocyparis',
+      'Salix alba',
+      'Xanthium',
+      'Rødgrød',
+      'Łąka STRAßE Œuvre',
+      'λωτος λευκοΣ',
+    ];
+    await commit(engine, ...names.map((name, index) => ({ id: BigInt(index), name })));
+    const cases: [part: string, found: number[]][] = [
+      ['mentha piperita', [0, 1, 2, 3, 4]],
+      ['Mentha x Piperita', [0, 1, 2, 3, 4]],
+      ['mentha ×piperita', [0, 1, 2, 3, 4]],
+      ['Mentha\u00a0× PIPERITA l', [1]],
+      ['mentha ×', [0, 1, 2, 3]],
+      ['mentha x ', [0, 1, 3]],
+      ['x cuprocyparis', [5, 6]],
+      ['xcupro', [5, 6]],
+      ['alix alba', [7]],
+      ['×', [0, 1, 2, 3, 5, 6, 7, 8]],
+      ['x', [0, 1, 2, 3, 5, 6, 7, 8]],
+      ['RODGROD', [9]],
+      ['laka strasse oeuv', [10]],
+      ['straß', [10]],
+      ['λευκος', [11]],
+      ['λωτοσ', [11]],
+    ];
+    await using search = await openSearch(engine.database);
+    for (const [name, found] of cases) {
+      const { plants } = await search.page({ name }, 50, LONG_MS);
+      assert.deepEqual(
+        plants.map(({ plant }) => Number(plant.id)),
+        found,
+        name,
+      );
+    }
+  });
+
+  test('counts the plants of each tag by their latest revisions', async () => {
+    await using engine = await openNewStore(under);
+    const long = 'é'.repeat(101);
+    const tags = ['tree', undefined, '', 'tree', 'Tree', undefined, long, 'é'.repeat(100), `${long}!`];
+    const plants = tags.map((tag, index) => ({
+      id: BigInt(index),
+      name: 'oak',
+      ...(tag === undefined ? {} : { tag }),
+    }));
+    await commit(engine, ...plants.map(({ id, name }) => ({ id, name, tag: 'old' })));
+    await commit(engine, ...plants);
+    await using search = await openSearch(engine.database);
+    const all = await search.countTags(undefined, LONG_MS);
+    assert.deepEqual([...all.tags].toSorted(), [
+      ['', 1],
+      ['Tree', 1],
+      ['tree', 2],
+      ['é'.repeat(100), 1],
+    ]);
+    assert.deepEqual([all.untagged, all.others, all.next], [2, 2, undefined]);
+    const { tags: last } = await search.countTags(4n, LONG_MS);
+    assert.deepEqual(last.get('tree'), undefined);
   });
 
   test('ends at its time limit and continues there, also behind a plant with many revisions', async () => {
@@ -128,6 +200,9 @@ function testSearch(under: EngineUnderTest): void {
     );
     const full = await search.page({ name: 'oak', from: 10n }, 50, LONG_MS);
     assert.deepEqual([full.plants.length, full.next], [50, 60n]);
+    const { plants: oaks } = await search.count({ name: 'oak', from: 10n }, LONG_MS);
+    const { untagged } = await search.countTags(10n, LONG_MS);
+    assert.deepEqual([oaks, untagged], [count - 10, count - 10 + 2]);
   });
 
   test('reads a whole store in pages, whose text is limited', async () => {

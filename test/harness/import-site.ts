@@ -61,7 +61,10 @@ export function commandIn({ stdout }: Finished, start: string): string {
 }
 
 /** Pastes both commands that undo replacements. @returns what the second one prints */
-export async function pasteUndo(imported: Finished, { env, folder }: Site): Promise<Finished> {
-  await paste(commandIn(imported, 'export --at'), folder, env);
+export async function pasteUndo(
+  imported: Finished,
+  { env, folder }: Pick<Site, 'env' | 'folder'>,
+): Promise<Finished> {
+  await paste(commandIn(imported, 'to undo what '), folder, env);
   return { ...(await paste(commandIn(imported, 'delete the rows of '), folder, env)), exitCode: 0 };
 }

@@ -247,7 +247,7 @@ suite('files of plants', () => {
         ['id;tag\n1;a\n', /it is: "id", "tag"; rename a column, or see --columns and --delimiter in --help$/],
         [
           'name,tag\na,b\n',
-          /^trees: the column id is missing; .* must name the columns id, name and optionally/,
+          /^trees: the column id is missing; .* must name the columns id, name and optionally .*; for a list without ids, see --id-from and --number-from$/,
         ],
         [
           'Id, NAME , Tags\n1,a,b\n',

@@ -316,7 +316,7 @@ suite('import', { concurrency: 4 }, () => {
     const good = await run('good.csv');
     assert.deepEqual([good.exitCode, good.stderr], [0, '']);
     const notCompared =
-      'not compared with a store: there is no plant store at ./data/plant-store.db; to compare, name one that this machine can read with --database';
+      'not compared with a store: there is no plant store at ./data/plant-store.db; to compare, name the store of the service, if this machine can read it, with --database';
     assert.equal(
       good.stdout,
       `${notCompared}\n` +

@@ -110,6 +110,8 @@ suite('ids of texts', { concurrency: 4 }, () => {
       /^id: one\.csv line 2 \(row 1\): 3203379237694747858 of "52f7a33a86826c53"$/m,
     );
     assert.match(dryRun.stdout, /, 0 rounded ids, /);
+    for (const each of [stdout, dryRun.stdout])
+      assert.match(each, /^1 row had the same text in "key no" as an earlier row; /im);
     assert.match(dryRun.stdout, /^rejected row: two\.csv line 2 \(row 1\): "037de733cd6984b2" gives /m);
 
     const corrected = (await read(service, 'two.rejects.csv'))
@@ -136,7 +138,9 @@ suite('ids of texts', { concurrency: 4 }, () => {
     assert.equal(command, options.join(' '));
     assert.equal(await read(service, 'ids.csv'), `id,text of id,Taxon\n${idOf('A1', 'Acer')},A1,Acer\n`);
     const rejects = await read(service, 'list.rejects.csv');
-    assert.match(rejects, /^id,Taxon,name,line,row,error,message\nA2,,x,3,2,/);
+    assert.match(rejects, /^ignored id,Taxon,name,line,row,error,message\nA2,,x,3,2,/);
+    const withoutOptions = await importInto(service, '--replace', 'list.rejects.csv');
+    assert.match(withoutOptions.stderr, /: the column id is missing; .*; nothing was sent$/m);
     await write(service, { 'list.rejects.csv': rejects.replace('A2,,', 'A2,Rosa,') });
     assert.match((await importInto(service, ...options, 'list.rejects.csv')).stdout, /^1 row: 1 created/);
     const expected = [`${idOf('A1', 'Acer')},Acer,`, `${idOf('A2', 'Rosa')},Rosa,`];

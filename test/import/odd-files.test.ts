@@ -84,10 +84,44 @@ const CASES: FileCase[] = [
     note: /^list: no row has the member "bed" of --columns\nlist: only "id", "name", "bed" are read; ignored: "Bed"$/,
   },
   {
-    what: 'members that are not read, although their names are like those of a plant',
-    content: '[{"id":1,"name":"a","Tag":"x","tags":"y"}]',
+    what: 'a member that may be a misspelt tag, if the first row has no tag',
+    content: '[{"id":1,"name":"a","Tag":"x"}]',
+    failure:
+      /^plant-store: list: the member "Tag" is not known, .* --columns tag=Tag if .*; nothing was sent$/,
+  },
+  {
+    what: 'a member that is like a tag, and a tag or the option for none',
+    content: '[{"id":1,"name":"a","Tag":"x","tag":"y"},{"id":2,"Tagg":"x"}]',
+    stored: ['1,a,y'],
+    note: /^list: only "id", "name", "tag" are read; ignored: "Tag", "Tagg"$/,
+    rejects: [/^\{"id":2,"ignored Tagg":"x","line":1,"row":2,/],
+  },
+  {
+    what: 'a list in columns, of which one may be a misspelt tag',
+    content: 'id,name,Tagg\n1,a,x\n',
+    failure:
+      /^plant-store: list: the column "Tagg" is not known, .* --columns tag=Tagg if .*; nothing was sent$/,
+  },
+  {
+    what: 'a column that is like a tag and is left out, also in the rejects file',
+    content: 'id,name,Tagg\n1,a,x\nx,b,y\n',
+    args: ['--columns', 'tag='],
     stored: ['1,a,'],
-    note: /^list: only "id", "name", "tag" are read; ignored: "Tag", "tags"$/,
+    rejects: ['id,name,ignored Tagg,line,row,error,message', /^x,b,y,3,2,/],
+  },
+  {
+    what: 'an id of another meaning, which a rejects file with other ids must not offer as the id',
+    content: 'ID,Accession,name\n7,A1,\n',
+    args: ['--id-from', 'Accession', '--columns', 'id='],
+    rejects: ['ignored id,Accession,name,line,row,error,message', /^7,A1,,2,1,/],
+    rejectsArgs: ['--id-from', 'Accession', '--columns', 'id='],
+  },
+  {
+    what: 'a member id of another meaning, which a rejects file must not offer as the id',
+    content: '[{"id":7,"Accession":"A1"}]',
+    args: ['--id-from', 'Accession', '--columns', 'id='],
+    rejects: [/^\{"ignored id":7,"Accession":"A1","line":1,/],
+    rejectsArgs: ['--id-from', 'Accession', '--columns', 'id='],
   },
   {
     what: 'a named member that is always null',

@@ -199,12 +199,4 @@ suite('the store with which a dry run compares', () => {
     assert.match(stdout, /: import would end at the first faulty file; otherwise it would make 1 created, /);
     assert.equal(exitCode, 1);
   });
-
-  test('is named, since it may be another one than that of the service', async () => {
-    await using service = await startTestService();
-    const { stdout } = await run(['--dry-run', '--database', service.database]);
-    assert.ok(
-      stdout.startsWith(`compared with the store ${service.database}: import would make 1 created, `),
-    );
-  });
 });

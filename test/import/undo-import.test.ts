@@ -103,7 +103,7 @@ test('what --replace replaced can be undone, also if all responses of replaced p
   await site.write({ 'list.csv': 'id,name\n1,A\n2,B\n' });
   const imported = await site.run('import', '--replace', '--in-flight', '1', 'list.csv');
   assert.equal(countsIn(imported), '0 created, 2 unchanged, 0 replaced, 0 rejected');
-  assert.match(imported.stdout, /^to undo what rows of a failed request may have replaced, run on /m);
+  assert.match(imported.stdout, /^to undo what rows of a failed request may have replaced, run: /m);
   assert.notEqual(await direct.exported(), before);
   assert.equal(
     countsIn(await pasteUndo(imported, direct)).slice(0, 38),
@@ -138,12 +138,12 @@ test('the undo has its own file, the options that were given, and a count of row
   assert.equal(lines.length, 2, stdout);
   assert.match(
     lines[0]!,
-    /^to undo what 2 rows replaced, run on the machine of the store: npx plant-store export --at \S+ --changed > earlier-2\.csv$/,
+    /^to undo what 2 rows replaced, run: npx plant-store export --database \S+ --at \S+ --changed > earlier-\d\S+Z\.csv$/,
   );
-  assert.ok(
-    lines[1]!.endsWith(`: npx plant-store import --replace ${given.join(' ')} earlier-2.csv`),
-    stdout,
-  );
+  const [file] = /\S+$/.exec(lines[0]!)!;
+  assert.ok(lines[1]!.endsWith(`: npx plant-store import --replace ${given.join(' ')} ${file}`), stdout);
+  const again = await site.run('import', '--replace', ...given, 'earlier.csv');
+  assert.ok(again.stdout.includes(' > earlier-') && !again.stdout.includes(file), again.stdout);
 });
 
 suite('the time of the command that undoes --replace', () => {

@@ -102,7 +102,7 @@ test('an internal error during a statement of PostgreSQL is no outage, and is lo
     return /unexpected internal error \(.*\); report it;/.test(JSON.stringify(await readyz(service)));
   });
   void selectNothing(proxy, /reltuples/);
-  const counted = await call(operator, 'GET', 'plants/count');
+  const counted = await call(operator, 'GET', 'revisions/count');
   assert.deepEqual([counted.status, JSON.stringify(await counted.json()).includes('internal')], [500, true]);
   assert.deepEqual(
     logged.map(([message, err]) => [message.replace(/;.*/, ''), (err as Error).name]),

@@ -11,7 +11,7 @@ const ROOT = new URL('../../', import.meta.url);
 const SAYS: RegExp[] = [
   /^compared with .* 4 created, 0 unchanged, 0 replaced, 0 rejected$/m,
   /^4 rows: 4 created, /,
-  /^other content: .* 102: "Fagus sylvatica" \(tag "bed 1"\) → "Fagus sylvatica" \(tag "bed 2"\)$/m,
+  /^other content: .* 2026002: "Fagus sylvatica" \(tag "bed 1"\) → "Fagus sylvatica" \(tag "bed 2"\)$/m,
   /^5 rows: 1 created, 3 unchanged, 0 replaced, 1 rejected/,
   /^1 row: 0 created, 0 unchanged, 1 replaced, 0 rejected/,
   /^3 rows: 3 created, .*\n3 ids are in ids\.csv$/m,
@@ -26,6 +26,8 @@ test('the commands of docs/import.md work in this order, and so does the printed
     PLANT_STORE_TOKEN: service.token,
     PLANT_STORE_DATABASE: service.database,
   };
+  // The README imports it before.
+  await paste('npx plant-store import examples/us-trees.csv', service.folder, env);
   const text = readFileSync(new URL('docs/import.md', ROOT), 'utf8');
   const lines = [...text.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block]) =>
     block!.trimEnd().split('\n'),
@@ -38,10 +40,14 @@ test('the commands of docs/import.md work in this order, and so does the printed
     assert.match(stdout, SAYS[index]!, line);
     outputs.push(stdout);
   }
-  const [, exported, imported] = /(npx plant-store export --at .*)\n.*(npx plant-store import .*)$/m.exec(
-    outputs.join('\n'),
-  )!;
+  const [, exported, imported] =
+    /(npx plant-store export .* --changed .*)\n.*(npx plant-store import .*)$/m.exec(outputs.join('\n'))!;
   await paste(`${exported}\n${imported}`, service.folder, env);
-  const { stdout } = await paste('npx plant-store show 102', service.folder, env);
+  const { stdout } = await paste('npx plant-store show 2026002', service.folder, env);
   assert.match(stdout, /revision 3.*bed 1/s);
+
+  // In a checkout, git ignores the files of users.
+  cpSync(new URL('.gitignore', ROOT), join(service.folder, '.gitignore'));
+  const status = await paste('git init --quiet && git status --porcelain', service.folder, env);
+  assert.equal(status.stdout, '?? .gitignore\n?? examples/\n');
 });

@@ -11,7 +11,7 @@ import { testFolder } from '../harness/test-folder.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The line of the first start that sends a plant. */
-const CURL_LINE = /^ {2}(curl .*)\n/m;
+const CURL_COMMAND = /^ +(curl (?:.*\\\n)*.*)\n/m;
 const START = 'npm ci && npm start\n';
 const CHECKS = 'npm ci && npm test\n';
 /** Stands in the README for the token of the first start. */
@@ -57,7 +57,7 @@ else
     await new Promise<void>((resolve, reject) => {
       started.stderr.setEncoding('utf8').on('data', text => {
         greeting += text;
-        if (CURL_LINE.test(greeting)) resolve();
+        if (CURL_COMMAND.test(greeting)) resolve();
       });
       started.on('close', () => reject(new Error(`npm start ended: ${greeting}`)));
     });
@@ -70,7 +70,7 @@ else
       const options = { cwd: checkout, env, encoding: 'utf8', stdio: 'pipe', input: '' } as const;
       return execFileSync('bash', ['-euo', 'pipefail', '-c', script], options);
     };
-    const sent = paste(CURL_LINE.exec(greeting)![1]!);
+    const sent = paste(CURL_COMMAND.exec(greeting)![1]!);
     assert.match(sent, /^HTTP\/1\.1 200 .*^Plant-Id: 9007199254740993\r?$/ims);
     assert.match(sent, /\{"name":"Monstera deliciosa","tag":"houseplant"\}$/);
 

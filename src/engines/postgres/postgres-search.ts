@@ -1,4 +1,13 @@
-import { type PlantSearch, revisionsOf, searchPage } from '../plant-search.ts';
+import { foldedParts, HYBRID_SIGN, MARKS, PLAIN_LETTERS, SIGN_AND_LETTER } from '../folded-text.ts';
+import { nameCondition } from '../name-condition.ts';
+import {
+  type AddValue,
+  countPlants,
+  countTags,
+  type PlantSearch,
+  revisionsOf,
+  searchPage,
+} from '../plant-search.ts';
 import type { Query } from '../tables/table-access.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
@@ -9,15 +18,18 @@ import type { StoreConnection } from './table-layout.ts';
 
 /** Two, so that one search does not wait for another. */
 const CONNECTIONS = 2;
-/** From several servers, a smaller slice takes as long. A larger slice may take a disk read for each row. */
-const SLICE_ROWS = { min: 2_048, max: 2_048 };
+/** From several servers, a smaller slice takes as long. A larger one may take a disk read for each row. */
+const SLICE_ROWS = { min: 2_048, max: 8_192 };
 
 /** Searches a store on connections of its own, which are opened on use. They can only read. */
 export function openPostgresSearch(address: PostgresAddress): PlantSearch {
   const pool = new ConnectionPool(new HostSearch(address, prepareSearch), CONNECTIONS);
   const query: Query = (text, values) => pool.use(connection => connection.run({ text, values }));
+  const store = { query, sliceRows: SLICE_ROWS, nameContains };
   return {
-    page: (...args) => searchPage({ query, nameContains }, ...args, SLICE_ROWS),
+    page: (...args) => searchPage(store, ...args),
+    count: (...args) => countPlants(store, ...args),
+    countTags: (...args) => countTags(store, ...args),
     revisionsOf: (...args) => revisionsOf(query, ...args),
     bytes: () => pool.use(bytes),
     revisions: () => pool.use(estimatedRevisions),
@@ -25,12 +37,29 @@ export function openPostgresSearch(address: PostgresAddress): PlantSearch {
   };
 }
 
-/** The SQL for what `folded` does. Case beyond ASCII follows the locale of the database. */
-const foldedSql = (text: string): string =>
-  String.raw`lower(regexp_replace(normalize(${text}, NFD), '[\u0300-\u036f]', '', 'g'))`;
+/** SQL of the folded name. Case beyond ASCII follows the locale of the database. */
+const FOLDED = `lower(${PLAIN_LETTERS.reduce(
+  (text, [letter, plain]) => `replace(${text}, '${letter}', '${plain}')`,
+  `regexp_replace(normalize(name, NFD), '${MARKS}', '', 'g')`,
+)})`;
 
-const nameContains = (parameter: string): string =>
-  `strpos(${foldedSql('name')}, ${foldedSql(`CAST(${parameter} AS text)`)}) > 0`;
+const [SIGN, LETTER] = SIGN_AND_LETTER;
+/** Both foldings of a name. */
+const FOLDINGS = [FOLDED, `regexp_replace(${FOLDED}, '${HYBRID_SIGN}', '', 'g')`].map(
+  folding => `replace(${folding}, '${SIGN}', '${LETTER}')`,
+);
+/** The letters of ASCII in lower case. The collation C is faster than others. */
+const LOWER = 'lower(name COLLATE "C")';
+
+function nameContains(part: string, add: AddValue): string {
+  const parts = foldedParts(part).map(add);
+  const isIn = (folding: string) => `(${parts.map(each => `strpos(${folding}, ${each}) > 0`).join(' OR ')})`;
+  const [withSigns, withoutSigns] = FOLDINGS as [string, string];
+  // Few names have a sign, so the second folding is rarely made.
+  const hasSign = String.raw`${LOWER} ~ '${SIGN}|[ \u00a0]${LETTER}[ \u00a0]'`;
+  const isMatch = `(${isIn(withSigns)} OR ${hasSign} AND ${isIn(withoutSigns)})`;
+  return nameCondition(part, add, { name: LOWER, isMatch });
+}
 
 /** The estimate of the last ANALYZE or VACUUM. A server without the rows has none. */
 async function estimatedRevisions(connection: Connection): Promise<number | undefined> {
@@ -41,5 +70,8 @@ async function estimatedRevisions(connection: Connection): Promise<number | unde
 
 async function prepareSearch(connection: StoreConnection): Promise<void> {
   await connection.layout.prepare(connection, 'read');
-  await connection.run({ text: 'SET default_transaction_read_only = on' });
+  // The parallel workers of a statement would take several cores from the creates.
+  await connection.run({
+    text: 'SET default_transaction_read_only = on; SET max_parallel_workers_per_gather = 0',
+  });
 }

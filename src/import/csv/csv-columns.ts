@@ -3,10 +3,11 @@ import { readCsvId } from '../../command-line/id-text.ts';
 import { type NewPlantReading, validateNewPlant } from '../../core/contract/plant.ts';
 import { amount } from '../../formats/number-text.ts';
 import { visible } from '../../formats/visible-text.ts';
+import { IGNORED_ID, ignoredName } from '../rows/confusing-name.ts';
 import type { FormFault } from '../rows/form-fault.ts';
 import type { IdMaker } from '../rows/id-maker.ts';
 import { LINE_BREAK, MEMBERS, type PlantRow, REASON_NAMES, shownColumns } from '../rows/plant-row.ts';
-import { type CsvOptions, keyOf, PLURAL_TAG, type Positions, positionsIn } from './csv-header.ts';
+import { type CsvOptions, keyOf, type Positions, positionsIn } from './csv-header.ts';
 import type { CsvRecord, Fields } from './csv-records.ts';
 import { RejectsColumns, withoutReason } from './csv-rejects.ts';
 
@@ -39,8 +40,10 @@ export class Columns {
     this.#names = own;
     this.#noteIgnored(fileName, options);
     // The texts that make an id can be in any column, so such a rejects file needs the same options.
-    const rejected =
-      ids?.rule.kind === 'texts' ? own : own.map((column, index) => this.#ownName(column, index));
+    const rejected = own.map((column, index) => {
+      if (ids?.rule.kind !== 'texts') return this.#ownName(column, index);
+      return keyOf(column) === 'id' ? IGNORED_ID : column;
+    });
     this.#rejects = new RejectsColumns(rejected, ids?.rule.kind === 'numbers');
   }
 
@@ -57,8 +60,7 @@ export class Columns {
 
   /** The name of a column in a rejects file. With it, the file needs no options. */
   #ownName(column: string | undefined, index: number): string | undefined {
-    const isConfusing = [...MEMBERS, PLURAL_TAG].includes(keyOf(column));
-    return MEMBERS[this.#positions.members.indexOf(index)] ?? (isConfusing ? `ignored ${column}` : column);
+    return MEMBERS[this.#positions.members.indexOf(index)] ?? (column && ignoredName(column));
   }
 
   row(number: number, record: CsvRecord): PlantRow {

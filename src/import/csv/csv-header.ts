@@ -1,11 +1,9 @@
 import { Failure } from '../../command-line/failure.ts';
 import { quoted, visible } from '../../formats/visible-text.ts';
+import { IGNORED_ID, isLikeTag } from '../rows/confusing-name.ts';
 import { type IdMaker, OWN_IDS } from '../rows/id-maker.ts';
 import { type ColumnNames, MEMBERS, readNames, shownColumns } from '../rows/plant-row.ts';
 import type { Fields } from './csv-records.ts';
-
-/** If only this column exists, it is an error, since all plants of the file would have no tag. */
-export const PLURAL_TAG = 'tags';
 
 export interface CsvForm {
   /** Undefined: comma, semicolon or tab, as the header shows. */
@@ -79,7 +77,11 @@ export function knownColumnsOf(line: string, choice: ColumnChoice): string[] {
 /** @throws {Failure} if the header lacks a column, or has it twice, or has ids that are made */
 export function positionsIn(fileName: string, header: Fields, options: CsvOptions): Positions {
   const { form, ids } = options;
-  const keys = header.map(keyOf);
+  const keys = header.map(column => {
+    const key = keyOf(column);
+    return ids?.rule.kind === 'texts' && key === IGNORED_ID ? 'id' : key;
+  });
+  const read = readNames(form.columns, ids?.columns).map(keyOf);
   const wanted = memberKeys(options);
   if (ids?.rule.ignoresIds === false && keys.includes('id'))
     throw new Failure(`${fileName} has a column id; ${OWN_IDS}`);
@@ -96,11 +98,11 @@ export function positionsIn(fileName: string, header: Fields, options: CsvOption
     if (position !== undefined) return position;
     if (member !== 'tag' || form.columns?.tag !== undefined)
       throw missingColumn(fileName, header, options, form.columns?.[member] ?? member);
-    const plural = header[keys.indexOf(PLURAL_TAG)]?.trim();
-    if (plural === undefined) return undefined;
+    const like = header[keys.findIndex(key => isLikeTag(key) && !read.includes(key))]?.trim();
+    if (like === undefined) return undefined;
     throw new Failure(
-      `${fileName}: the column ${quoted(plural)} is not known, and there is no column tag; ` +
-        `use --columns tag=${visible(plural)} if it has the tags, or --columns tag= to leave it out`,
+      `${fileName}: the column ${quoted(like)} is not known, and there is no column tag; ` +
+        `use --columns tag=${visible(like)} if it has the tags, or --columns tag= to leave it out`,
     );
   });
   const idTexts = (ids?.columns ?? []).map(column => {
@@ -123,9 +125,11 @@ function missingColumn(
   const names = readNames(form.columns, ids?.columns).map(visible);
   if (form.columns?.tag === undefined) names.push(`optionally ${names.pop()}`);
   const listed = `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+  const isIdMissing = missing === 'id' && ids === undefined;
+  const advice = `rename a column, or see --columns and --delimiter in --help${isIdMissing ? '; for a list without ids, see --id-from and --number-from' : ''}`;
   const row = form.headerRow === undefined ? 'the first row' : `line ${form.headerRow}`;
   return new Failure(
     `${fileName}: the column ${visible(missing)}${origin} is missing; ${row} must name the columns ${listed}; ` +
-      `it is: ${shownColumns(header)}; ${headerHint ?? 'rename a column, or see --columns and --delimiter in --help'}`,
+      `it is: ${shownColumns(header)}; ${headerHint ?? advice}`,
   );
 }

@@ -1,10 +1,12 @@
 import { readTypedId } from '../../command-line/id-text.ts';
 import { readJson, readToEnd, stringOf } from '../../core/contract/json-reader.ts';
+import { IGNORED_ID, ignoredName } from '../rows/confusing-name.ts';
+import type { IdRule } from '../rows/id-maker.ts';
 import { type ColumnNames, MEMBERS, REASON_NAMES } from '../rows/plant-row.ts';
 
 /** A member of an object. */
 export interface Member {
-  /** Its name in the file. */
+  /** Its name in the file that was first imported. */
   column: string;
   /** The name that `--columns` gives it, which is its name in a rejects file. */
   name: string;
@@ -15,11 +17,14 @@ export interface Member {
 /**
  * The members of an object, each on one line, without an earlier reason. Many files have an id as a
  * string, which is accepted.
+ *
+ * @param idRule undefined if the file has the ids
  */
-export function ownMembers(text: string, columns: ColumnNames = {}): Member[] {
+export function ownMembers(text: string, columns: ColumnNames = {}, idRule?: IdRule): Member[] {
   const own: Member[] = [];
-  const onMember = (column: string, valueText: string): void => {
-    if (REASON_NAMES.includes(column)) return;
+  const onMember = (found: string, valueText: string): void => {
+    if (REASON_NAMES.includes(found)) return;
+    const column = idRule?.kind === 'texts' && found === IGNORED_ID ? 'id' : found;
     const name = nameOf(column, columns);
     const isIdText = name === 'id' && valueText.startsWith('"');
     const reading = isIdText ? readTypedId(stringOf(valueText)) : undefined;
@@ -34,6 +39,5 @@ export function ownMembers(text: string, columns: ColumnNames = {}): Member[] {
 /** A member that is not read, but has the name of one that is, gets another name. */
 function nameOf(column: string, columns: ColumnNames): string {
   const member = MEMBERS.find(each => column !== '' && (columns[each] ?? each) === column);
-  const isConfusing = (MEMBERS as readonly string[]).includes(column);
-  return member ?? (isConfusing ? `ignored ${column}` : column);
+  return member ?? ignoredName(column);
 }

@@ -1,4 +1,5 @@
 import type { ErrorBody } from '../../core/contract/errors.ts';
+import { IGNORED_ID } from '../rows/confusing-name.ts';
 import { type FormFault, isFormCode, isStillNotUtf8 } from '../rows/form-fault.ts';
 import type { IdRule, MadeId } from '../rows/id-maker.ts';
 import { type ColumnNames, REASON_NAMES } from '../rows/plant-row.ts';
@@ -31,11 +32,14 @@ export function rejectsLineOf(
   idRule: IdRule | undefined,
 ): string {
   // The texts that make an id can be in any member, so such a rejects file needs the same options.
-  const nameIn = idRule?.kind === 'texts' ? 'column' : 'name';
+  const nameOf = ({ column, name }: Member): string => {
+    if (idRule?.kind !== 'texts') return name;
+    return column === 'id' ? IGNORED_ID : column;
+  };
   // As JSON, an invalid byte would be an escape, which hides that it is to be replaced.
   const written = text.toWellFormed();
   const own = hasMembers
-    ? ownMembers(written, columns).map(member => `${JSON.stringify(member[nameIn])}:${member.value}`)
+    ? ownMembers(written, columns, idRule).map(member => `${JSON.stringify(nameOf(member))}:${member.value}`)
     : [`"text":${JSON.stringify(written)}`];
   const id = idRule?.kind === 'numbers' && madeId?.kind === 'id' ? madeId.id : undefined;
   const note = id !== undefined && !hasMembers ? `; its id is ${id}` : '';

@@ -44,7 +44,7 @@ export function jsonRow(place: Place, text: string, options: JsonOptions, known?
   const fault = known ?? encodingFaultOf(text, isObject, options);
   const hasOptions = ids !== undefined || columns !== undefined;
   const isRead = fault === undefined && reading.kind === 'plant' && !hasOptions && !seen?.isEmpty;
-  const members = isObject && !isRead ? ownMembers(text, columns) : undefined;
+  const members = isObject && !isRead ? ownMembers(text, columns, ids?.rule) : undefined;
   const hasText = beginsWithText(members);
   const rejectedText = hasText ? rejectedTextIn(text) : undefined;
   if (rejectedText !== undefined) return jsonRow(place, rejectedText, options, fault);

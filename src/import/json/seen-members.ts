@@ -1,4 +1,5 @@
 import { quoted } from '../../formats/visible-text.ts';
+import { isLikeTag } from '../rows/confusing-name.ts';
 import { type ColumnNames, shownColumns } from '../rows/plant-row.ts';
 
 /** Names that are stored; a file can use ids as names. */
@@ -23,6 +24,12 @@ export class SeenMembers {
 
   add(name: string): void {
     if (this.#seen.size < NAMES_MAX || this.read.has(name)) this.#seen.add(name);
+  }
+
+  /** @returns the member that may be a misspelt tag; undefined if a row has a tag, or an option names it */
+  likeTag(columns: ColumnNames = {}): string | undefined {
+    if (columns.tag !== undefined || this.#seen.has('tag')) return undefined;
+    return [...this.#seen].find(name => !this.read.has(name) && isLikeTag(name));
   }
 
   /** @returns what a person may not expect: members that are ignored, and named ones that no row has */

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { idOfDigest, idTextFault, joinedIdTexts } from '../../client/plant-id.ts';
 import { ID_MAX } from '../../core/contract/limits.ts';
+import { amount } from '../../formats/number-text.ts';
 import { quoted } from '../../formats/visible-text.ts';
 
 /** How import makes the ids of a list that has none. */
@@ -27,12 +28,20 @@ export const OWN_IDS = 'use --columns id= to ignore it, or omit --id-from and --
  */
 const TEXTS_MAX = 4_000_000;
 
+/** What a person may not expect: rows that become one plant. @returns undefined if there is none */
+export function repeatedTextsOf({ repeatedCount, columns }: IdMaker): string | undefined {
+  if (repeatedCount === 0) return undefined;
+  const texts = columns.map(quoted).join(' and ');
+  return `${amount(repeatedCount, 'row')} had the same text in ${texts} as an earlier row; rows with the same text are one plant`;
+}
+
 /** Makes the ids of all rows in one reading of the files. */
 export class IdMaker {
   readonly rule: IdRule;
   /** Of the ids of earlier texts: bits of the digest that tell two texts with one id apart. */
   readonly #digests = new Map<bigint, number>();
   #next: bigint;
+  #repeatedCount = 0;
 
   constructor(rule: IdRule) {
     this.rule = rule;
@@ -42,6 +51,11 @@ export class IdMaker {
   /** The columns of which the ids are made. */
   get columns(): readonly string[] {
     return this.rule.kind === 'texts' ? this.rule.columns : [];
+  }
+
+  /** How many rows had the texts of an earlier row. */
+  get repeatedCount(): number {
+    return this.#repeatedCount;
   }
 
   /** The number of the next row; undefined if the ids are made of texts. */
@@ -85,11 +99,12 @@ export class IdMaker {
     };
   }
 
-  /** Whether an earlier text with another digest has the id. */
+  /** Whether an earlier text with another digest has the id. It counts texts of earlier rows. */
   #isOfOther(id: bigint, digest: Buffer): boolean {
     const bits = digest.readUInt32BE(8) >>> 1;
     const earlier = this.#digests.get(id);
     if (earlier === undefined && this.#digests.size < TEXTS_MAX) this.#digests.set(id, bits);
+    if (earlier === bits) this.#repeatedCount++;
     return earlier !== undefined && earlier !== bits;
   }
 }

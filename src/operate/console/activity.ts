@@ -8,6 +8,10 @@ import type { LabelOf } from './rejected-requests.ts';
 const BUSIEST_MAX = 8;
 /** Maximum of the newest plants on the page. */
 const NEWEST_MAX = 200;
+/** Stored characters of a name and of a tag of these plants. */
+const TEXT_LENGTH_MAX = 200;
+/** A response body of more characters is not stored as it is. */
+const CONTENT_LENGTH_MAX = 1_000;
 const INTERVAL_MS = 10_000;
 /** Intervals of the last minute. */
 const INTERVALS = 6;
@@ -22,13 +26,18 @@ interface TokenCounts {
 interface ConfirmedPlant {
   at: number;
   id: bigint;
+  /** JSON of the plant, which is parsed when an operator wants to see it. */
+  content: string;
   outcome: Outcome;
   tokenId: number;
 }
 
 /** A confirmed plant for the page. */
-interface NewestPlant extends Omit<ConfirmedPlant, 'id' | 'tokenId'> {
+interface NewestPlant extends Pick<ConfirmedPlant, 'at' | 'outcome'> {
   id: string;
+  /** Long names and tags are cut. */
+  name: string;
+  tag?: string;
   label: string;
 }
 
@@ -57,7 +66,7 @@ export class Activity implements ResponseObserver {
   /** When the newest interval began; ms, on the monotonic clock. */
   #startedAt = performance.now();
 
-  responded({ result, plantId }: HttpResponse, received: ReceivedRequest | undefined): void {
+  responded({ result, plantId, body }: HttpResponse, received: ReceivedRequest | undefined): void {
     const tokenId = received?.tokenId;
     if (tokenId === undefined) return;
     const at = Date.now();
@@ -66,7 +75,8 @@ export class Activity implements ResponseObserver {
     const counts = this.#intervals[0]!.getOrInsertComputed(tokenId, noCounts);
     if (isOutcome(result)) {
       counts.plants++;
-      this.#newest[this.#confirmed++ % NEWEST_MAX] = { at, id: plantId!, outcome: result, tokenId };
+      const content = storedContent(body);
+      this.#newest[this.#confirmed++ % NEWEST_MAX] = { at, id: plantId!, content, outcome: result, tokenId };
     } else if (isErrorName(result)) counts.errors++;
   }
 
@@ -74,8 +84,8 @@ export class Activity implements ResponseObserver {
   newest(labelOf: LabelOf): NewestPlant[] {
     const next = this.#confirmed % NEWEST_MAX;
     const oldestFirst = [...this.#newest.slice(next), ...this.#newest.slice(0, next)];
-    return oldestFirst.reverse().map(({ at, id, outcome, tokenId }) => {
-      return { at, id: String(id), outcome, label: labelOf(tokenId) };
+    return oldestFirst.reverse().map(({ at, id, content, outcome, tokenId }) => {
+      return { at, id: String(id), ...shownContent(content), outcome, label: labelOf(tokenId) };
     });
   }
 
@@ -108,4 +118,21 @@ export class Activity implements ResponseObserver {
 
 function noCounts(): TokenCounts {
   return { plants: 0, errors: 0 };
+}
+
+/** Cuts a long body at once: 200 plants of the largest size would take too much memory. */
+function storedContent(body: string): string {
+  if (body.length <= CONTENT_LENGTH_MAX) return body;
+  // A part of a string of V8 keeps the whole string in memory, and a copy does not.
+  return Buffer.from(JSON.stringify(shownContent(body))).toString();
+}
+
+function shownContent(body: string): Pick<NewestPlant, 'name' | 'tag'> {
+  const { name, tag } = JSON.parse(body) as { name: string; tag?: string };
+  const shown = { name: cutText(name) };
+  return tag === undefined ? shown : { ...shown, tag: cutText(tag) };
+}
+
+function cutText(text: string): string {
+  return text.length <= TEXT_LENGTH_MAX ? text : `${text.slice(0, TEXT_LENGTH_MAX).toWellFormed()}…`;
 }

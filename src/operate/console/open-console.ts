@@ -1,8 +1,11 @@
+import { resolve } from 'node:path';
 import type { PlantQueue } from '../../core/commit/plant-commits.ts';
 import type { DatabaseAddress } from '../../engines/database-url.ts';
 import { storeAt } from '../../engines/openers/open-store.ts';
+import { errorLog } from '../log/rate-limited-log.ts';
 import type { Metrics } from '../metrics.ts';
 import { type ConsoleParts, OperatorConsole, type ShownService } from './operator-console.ts';
+import { SampleFile } from './sample-file.ts';
 import { Samples } from './samples.ts';
 
 /** The parts of a service that its console shows or changes. */
@@ -21,10 +24,17 @@ export async function openConsole(
   database: DatabaseAddress,
   { metrics, queue, ...parts }: ConsoleSources,
 ): Promise<OperatorConsole> {
+  const search = await storeAt(database).openSearch();
+  const samples = new Samples(metrics, queue);
+  const onError = errorLog(parts.log, 'the history of the console could not be written');
   return new OperatorConsole({
     ...parts,
     shown: { ...shown, isFirstStart: parts.engine.schemaSteps.before === 0 },
-    search: await storeAt(database).openSearch(),
-    samples: new Samples(metrics, queue),
+    search,
+    samples,
+    sampleFile:
+      database.engine === 'sqlite'
+        ? new SampleFile(`${resolve(database.path)}-history`, samples, onError)
+        : undefined,
   });
 }

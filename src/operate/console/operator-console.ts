@@ -8,6 +8,7 @@ import type { ResponseObserver } from '../../core/extension-points.ts';
 import { problemText } from '../../core/problem.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { PlantSearch } from '../../engines/plant-search.ts';
+import type { SearchProgress } from '../../engines/search-slices.ts';
 import type { StorageEngine } from '../../engines/storage-engine.ts';
 import { bytesText } from '../../formats/bytes-text.ts';
 import { pageFile } from '../../pages/console/page-files.ts';
@@ -41,7 +42,7 @@ import { TokenRequests } from './token-requests.ts';
 const SHOWN_PLANTS_MAX = 50;
 /** The page shows this many of the last revisions of a plant. */
 const SHOWN_REVISIONS_MAX = 500;
-/** A search that has not filled its page ends within a second after this time. */
+/** After this time, a search ends with its next slice and the pause behind it. */
 const SEARCH_TIME_MS = 400;
 
 /** The name, the value and the source of a setting. */
@@ -69,6 +70,8 @@ export interface ConsoleParts {
   /** Searches use connections or threads of their own, so they delay no creates. */
   search: PlantSearch;
   samples: Samples;
+  /** Undefined: the samples do not survive a restart. */
+  sampleFile: AsyncDisposable | undefined;
   /** Gets the actions of operators, and the causes of failed requests. */
   log: ServiceLog;
 }
@@ -103,6 +106,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#parts.samples[Symbol.dispose]();
+    await this.#parts.sampleFile?.[Symbol.asyncDispose]();
     await this.#parts.search[Symbol.asyncDispose]();
   }
 
@@ -173,28 +177,39 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
         ...samples.after(Number(query.get('after'))),
         runs: marksOf(damage),
         busiest: this.#activity.busiest(this.#labelOf),
-        facts: await this.#facts.rows(),
+        figures: await this.#facts.figures(),
+        facts: this.#facts.startAndChecks(),
       });
     },
     'GET api/plants': async ({ query }) => {
-      const page = await this.#parts.search.page(filterOf(query), SHOWN_PLANTS_MAX, SEARCH_TIME_MS);
+      const { search } = this.#parts;
+      const { plants, ...progress } = await search.page(filterOf(query), SHOWN_PLANTS_MAX, SEARCH_TIME_MS);
       return json({
-        plants: page.plants.map(each => ({ id: String(each.plant.id), ...this.#shown(each) })),
-        next: page.next === undefined ? null : String(page.next),
-        searched: page.searched,
+        plants: plants.map(each => ({ id: String(each.plant.id), ...this.#shown(each) })),
+        ...shownProgress(progress),
       });
     },
-    'GET api/plants/count': async () => json({ revisions: (await this.#parts.search.revisions()) ?? null }),
-    'GET api/newest': () => json({ plants: this.#activity.newest(this.#labelOf) }),
+    'GET api/plants/count': async ({ query }) => {
+      const { plants, ...progress } = await this.#parts.search.count(filterOf(query), SEARCH_TIME_MS);
+      return json({ plants, ...shownProgress(progress) });
+    },
+    'GET api/tags': async ({ query }) => {
+      const { from } = filterOf(query);
+      const { tags, untagged, others, ...progress } = await this.#parts.search.countTags(
+        from,
+        SEARCH_TIME_MS,
+      );
+      return json({ tags: [...tags], untagged, others, ...shownProgress(progress) });
+    },
+    'GET api/revisions/count': async () =>
+      json({ revisions: (await this.#parts.search.revisions()) ?? null }),
+    'GET api/newest': ({ request }) =>
+      json({ plants: this.#activity.newest(this.#labelOf), docs: this.#docsUrl(request) }),
     'GET api/revisions': async ({ query, request }) => {
       const { id } = filterOf(query);
       const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id, SHOWN_REVISIONS_MAX);
       if (revisions.length === 0) return failure(404, 'no plant has this id');
-      const { hostname } = new URL(`http://${request.headers.host}`);
-      return json({
-        revisions: revisions.map(each => this.#shown(each)),
-        docs: this.#parts.shown.docsUrl?.(hostname) ?? null,
-      });
+      return json({ revisions: revisions.map(each => this.#shown(each)), docs: this.#docsUrl(request) });
     },
     'GET api/plants.csv': request => this.#download(request),
     'GET api/rejected': () => json(this.#rejected.list(this.#labelOf)),
@@ -235,6 +250,11 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     return { revision, isDamaged: true };
   }
 
+  /** The address of the documentation page; null: it is not served. */
+  #docsUrl({ headers: { host } }: IncomingMessage): string | null {
+    return this.#parts.shown.docsUrl?.(new URL(`http://${host}`).hostname) ?? null;
+  }
+
   /** The command that prints a link to this console. The database URL may be a secret. */
   #signInCommand(): string {
     const { ops } = this.#parts.shown;
@@ -256,6 +276,10 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
 
   /** A copied revision may contain the id of a token that this store lacks. */
   readonly #labelOf: LabelOf = tokenId => this.#parts.tokens.labelOf(tokenId) ?? String(tokenId);
+}
+
+function shownProgress({ next, searched }: SearchProgress) {
+  return { next: next === undefined ? null : String(next), searched };
 }
 
 /** The marks of the plots: the end of each last run, and the time of the last damage. */

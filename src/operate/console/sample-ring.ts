@@ -14,6 +14,19 @@ export interface SampleSeries {
   columns: Record<string, number[]>;
 }
 
+/** A ring that outlives the process. */
+export interface StoredRing {
+  /** In seconds. */
+  interval: number;
+  /** The number of samples that fit. */
+  length: number;
+  /** The newest sample, in intervals since 1970. */
+  newest: number;
+  count: number;
+  /** By name. A sample is at the index of its time, in intervals since 1970, modulo the length. */
+  columns: ReadonlyMap<string, Float64Array>;
+}
+
 /** The newest samples of one interval. A further sample replaces the oldest one. */
 export class SampleRing {
   /** Durations since the last sample. */
@@ -42,6 +55,24 @@ export class SampleRing {
   /** The time of the newest sample. */
   get newest(): number {
     return this.#newest * this.#intervalSeconds;
+  }
+
+  stored(): StoredRing {
+    const [interval, length] = [this.#intervalSeconds, this.#length];
+    return { interval, length, newest: this.#newest, count: this.#count, columns: this.#columns };
+  }
+
+  /**
+   * Continues the samples of an earlier process. In the time between, nothing was measured. It
+   * does nothing if they have another interval or length.
+   */
+  restore({ interval, length, newest, count, columns }: StoredRing): void {
+    if (interval !== this.#intervalSeconds || length !== this.#length) return;
+    const now = this.#newest;
+    for (const [name, column] of columns) this.#columns.set(name, column);
+    [this.#newest, this.#count] = [newest, count];
+    this.#advance(now - newest);
+    if (now > newest) for (const column of columns.values()) column[now % length] = Number.NaN;
   }
 
   /** Adds a sample if its interval has ended. */

@@ -2,7 +2,7 @@ import type { PlantQueue } from '../../core/commit/plant-commits.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import { type HttpResponse, isOutcome } from '../../core/response.ts';
 import type { Metrics } from '../metrics.ts';
-import { SampleRing, type SampleSeries } from './sample-ring.ts';
+import { SampleRing, type SampleSeries, type StoredRing } from './sample-ring.ts';
 
 /** The samples that the page does not have yet. Times are in seconds since 1970. */
 export interface NewSamples {
@@ -51,6 +51,16 @@ export class Samples implements ResponseObserver, Disposable {
       rings: [this.#short.after(since), this.#long.after(since)],
       startedAt: this.#startedAt,
     };
+  }
+
+  /** The samples of 24 hours. */
+  stored(): StoredRing {
+    return this.#long.stored();
+  }
+
+  /** Continues the samples of 24 hours of an earlier process. Call it before the first sample. */
+  restore(stored: StoredRing): void {
+    this.#long.restore(stored);
   }
 
   [Symbol.dispose](): void {

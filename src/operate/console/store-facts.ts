@@ -11,6 +11,19 @@ const DAY_MS = 86_400_000;
 /** A row of the page: a label, its text, and a time before the text. It is hidden without text. */
 export type FactRow = [label: string, text: string | undefined, at?: number];
 
+/** How fast a disk fills. The rate is that of all programs since the start. */
+type DiskTrend = { kind: 'unknown' } | { kind: 'stable' } | { kind: 'fills'; days: number };
+
+/** What the page shows in large type. Times are in ms since 1970. */
+export interface StoreFigures {
+  disk: { kind: 'external' } | { kind: 'unknown' } | (Disk & { kind: 'known'; trend: DiskTrend });
+  /** PostgreSQL has backup programs of its own. */
+  backup:
+    | { kind: 'external' }
+    | { kind: 'none' }
+    | { kind: 'run'; endedAt: number; hasSucceeded: boolean; text: string };
+}
+
 interface ShownStart {
   version: string;
   /** Whether the store did not exist before this start. */
@@ -34,52 +47,70 @@ export class StoreFacts {
     });
   }
 
-  /** The facts that operators need most often. */
+  /** All facts that operators need often. */
   async rows(): Promise<FactRow[]> {
-    const { version, isFirstStart } = this.#shown;
     const statistics = await this.#engine.statistics();
-    const start = isFirstStart ? 'the first start on this store, ' : '';
     const isOnSqlite = statistics.kind === 'sqlite';
-    // PostgreSQL has backup programs of its own.
     const noBackup = isOnSqlite ? 'none yet; npx plant-store backup FILE makes one' : undefined;
+    const [start, ...others] = this.startAndChecks();
+    return [
+      start!,
+      ['Free on the disk', isOnSqlite ? freeText(statistics.disk) : undefined],
+      this.#runRow('Last backup', 'backup', noBackup),
+      ...others,
+    ];
+  }
+
+  /** The facts that are no figures. */
+  startAndChecks(): FactRow[] {
+    const { version, isFirstStart } = this.#shown;
+    const start = isFirstStart ? 'the first start on this store, ' : '';
     const { recorded } = this.#damage;
     return [
-      ['Up since', `${start}version ${version}`, this.#start.at],
-      ['Free on the disk', isOnSqlite ? this.#freeText(statistics.disk) : undefined],
-      this.#runRow('Last backup', 'backup', noBackup),
+      ['Started', `${start}version ${version}`, this.#start.at],
       this.#runRow('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
       recorded === undefined
         ? ['Last damage', undefined]
-        : eventRow('Last damage', recorded.foundAt, `found by ${recorded.foundBy}`),
+        : ['Last damage', `found by ${recorded.foundBy}`, recorded.foundAt],
     ];
+  }
+
+  async figures(): Promise<StoreFigures> {
+    const statistics = await this.#engine.statistics();
+    if (statistics.kind === 'postgres') return { disk: { kind: 'external' }, backup: { kind: 'external' } };
+    const { disk } = statistics;
+    const last = this.#lastRun('backup');
+    return {
+      disk:
+        disk === undefined
+          ? { kind: 'unknown' }
+          : { kind: 'known', ...disk, trend: this.#trendOf(disk.freeBytes) },
+      backup:
+        last === undefined
+          ? { kind: 'none' }
+          : { kind: 'run', endedAt: last.endedAt, hasSucceeded: last.hasSucceeded, text: runText(last) },
+    };
+  }
+
+  #lastRun(command: CommandRun['command']): CommandRun | undefined {
+    return this.#damage.lastRuns.find(each => each.command === command);
   }
 
   /** @param textWithoutRun undefined: without a run, the row is hidden */
   #runRow(label: string, command: CommandRun['command'], textWithoutRun: string | undefined): FactRow {
-    const last = this.#damage.lastRuns.find(each => each.command === command);
-    return last === undefined ? [label, textWithoutRun] : eventRow(label, last.endedAt, runText(last));
+    const last = this.#lastRun(command);
+    return last === undefined ? [label, textWithoutRun] : [label, runText(last), last.endedAt];
   }
 
-  /** The free space and, after some hours, the days until the disk is full, if it fills. */
-  #freeText(disk: Disk | undefined): string {
-    if (disk === undefined) return 'unknown';
-    const { freeBytes, bytes } = disk;
-    const text = `${bytesText(freeBytes)} of ${bytesText(bytes)}`;
+  #trendOf(freeBytes: number): DiskTrend {
     const elapsedMs = Date.now() - this.#start.at;
-    if (this.#start.diskFreeBytes === undefined || elapsedMs < DISK_RATE_MS_MIN) return text;
+    if (this.#start.diskFreeBytes === undefined || elapsedMs < DISK_RATE_MS_MIN) return { kind: 'unknown' };
     const usedBytes = this.#start.diskFreeBytes - freeBytes;
-    if (usedBytes <= 0) return text;
-    const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / DAY_MS);
-    return `${text}; full in ${days < 2 ? 'less than 2 days' : `${days} days`} at the rate of all programs since the start`;
+    if (usedBytes <= 0) return { kind: 'stable' };
+    return { kind: 'fills', days: Math.floor(((freeBytes / usedBytes) * elapsedMs) / DAY_MS) };
   }
 }
 
-function eventRow(label: string, at: number, text: string): FactRow {
-  return [label, `${ageText(at)}: ${text}`, at];
-}
-
-function ageText(at: number): string {
-  const hours = Math.floor((Date.now() - at) / 3_600_000);
-  if (hours < 1) return 'less than an hour ago';
-  return hours < 48 ? `${hours} h ago` : `${Math.floor(hours / 24)} days ago`;
+function freeText(disk: Disk | undefined): string {
+  return disk === undefined ? 'unknown' : `${bytesText(disk.freeBytes)} of ${bytesText(disk.bytes)}`;
 }

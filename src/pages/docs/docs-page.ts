@@ -83,9 +83,9 @@ function page(version: string, publicUrl?: string): Html {
 </nav></header>
 <main id="content">
 <section class="columns"><div>
-<h1>Send a plant to the store.</h1>
-<p>A 200 means that the plant is on disk.<br><code class="address">POST ${plantsAddress}</code></p></div>
-<p>${CREATE_PLANT.description}</p>
+<h1>Send a plant to the store</h1>
+<p><code class="address">POST ${plantsAddress}</code><br>A 200 means that the plant is on disk.</p></div>
+<p class="note">${CREATE_PLANT.description}</p>
 </section>
 ${plantForm(samples)}
 <div class="columns">
@@ -145,21 +145,22 @@ the status times 100 plus a counter. The message is for people. The <code>Link</
 <pre>${JSON.stringify(errorBody('notNewPlant', `id must be ${ID_RULE}`))}</pre></div>
 <p>A status from 400 to 499 means that nothing was stored. After 500, 503 or no response, the plant may or may not be
 stored. Send the same plant again until the response is 200. This changes nothing if the plant is already the latest revision.</p></div>
-${ERROR_NAMES.map(errorDetails)}
-<h3>Headers of errors</h3>
+<details><summary>All ${ERROR_NAMES.length} errors, with what to do</summary>
+<dl>${ERROR_NAMES.map(errorRow)}</dl></details>
+<details><summary>Headers of errors</summary>
 <dl>${Object.entries(STATUS_DESCRIPTIONS).flatMap(([status, { headers = {} }]) =>
     Object.entries(headers).map(([name, { description }]) => field(name, `with ${status}`, description)),
-  )}</dl>
+  )}</dl></details>
 </section>`;
 }
 
-function errorDetails(name: ErrorName): Html {
+function errorRow(name: ErrorName): Html {
   const { number, status, message, retry } = ERRORS[name];
-  return html`<details>
-<summary><code>${number}</code>&ensp;${message}</summary>
-<p id="${errorAnchor(name)}">${sentence(ERROR_HELP[name])}<br>
-<span class="note">Status: ${status} ${STATUS_TEXTS[status]}. Retry: ${retry ? 'yes, the same request may succeed later' : 'no, the same request fails again'}.</span></p>
-</details>
+  return html`<div class="columns" id="${errorAnchor(name)}">
+<dt><code>${number}</code> ${message}</dt>
+<dd>${sentence(ERROR_HELP[name])}
+<span class="note">Status: ${status} ${STATUS_TEXTS[status]}. Retry: ${retry ? 'yes, the same request may succeed later' : 'no, the same request fails again'}.</span></dd>
+</div>
 `;
 }
 

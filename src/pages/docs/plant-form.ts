@@ -14,12 +14,13 @@ const DIGITS = '-?(?:0|[1-9][0-9]*)';
 export function plantForm(samples: Record<string, Html>): Html {
   return html`<section id="send">
 <h2>Send a plant</h2>
-<div class="columns">
+<div class="form">
 <form id="plant-form" autocomplete="off">
 <p><label for="token">Token</label>
 <input id="token" type="password" required pattern="${TOKEN}" title="A token has no spaces and no quotation marks."
  autocomplete="off" spellcheck="false" autocapitalize="none" aria-describedby="token-note">
-<span class="note" id="token-note">This page sends the token only to this service, and clears it when you leave.</span></p>
+<span class="note" id="token-note">This page sends the token only to this service. Once it is accepted, this tab keeps it until you close the tab or forget the token here.</span>
+<button type="button" id="forget-token" hidden>Forget the token</button></p>
 <p><label for="plant-id">id</label>
 <input id="plant-id" class="id" value="9007199254740993" required pattern="${DIGITS}" title="An optional minus sign and decimal digits, without leading zeros."
  autocomplete="off" spellcheck="false" aria-describedby="plant-id-note">
@@ -31,22 +32,25 @@ export function plantForm(samples: Record<string, Html>): Html {
 <input id="plant-tag" value="houseplant" autocomplete="off" aria-describedby="plant-tag-note">
 <span class="note" id="plant-tag-note">It may be empty. Clear the box to send no tag.</span></p>
 <p><button id="send-button" class="main" disabled>Send</button></p>
-<p id="verdict" class="verdict" role="status">Not sent yet.</p>
 <noscript><p>The form needs JavaScript. The rest of this page works without it.</p></noscript>
 </form>
+<div class="response">
+<h3>Response</h3>
+<p id="verdict" class="verdict" role="status">Not sent yet.</p>
+<div id="wire" hidden>
+${COPY_BUTTON}<pre id="received"></pre>
+<p class="note">A browser lists the headers in lower case and in alphabetical order.</p>
+</div>
+</div>
 <div class="exchange">
 <h3 id="code">Request</h3>
 ${Object.entries(samples).map(sample)}
+<details><summary class="note">About these programs</summary>
 <p class="note">A browser sends more headers than shown. The programs read the token from the environment variable
 <code>PLANT_STORE_TOKEN</code>. Every digit of the id counts: in TypeScript the suffix n makes it an exact bigint, and curl and Python are exact
 anyway. In Go use <code>int64</code> and in Java <code>long</code>: a float or double is not exact.
 To get <code>plant-store-client</code>, run <code>npm ci && npm pack --workspace plant-store-client</code> in a checkout of the
-service. Then run <code>npm install</code> in your program with the path of the file that this makes.</p>
-<div id="wire" hidden>
-<h3>Response</h3>
-${COPY_BUTTON}<pre id="received"></pre>
-<p class="note">A browser lists the headers in lower case and in alphabetical order.</p>
-</div>
+service. Then run <code>npm install</code> in your program with the path of the file that this makes.</p></details>
 </div>
 </div>
 </section>`;

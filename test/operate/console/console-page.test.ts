@@ -20,7 +20,7 @@ const VIEWS = {
 const RULES = { light: undefined, dark: ['color-contrast'], phone: ['target-size'] };
 /** What a screen shows when it has loaded. */
 const CONTENT = 'canvas, tbody tr, details.entry, .rows';
-const SCREENS = ['now', 'plants', 'rejected', 'tokens', 'store'];
+const SCREENS = ['now', 'plants', 'tags', 'rejected', 'tokens', 'store'];
 const CONSOLE = {
   database: 'sqlite:plants.db',
   settings: [
@@ -30,6 +30,13 @@ const CONSOLE = {
     ['repeated-id', 'revise', 'flag'],
   ],
 } as const;
+
+/** Adds the layout shifts of the page so far that no user caused. */
+const LAYOUT_SHIFT = `(() => {
+  const observer = new PerformanceObserver(() => {});
+  observer.observe({ type: 'layout-shift', buffered: true });
+  return observer.takeRecords().reduce((sum, { value, hadRecentInput }) => sum + (hadRecentInput ? 0 : value), 0);
+})()`;
 
 const browser = await startBrowser();
 after(() => browser[Symbol.asyncDispose]());
@@ -49,12 +56,16 @@ async function show(page: Page, screen: string): Promise<void> {
 async function assertScreens(service: RunningService, view: keyof typeof VIEWS): Promise<void> {
   const opened = await signIn(service, view);
   const { page } = opened;
+  let shifted = 0;
   for (const screen of SCREENS) {
     await page.goto(`${service.opsUrl}/console/#${screen}`);
     await page.getByRole('heading', { level: 1, name: new RegExp(screen, 'i') }).waitFor();
     await page.locator(CONTENT).first().waitFor();
     if (screen === 'rejected') await page.locator('summary').first().click();
     await assertAccessible(page, RULES[view]);
+    const before = shifted;
+    shifted = await page.evaluate<number>(LAYOUT_SHIFT);
+    assert.ok(shifted - before < 0.05, `${screen} of ${view} moved by ${shifted - before}`);
   }
   assertSound(opened, service);
 }
@@ -111,6 +122,11 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
     );
     assert.equal(await page.locator('tbody a.id').textContent(), found);
   }
+  await show(page, 'Tags');
+  await page.getByRole('row', { name: 'none 10,002' }).waitFor();
+  await page.getByRole('link', { name: 'Betula, old' }).click();
+  await page.getByText('1 plant found. The search is complete.').waitFor();
+  assert.equal(await page.locator('tbody a.id').textContent(), '7');
   await page.getByLabel('Exact id').fill('9223372036854775808');
   await page.getByRole('button', { name: 'Search' }).click();
   await page.getByRole('alert').getByText('Not loaded: id must be an integer from').waitFor();
@@ -121,14 +137,19 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
   assert.match(timeline, /Name changed from <\/script><img src=x onerror=alert\(1\)> to Ölweide/);
   assert.match(timeline, /^Revision 3 \(latest\).*by token first ?Tag changed from tree to none/);
 
-  const correcting = page.context().waitForEvent('page');
-  await page.getByRole('link', { name: 'Correct this plant' }).click();
-  const form = await correcting;
-  await form.getByLabel('name', { exact: true }).and(form.locator('[value]')).waitFor();
-  assert.equal(await form.locator('#plant-id').inputValue(), '9223372036854775807');
-  assert.equal(await form.locator('#plant-name').inputValue(), 'Ölweide');
-  assert.equal(await form.locator('#has-tag').isChecked(), false);
-  await form.close();
+  // In the same tab, the form has the token that was typed once.
+  for (const [link, name, tag] of [
+    ['Correct this plant', 'Ölweide', undefined],
+    ['Use this content again', 'Ölweide', 'tree'],
+  ] as const) {
+    await page.getByRole('link', { name: link }).first().click();
+    await page.getByLabel('name', { exact: true }).and(page.locator('[value]')).waitFor();
+    assert.equal(await page.locator('#plant-id').inputValue(), '9223372036854775807');
+    assert.equal(await page.locator('#plant-name').inputValue(), name);
+    assert.equal(await page.locator('#has-tag').isChecked(), tag !== undefined);
+    assert.equal(await page.locator('#plant-tag').inputValue(), tag ?? '');
+    await page.goBack();
+  }
 
   await show(page, 'Rejected');
   await page.getByRole('button', { name: 'Record bodies for an hour' }).click();
@@ -248,6 +269,13 @@ test('long, stacked and right-to-left names leave the tables in shape, and pages
     assert.equal(await sendText(service, JSON.stringify({ id, name: 'oak' })), 200);
   for (const view of ['light', 'phone'] as const) {
     const { page } = await signIn(service, view);
+    await show(page, 'Plants');
+    const newest = page.locator('tbody tr');
+    await newest.first().waitFor();
+    assert.match((await newest.first().textContent())!, /^oak\s*none\s*59\s*created/);
+    assert.equal(await newest.count(), 20);
+    await page.getByRole('button', { name: 'Show 20 more' }).click();
+    await until('20 more are shown', async () => (await newest.count()) === 40);
     await page.goto(`${service.opsUrl}/console/#plants?from=`);
     // On a busy machine the time of a search may be over before it has found a whole page.
     const next = page.getByRole('link', { name: /^(?:Next page|Go on)$/ });
@@ -265,9 +293,9 @@ test('long, stacked and right-to-left names leave the tables in shape, and pages
       assert.ok(above === undefined || y >= above.y + above.height - 1);
     }
     await page.getByRole('link', { name: 'Next page' }).click();
-    await page.getByText('10 plants found').waitFor();
+    await page.getByText('60 plants found. The search is complete. This page has 51 to 60.').waitFor();
     await page.getByRole('link', { name: 'Previous page' }).click();
-    await page.getByText('50 plants on this page').waitFor();
+    await page.getByText('60 plants found. The search is complete. This page has 1 to 50.').waitFor();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByText('npx plant-store console --ops 127.0.0.1:9999').waitFor();
   }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { after, suite, test } from 'node:test';
@@ -52,15 +53,30 @@ suite('the console and its store', async () => {
       const page = await json(operator, `plants?${query}`);
       assert.deepEqual([page.plants.map((plant: Json) => plant.id), page.next], [ids, null], query);
     }
-    assert.deepEqual(await json(operator, 'plants/count'), { revisions: 4 });
+    const { searched, ...count } = await json(operator, 'plants/count?name=ACER&from=-9223372036854775807');
+    assert.deepEqual([count, searched > 0], [{ plants: 1, next: null }, true]);
+    const tags = await json(operator, 'tags');
+    assert.deepEqual(
+      [tags.tags, tags.untagged, tags.others, tags.next],
+      [
+        [
+          ['', 1],
+          ['tree', 1],
+        ],
+        1,
+        0,
+        null,
+      ],
+    );
+    assert.deepEqual(await json(operator, 'revisions/count'), { revisions: 4 });
     const newest = (await json(operator, 'newest')).plants;
     assert.deepEqual(
-      newest.map(({ id, outcome, label }: Json) => [id, outcome, label]),
+      newest.map(({ id, name, tag, outcome, label }: Json) => [id, name, tag, outcome, label]),
       [
-        ['9223372036854775807', 'created', 'first'],
-        ['7', 'revised', 'first'],
-        ['7', 'created', 'first'],
-        ['-9223372036854775808', 'created', 'first'],
+        ['9223372036854775807', 'Ölweide', 'tree', 'created', 'first'],
+        ['7', 'Acer platanoides', '', 'revised', 'first'],
+        ['7', 'Acer platanoides', 'a_b%', 'created', 'first'],
+        ['-9223372036854775808', 'Acer campestre', undefined, 'created', 'first'],
       ],
     );
     const { revisions, docs } = await json(operator, 'revisions?id=7');
@@ -88,6 +104,11 @@ suite('the console and its store', async () => {
     await sqlite.sql(service.database, insertSql(...many.map((r): Row => [9, r, 'Oak', null, 1, 1])));
     const shown = (await json(operator, 'revisions?id=9')).revisions.map(({ revision }: Json) => revision);
     assert.deepEqual([shown.length, shown[0], shown.at(-1)], [500, 2, 501]);
+    // Of many long names in memory, only the beginnings remain.
+    const long = `{"id":7,"name":"${'z'.repeat(199)}🌿${'z'.repeat(5_000)}","tag":"old"}`;
+    assert.equal(await sendText(service, long), 200);
+    const [{ name, tag }] = (await json(operator, 'newest')).plants;
+    assert.deepEqual([name, tag], [`${'z'.repeat(199)}\ufffd…`, 'old']);
   });
 
   test('creates and revokes tokens, which take effect', async () => {
@@ -117,22 +138,31 @@ suite('the console and its store', async () => {
     const facts = async () => {
       // The readiness, which the page also reads all the time, refreshes what is known.
       await fetch(`${service.opsUrl}/readyz`);
-      return new Map((await json(operator, 'now')).facts.map(([label, ...fact]: Json) => [label, fact]));
+      return new Map((await json(operator, 'store')).rows.map(([label, ...fact]: Json) => [label, fact]));
     };
+    const figures = async () => (await json(operator, 'now')).figures;
     assert.match(
-      String((await facts()).get('Up since')),
+      String((await facts()).get('Started')),
       /^the first start on this store, version [\d.]+,\d+$/,
     );
     assert.match(String((await facts()).get('Free on the disk')), /^[\d,.]+ [GM]B of [\d,.]+ [GM]B$/);
     assert.match(String((await facts()).get('Last backup')), /^none yet; npx plant-store backup FILE makes/);
+    const { disk, backup } = await figures();
+    assert.deepEqual([disk.kind, disk.trend.kind, backup], ['known', 'unknown', { kind: 'none' }]);
+    assert.ok(disk.freeBytes > 0 && disk.freeBytes <= disk.bytes);
     await using command = await openTokens(service.database);
     for (const days of [1, 2]) {
       const endedAt = Date.now() - days * 86_400_000;
-      const result = `backup ${days}`;
-      await command.operatorTables.recordRun({ command: 'backup', endedAt, hasSucceeded: true, result });
-      const age = days === 1 ? '24 h' : '2 days';
-      await until('the run is known', async () => String((await facts()).get('Last backup')).includes(age));
-      assert.deepEqual((await facts()).get('Last backup'), [`${age} ago: backup ${days}`, endedAt]);
+      const text = `backup ${days}`;
+      await command.operatorTables.recordRun({
+        command: 'backup',
+        endedAt,
+        hasSucceeded: true,
+        result: text,
+      });
+      await until('the run is known', async () => String((await facts()).get('Last backup')).includes(text));
+      assert.deepEqual((await facts()).get('Last backup'), [text, endedAt]);
+      assert.deepEqual((await figures()).backup, { kind: 'run', endedAt, hasSucceeded: true, text });
       assert.equal((await json(operator, 'now')).runs[0].endedAt, endedAt);
     }
   });
@@ -252,9 +282,11 @@ for (const engine of await enginesUnderTest()) {
     await Promise.all(racing);
     await until('the other instance notices the end', async () => (await at(another, ends)) === 401);
     await first.disposeAsync();
+    // The plots have samples of earlier starts.
+    assert.equal(existsSync(`${database.slice('sqlite:'.length)}-history`), engine.name === 'SQLite');
     await using restarted = await start(database);
     const { facts } = await json(operatorAt(restarted, stays), 'now');
-    assert.match(facts.find(([label]: Json) => label === 'Up since')[1], /^version [\d.]+$/);
+    assert.match(facts.find(([label]: Json) => label === 'Started')[1], /^version [\d.]+$/);
     assert.deepEqual([await at(restarted, stays), await at(restarted, ends)], [200, 401]);
     const { cookie, secret } = stays;
     assert.equal(await at(restarted, { service: restarted, cookie, secret: '' }), 401);

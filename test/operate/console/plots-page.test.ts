@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { SampleFile } from '../../../src/operate/console/sample-file.ts';
+import type { Samples } from '../../../src/operate/console/samples.ts';
 import { startBrowser } from '../../harness/browser.ts';
 import { sendText } from '../../harness/console-session.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { openTokens } from '../../harness/store-under-test.ts';
+import { testFolder } from '../../harness/test-folder.ts';
 import { until } from '../../harness/until.ts';
 
 // This locale is no language tag, which uPlot would need.
@@ -26,18 +30,24 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
     assert.equal(await sendText(service, '[]'), 400);
     return /40002 notNewPlant [1-9]/.test(await textOf(errors));
   });
-  assert.ok((await page.locator('canvas').count()) >= 5);
+  assert.equal(await page.locator('canvas').count(), 4);
+  const figures = page.locator('.figures');
+  await figures.getByText('40002 notNewPlant').waitFor();
+  assert.match((await figures.textContent())!, /Plants a second\s*[0-9.]+ *mean of 10 s; at most [1-9]/);
 
+  // A range shows only the time of which there are samples.
+  const lastOf = async () => Number(await plants.getAttribute('aria-valuemax'));
+  assert.ok((await lastOf()) >= 30 && (await lastOf()) < 300, `samples: ${await lastOf()}`);
   // The values at the cursor stay while the time passes.
   await plants.focus();
-  await page.keyboard.press('PageUp');
+  await page.keyboard.press('ArrowLeft');
   const indexOf = async () => Number(await plants.getAttribute('aria-valuenow'));
-  await until('the key moves the cursor', async () => (await indexOf()) <= 890);
-  const [held, index] = [await textOf(plants), await indexOf()];
-  await until('the time passes', async () => (await indexOf()) < index - 1);
+  await until('the key moves the cursor', async () => (await indexOf()) < (await lastOf()));
+  const [held, last] = [await textOf(plants), await lastOf()];
+  await until('the time passes', async () => (await lastOf()) > last + 1);
   assert.equal(await textOf(plants), held);
   await page.keyboard.press('Home');
-  await until('nothing was measured then', async () => /: created –, /.test(await textOf(plants)));
+  await until('the key moves the cursor to the begin', async () => (await indexOf()) === 0);
 
   const legend = page.getByRole('button', { name: 'created' });
   await legend.click();
@@ -48,18 +58,20 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   const isWhole = async () => (await range.getAttribute('aria-pressed')) === 'true';
   const box = (await plants.boundingBox())!;
   const middle = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
-  await page.mouse.move(middle.x, middle.y);
+  const whole = await lastOf();
+  await page.mouse.move(middle.x - box.width / 4, middle.y);
   await page.mouse.down();
-  await page.mouse.move(middle.x + 200, middle.y, { steps: 4 });
+  await page.mouse.move(middle.x + box.width / 4, middle.y, { steps: 4 });
   await page.mouse.up();
   await until('a part is shown', async () => !(await isWhole()));
-  const shown = Number(await plants.getAttribute('aria-valuemax'));
-  assert.ok(shown > 30 && shown < 600, `samples of the part: ${shown}`);
+  const shown = await lastOf();
+  assert.ok(shown >= 10 && shown < whole, `samples of the part: ${shown}`);
   await page.mouse.dblclick(middle.x, middle.y);
   await until('all is shown again', isWhole);
-  await page.getByRole('button', { name: '24 h' }).click();
-  await until('24 hours are shown', async () => (await plants.getAttribute('aria-valuemax')) === '8640');
-
+  const day = page.getByRole('button', { name: '24 h' });
+  await day.click();
+  await until('24 hours are chosen', async () => (await day.getAttribute('aria-pressed')) === 'true');
+  assert.ok((await lastOf()) >= whole, 'it shows all samples');
   await using command = await openTokens(service.database);
   await command.operatorTables.recordRun({
     command: 'backup',
@@ -71,6 +83,14 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   const loaded = requests.length;
   await page.context().setOffline(true);
   await page.getByText('The service does not respond').waitFor();
+  // Without new samples, only the scale changes a plot.
+  const plotted = () => plants.locator('canvas').screenshot();
+  const linear = await plotted();
+  const scale = page.getByRole('button', { name: 'log' });
+  await scale.click();
+  await until('the scale has changed', async () => !linear.equals(await plotted()));
+  await page.getByRole('button', { name: 'linear' }).click();
+  await until('the scale is as before', async () => linear.equals(await plotted()));
   await page.context().setOffline(false);
   await page.getByRole('link', { name: 'Tokens' }).click();
   await page.getByRole('link', { name: 'Now' }).click();
@@ -83,4 +103,40 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
     complaints.filter(each => !each.includes('ERR_INTERNET_DISCONNECTED')),
     [],
   );
+});
+
+test('plots begin with the samples of an earlier start, merged so that a day is readable', async () => {
+  const path = join(testFolder(), 'plants.db');
+  const length = 24 * 60 * 6;
+  const newest = Math.floor(Date.now() / 10_000);
+  const peaks = Float64Array.from({ length }, (_, index) => (index % 24 === 0 ? 9 : 1));
+  const columns = new Map([
+    ['created', new Float64Array(length).fill(5)],
+    ['p99', peaks],
+  ]);
+  const stored = { interval: 10, length, newest, count: length, columns };
+  const earlier = { stored: () => stored, restore: () => {} } as Partial<Samples> as Samples;
+  await new SampleFile(`${path}-history`, earlier, cause => assert.fail(String(cause)))[
+    Symbol.asyncDispose
+  ]();
+  await using service = await startTestService({
+    database: `sqlite:${path}`,
+    console: { database: 'sqlite:plants.db', settings: [] },
+  });
+  const { page } = await browser.openPage({ viewport: { width: 1280, height: 900 } });
+  await page.goto(`${service.opsUrl}/console/#${await service.makeConsoleCode!()}`);
+  const plants = page.getByRole('slider', { name: 'Time of Plants per second' });
+  const lastOf = async () => Number(await plants.getAttribute('aria-valuemax'));
+  // The samples of one second do not reach back, so those of ten seconds are shown.
+  await until('a quarter of an hour is shown', async () => (await lastOf()) >= 89);
+  assert.ok((await lastOf()) <= 90);
+  await page.getByRole('button', { name: '24 h' }).click();
+  await until('a day is shown', async () => (await lastOf()) > 350 && (await lastOf()) <= 360);
+  const times = page.getByRole('slider', { name: 'Time of Response and commit time' });
+  await times.focus();
+  await page.keyboard.press('PageUp');
+  await until('the values of an earlier start are shown', async () =>
+    /: p50 \S+, p99 9, /.test((await times.getAttribute('aria-valuetext')) ?? ''),
+  );
+  assert.match((await plants.getAttribute('aria-valuetext'))!, /: created 5, /);
 });

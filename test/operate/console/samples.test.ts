@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, mock, suite, test } from 'node:test';
 import type { PlantQueue } from '../../../src/core/commit/plant-commits.ts';
+import { ERROR_NAMES } from '../../../src/core/contract/errors.ts';
 import type { RequestResult } from '../../../src/core/response.ts';
+import { SampleFile } from '../../../src/operate/console/sample-file.ts';
 import { Samples } from '../../../src/operate/console/samples.ts';
 import { Metrics } from '../../../src/operate/metrics.ts';
+import { testFolder } from '../../harness/test-folder.ts';
 
 const START = 1_800_000_003;
 const DAY_SECONDS = 24 * 60 * 60;
@@ -23,6 +28,12 @@ suite('samples of the console', () => {
     }
   }
 
+  function start(): void {
+    metrics = new Metrics('1.0.0', 'sqlite');
+    const queue = { statistics: { plantsInFlight: 7 } } as PlantQueue;
+    samples = new Samples(metrics, queue);
+  }
+
   /** What the service calls after each response. */
   function respond(result: RequestResult, durationMs: number): void {
     for (const observer of [metrics, samples]) observer.responded({ result }, undefined, durationMs);
@@ -37,9 +48,7 @@ suite('samples of the console', () => {
     now = START;
     mock.timers.enable({ apis: ['setTimeout'] });
     mock.method(Date, 'now', () => now * 1_000);
-    metrics = new Metrics('1.0.0', 'sqlite');
-    const queue = { statistics: { plantsInFlight: 7 } } as PlantQueue;
-    samples = new Samples(metrics, queue);
+    start();
   });
 
   afterEach(() => {
@@ -98,5 +107,48 @@ suite('samples of the console', () => {
     pass(2, () => respond('revised', 1));
     const { newest, short } = read(START + 30);
     assert.deepEqual([newest, short.count, short.columns.revised.slice(-2)], [START + 12, 12, [1, 1]]);
+  });
+
+  test('of 24 hours survive a restart in a file of at most 5 MB, and a damaged file is dropped', async () => {
+    const path = join(testFolder(), 'plants.db-history');
+    const onError = (cause: unknown) => assert.fail(String(cause));
+    const restart = () => {
+      samples[Symbol.dispose]();
+      start();
+      return new SampleFile(path, samples, onError);
+    };
+    {
+      await using _file = restart();
+      pass(27, () => {
+        for (const name of ERROR_NAMES) respond(name, 0);
+        respond('created', 2);
+      });
+    }
+    assert.ok(statSync(path).size < 5_000_000, `the file has ${statSync(path).size} bytes`);
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    // Between the two processes, nothing is measured.
+    now += 40;
+    const written = readFileSync(path);
+    {
+      await using _file = restart();
+      pass(11, () => respond('created', 2));
+      const { long } = read(0);
+      assert.deepEqual(long.columns.created, [1, 1, 1, null, null, null, null, 1]);
+      assert.deepEqual(long.columns['40001 notJson'].slice(0, 4), [1, 1, 1, null]);
+    }
+    // The clock was set back: what is after it is gone.
+    writeFileSync(path, written);
+    now = START + 12;
+    {
+      await using _file = restart();
+      assert.deepEqual(read(0).long.columns.created, [1]);
+    }
+    for (const damage of [0, 40, written.length - 3]) {
+      const damaged = Buffer.from(written);
+      damaged[damage]! ^= 1;
+      writeFileSync(path, damaged);
+      await using _file = restart();
+      assert.deepEqual(read(0).long.columns, {}, `byte ${damage}`);
+    }
   });
 });

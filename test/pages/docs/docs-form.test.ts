@@ -40,7 +40,7 @@ interface Typed {
 }
 
 async function fill(page: Page, { token = service.token, id, name, tag }: Typed): Promise<void> {
-  await page.getByLabel('Token').fill(token);
+  await page.getByLabel('Token', { exact: true }).fill(token);
   if (id !== undefined) await page.getByLabel('id', { exact: true }).fill(id);
   if (name !== undefined) await page.getByLabel('name', { exact: true }).fill(name);
   await page.getByLabel('with a tag').setChecked(tag !== null);
@@ -59,7 +59,7 @@ async function textOf(page: Page, selector: string): Promise<string> {
   return (await page.textContent(selector)) ?? '';
 }
 
-test('the form sends and shows plants with all digits, contacts no other host and saves no token', async () => {
+test('the form sends and shows plants with all digits, contacts no other host, and keeps the token for the tab', async () => {
   const { page, requests, complaints } = await openDocs();
   assert.ok((await textOf(page, 'header')).includes(`Plant store ${VERSION}`));
   const sent = [
@@ -94,17 +94,25 @@ test('the form sends and shows plants with all digits, contacts no other host an
   assert.match(await send(page, { tag: null }), /^Unchanged: plant 77 .*\(revision 1\)\./);
   assert.match(await send(page, { name: 'B' }), /^Revised: plant 77 .*\(revision 2\)\.$/);
 
-  const places = (await page.evaluate(`JSON.stringify({
-    page: document.documentElement.outerHTML,
-    address: location.href,
-    history: history.state,
-    session: { ...sessionStorage },
-  })`)) as string;
+  const places = (await page.evaluate(`JSON.stringify([
+    document.documentElement.outerHTML, location.href, history.state
+  ])`)) as string;
   assert.ok(!places.includes(service.token.slice(6, 20)), 'the token is only in its field');
+  const session = async () =>
+    JSON.parse((await page.evaluate('JSON.stringify({ ...sessionStorage })')) as string);
+  assert.deepEqual(await session(), { 'plant_store_token /plants': service.token });
   const { cookies, origins } = await page.context().storageState({ indexedDB: true });
   assert.deepEqual([cookies, origins], [[], []]);
+  const token = page.getByLabel('Token', { exact: true });
   await page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))");
-  assert.equal(await page.getByLabel('Token').inputValue(), '');
+  assert.equal(await token.inputValue(), '');
+  await page.reload();
+  assert.equal(await token.inputValue(), service.token);
+  await page.getByRole('button', { name: 'Forget the token' }).click();
+  assert.deepEqual([await token.inputValue(), await session()], ['', {}]);
+  await send(page, { token: 'plant_nobody_made_this' });
+  assert.deepEqual(await session(), {}, 'a rejected token is not kept');
+  assert.ok(!(await page.getByRole('button', { name: 'Forget the token' }).isVisible()));
 });
 
 test('a rejection shows its message and links to the help for its error', async () => {

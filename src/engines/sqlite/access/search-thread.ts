@@ -1,14 +1,14 @@
-import { folded } from '../../folded-text.ts';
+import { nameMatcher } from '../../folded-text.ts';
 import { queryRows } from '../queries.ts';
 import { replyToCalls, threadData } from '../threads/reply-to-calls.ts';
 import { openForReading } from './reading-database.ts';
 
-let lastPart = { text: '', folded: '' };
+let last = { part: '', matches: nameMatcher('') };
 
 /** Folds the searched part of a name once, because it is the same for each row of a search. */
-function foldedPart(text: string): string {
-  if (lastPart.text !== text) lastPart = { text, folded: folded(text) };
-  return lastPart.folded;
+function matcherOf(part: string): (name: string) => boolean {
+  if (last.part !== part) last = { part, matches: nameMatcher(part) };
+  return last.matches;
 }
 
 export type SearchCall = [text: string, values: unknown[]];
@@ -21,8 +21,8 @@ replyToCalls(([text, values]: SearchCall) => {
   using opened = openForReading(threadData as string);
   const { database } = opened;
   // A damaged name may have another type.
-  database.function('folded_contains', { deterministic: true }, (name, part) =>
-    folded(String(name)).includes(foldedPart(String(part))) ? 1 : 0,
+  database.function('name_contains', { deterministic: true }, (name, part) =>
+    matcherOf(String(part))(String(name)) ? 1 : 0,
   );
   return queryRows(database, text, values);
 });

@@ -1,5 +1,12 @@
-import { type PlantSearch, revisionsOf, searchPage } from '../../plant-search.ts';
-import { countRows } from '../../tables/revision-rows.ts';
+import { nameCondition } from '../../name-condition.ts';
+import {
+  type AddValue,
+  countPlants,
+  countTags,
+  type PlantSearch,
+  revisionsOf,
+  searchPage,
+} from '../../plant-search.ts';
 import type { Query, Row } from '../../tables/table-access.ts';
 import { CalledThread } from '../threads/called-thread.ts';
 import type { SearchCall } from './search-thread.ts';
@@ -8,21 +15,29 @@ import { STORE_BYTES } from './sqlite-reader.ts';
 /** Counting the rows of a larger store takes more than about a second. */
 const COUNTED_BYTES_MAX = 256 * 1024 * 1024;
 
-const nameContains = (parameter: string): string => `folded_contains(name, ${parameter})`;
+const SLICE_ROWS = { min: 128, max: 16_384 };
+
+/** In SQLite, LIKE does not distinguish the case of ASCII letters. */
+const nameContains = (part: string, add: AddValue): string =>
+  nameCondition(part, add, { name: 'name', isMatch: `name_contains(name, ${add(part)})` });
 
 /** Searches a store on a thread of its own, which starts with the first search. */
 export function openSqliteSearch(path: string): PlantSearch {
   const program = new URL('./search-thread.ts', import.meta.url);
   const thread = new CalledThread<SearchCall, Row[]>('search', program, path);
   const query: Query = (text, values) => thread.call([text, values]);
-  const bytes = async () => Number((await query(STORE_BYTES, []))[0]![0]);
+  const store = { query, sliceRows: SLICE_ROWS, nameContains };
+  const numberOf = async (text: string) => Number((await query(text, []))[0]![0]);
+  const bytes = () => numberOf(STORE_BYTES);
   return {
-    page: (...args) => searchPage({ query, nameContains }, ...args),
+    page: (...args) => searchPage(store, ...args),
+    count: (...args) => countPlants(store, ...args),
+    countTags: (...args) => countTags(store, ...args),
     revisionsOf: (...args) => revisionsOf(query, ...args),
     bytes,
     // SQLite stores no count of rows, so a count reads the whole table.
     revisions: async () =>
-      (await bytes()) > COUNTED_BYTES_MAX ? undefined : (await countRows(query)).revisions,
+      (await bytes()) > COUNTED_BYTES_MAX ? undefined : await numberOf('SELECT count(*) FROM plant_revision'),
     [Symbol.asyncDispose]: () => thread.close(),
   };
 }

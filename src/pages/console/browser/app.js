@@ -7,10 +7,14 @@ import { html, render, useEffect, useRef, useState } from './preact.js';
 import { RejectedRequests } from './rejected.js';
 import { request, session, signIn, signOut, useAction, useLoad } from './requests.js';
 import { Store } from './store.js';
+import { Tags } from './tags.js';
 import { Tokens } from './tokens.js';
 
 /** By title, which is in lower case in the address. @type {Record<string, unknown>} */
-const SCREENS = { Now, Plants, Rejected: RejectedRequests, Tokens, Store };
+const SCREENS = { Now, Plants, Tags, Rejected: RejectedRequests, Tokens, Store };
+const LEAF = html`<svg viewBox="0 0 32 32" width="18" height="18" aria-hidden="true">
+  <path fill="currentColor" d="M27 4C13 4 5 10 5 20c0 3 1 5 2 7 2-7 7-12 14-15-6 5-10 10-11 16 11 2 17-7 17-24z" />
+</svg>`;
 const CODE_IN_FRAGMENT = /^#([A-Za-z0-9_-]{43})$/;
 
 /** The screen that the fragment of the address names, such as `#plants/7` or `#plants?tag=tree`. */
@@ -56,7 +60,7 @@ function App({ problem }) {
 function Header({ current }) {
   const { problem, run } = useAction();
   return html`<header>
-    <strong>Plant store</strong>
+    <strong>${LEAF}Plant store</strong>
     <nav aria-label="Screens">
       ${Object.keys(SCREENS).map(
         title => html`<a
@@ -79,8 +83,8 @@ function SignIn({ problem: initial }) {
     const link = code.trim();
     void run(() => signIn(link.slice(link.lastIndexOf('#') + 1)));
   };
-  return html`<main>
-    <h1>Sign in to the console</h1>
+  return html`<main class="sign-in">
+    <h1>${LEAF} Sign in to the console</h1>
     <p>You are not signed in, or your session ended. On the machine of the service, run this command and open the link that it prints:</p>
     <pre>${content?.command ?? 'npx plant-store console'}</pre>
     <p class="note">If the service has its own <code>--database</code>, give the same one.</p>
@@ -93,6 +97,9 @@ function SignIn({ problem: initial }) {
   </main>`;
 }
 
+// Only users of the keyboard need to see which heading has the focus.
+addEventListener('keydown', () => document.documentElement.setAttribute('data-keyboard', ''));
+addEventListener('pointerdown', () => document.documentElement.removeAttribute('data-keyboard'));
 // The banner starts before the session, which cannot start while the store does not respond.
 render(html`<${Banner} />`, /** @type {HTMLElement} */ (document.getElementById('banner')));
 const code = CODE_IN_FRAGMENT.exec(location.hash)?.[1];

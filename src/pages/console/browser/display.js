@@ -1,6 +1,11 @@
 // Parts that several screens use: times, text of clients, tables, forms.
-import { html } from './preact.js';
+import { html, useEffect, useState } from './preact.js';
 
+/** Times such as "2 min ago" are written again after this time. */
+const AGE_INTERVAL_MS = 5_000;
+/** A time that is further away is shown as a date. */
+const AGE_DAYS_MAX = 30;
+const LOCAL_DATE = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 const LOCAL_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 /** Writes three significant digits, or all digits before the decimal point. */
 const NUMBER = new Intl.NumberFormat(undefined, {
@@ -14,14 +19,58 @@ export function numberText(value) {
   return value === null || value === undefined ? '–' : NUMBER.format(value);
 }
 
+/** @param {number} bytes @returns {[number: string, unit: string]} */
+export function bytesText(bytes) {
+  return bytes < 1e9 ? [numberText(bytes / 1e6), 'MB'] : [numberText(bytes / 1e9), 'GB'];
+}
+
+/** Functions that write the shown ages again. */
+const listeners = /** @type {Set<() => void>} */ (new Set());
+setInterval(() => {
+  for (const write of listeners) write();
+}, AGE_INTERVAL_MS);
+
 /**
- * A time in the zone of the reader, and in UTC as its title.
+ * How long ago a time is, or how far ahead.
  *
  * @param {number} at ms since 1970
  */
+export function ageText(at) {
+  const seconds = (Date.now() - at) / 1000;
+  const age = Math.abs(seconds);
+  // The clock of the service may be a little ahead.
+  if (age < 5) return 'now';
+  if (age >= AGE_DAYS_MAX * 86_400) return LOCAL_DATE.format(at);
+  const [unitSeconds, unit] =
+    age < 60 ? [1, 's'] : age < 3_600 ? [60, 'min'] : age < 172_800 ? [3_600, 'h'] : [86_400, 'days'];
+  const text = `${Math.floor(age / unitSeconds)} ${unit}`;
+  return seconds < 0 ? `in ${text}` : `${text} ago`;
+}
+
+/** @param {number} at ms since 1970 */
+function utcText(at) {
+  return `${new Date(at).toISOString().slice(0, -1).replace('T', ' ')} UTC`;
+}
+
+/** A time as its age. The exact time is its title. @param {number} at ms since 1970 */
 export function time(at) {
-  const utc = new Date(at).toISOString();
-  return html`<time datetime=${utc} title=${`${utc.slice(0, -1).replace('T', ' ')} UTC`}>${LOCAL_TIME.format(at)}</time>`;
+  return html`<${Age} at=${at} />`;
+}
+
+/** @param {{ at: number }} props */
+function Age({ at }) {
+  const [, redraw] = useState(0);
+  useEffect(() => {
+    const write = () => redraw(previous => previous + 1);
+    listeners.add(write);
+    return () => listeners.delete(write);
+  }, []);
+  return html`<time datetime=${new Date(at).toISOString()} title=${`${LOCAL_TIME.format(at)}, ${utcText(at)}`}>${ageText(at)}</time>`;
+}
+
+/** A time in the zone of the reader, and in UTC as its title. @param {number} at ms since 1970 */
+export function exactTime(at) {
+  return html`<time datetime=${new Date(at).toISOString()} title=${utcText(at)}>${LOCAL_TIME.format(at)}</time>`;
 }
 
 /**
@@ -48,19 +97,22 @@ export function clientText(text) {
 }
 
 /**
- * A table. On a narrow screen, a row becomes a list, in which each cell shows the name of its
- * column. That style removes the implicit roles of a table, so the roles are explicit.
+ * A table. On a narrow screen, the first cell of a row is its title, and each further cell shows
+ * the name of its column. That style removes the implicit roles of a table, so the roles are
+ * explicit.
  *
  * @typedef {Record<string, (row: any) => unknown>} Columns by title
- * @param {{ name: string, rows: readonly any[], columns: Columns }} props
+ * @param {{ name: string, rows: readonly any[], columns: Columns, numbers?: readonly string[] }}
+ *   props `numbers` are the titles of columns whose digits line up at the right
  */
-export function Table({ name, rows, columns }) {
+export function Table({ name, rows, columns, numbers = [] }) {
   const titles = Object.keys(columns);
+  const classOf = (/** @type {string} */ title) => (numbers.includes(title) ? 'number' : undefined);
   return html`<table role="table" aria-label=${name}>
-    <thead role="rowgroup"><tr role="row">${titles.map(title => html`<th role="columnheader" scope="col">${title}</th>`)}</tr></thead>
+    <thead role="rowgroup"><tr role="row">${titles.map(title => html`<th role="columnheader" scope="col" class=${classOf(title)}>${title}</th>`)}</tr></thead>
     <tbody role="rowgroup">${rows.map(
       row =>
-        html`<tr role="row">${titles.map(title => html`<td role="cell" data-column=${title}><div>${columns[title]?.(row)}</div></td>`)}</tr>`,
+        html`<tr role="row">${titles.map(title => html`<td role="cell" class=${classOf(title)} data-column=${title}><div>${columns[title]?.(row)}</div></td>`)}</tr>`,
     )}</tbody>
   </table>`;
 }
@@ -75,8 +127,8 @@ export function Facts({ rows }) {
     ${rows.map(
       ([label, text, at]) =>
         text &&
-        html`<dt>${label}</dt>
-          <dd>${at === undefined ? null : html`${time(at)}, `}${clientText(text)}</dd>`,
+        html`<div><dt>${label}</dt>
+          <dd>${at === undefined ? null : html`${time(at)}: `}${clientText(text)}</dd></div>`,
     )}
   </dl>`;
 }

@@ -1,28 +1,35 @@
 // The screen Now: the most important facts, and plots of the last 24 hours.
 import { clientText, Facts, numberText, Table } from './display.js';
+import { Figures } from './figures.js';
 import { Plot, Swatch, timeText } from './plot.js';
 import { html, useMemo, useState } from './preact.js';
 import { request, useLoad } from './requests.js';
 
 const INTERVAL_MS = 1_000;
 const RANGES = { '5 min': 300, '15 min': 900, '1 h': 3_600, '6 h': 21_600, '24 h': 86_400 };
+/** A range begins at the oldest sample, but is at least as long as this. */
+const RANGE_SECONDS_MIN = 30;
 /** For this time, the page stores samples of one second. */
 const SECONDS_MAX = 920;
+/** A long range merges so many samples into one, so that its lines stay readable. */
+const MERGED_SAMPLES = [1, 6, 24];
+const POINTS_MAX = 920;
+/** Of merged samples, these values are the highest and not the mean, so that no peak disappears. */
+const PEAKS = new Set(['p99']);
 /** A zoom to fewer samples has no effect. */
 const ZOOM_SAMPLES_MIN = 10;
 /** Plots move every second, but rarely for users who prefer reduced motion. */
 const MOVE_SECONDS = matchMedia('(prefers-reduced-motion: reduce)').matches ? 15 : 1;
+const PLOT_HEIGHT = 190;
 /** The first line style for errors. Earlier styles are for lines with fixed names. */
 const FIRST_ERROR_STYLE = 3;
 
 /** The plots. A name is that of a column in the response. Without names, all errors are shown. */
 const PANELS = [
-  { title: 'Plants per second', unit: 'per second', height: 280, names: ['created', 'revised', 'unchanged'] },
-  { title: 'Errors per second', unit: 'per second', height: 150 },
-  { title: 'Response time', unit: 'ms', height: 150, names: ['p50', 'p99'] },
-  { title: 'Plants in flight', unit: 'plants', height: 150, names: ['in flight'] },
-  { title: 'Batch size', unit: 'plants', height: 150, names: ['mean batch'] },
-  { title: 'Commit time', unit: 'ms', height: 150, names: ['mean commit'] },
+  { title: 'Plants per second', unit: '', names: ['created', 'revised', 'unchanged'] },
+  { title: 'Errors per second', unit: '' },
+  { title: 'Response and commit time', unit: 'ms', names: ['p50', 'p99', 'mean commit'] },
+  { title: 'Plants in flight and per batch', unit: 'plants', names: ['in flight', 'mean batch'] },
 ];
 
 /**
@@ -34,6 +41,7 @@ const SENDER_COLUMNS = {
   'Plants per second': ({ plants }) => numberText(plants),
   'Errors per second': ({ errors }) => numberText(errors),
 };
+const SENDER_RATES = ['Plants per second', 'Errors per second'];
 
 // Samples stay in the page when the user changes the screen, and when the service restarts.
 
@@ -47,7 +55,11 @@ const marks = /** @type {Map<number, string>} by second */ (new Map());
 /** Errors by number and name. Each has the same color while the page is open. */
 const errors = /** @type {Set<string>} */ (new Set());
 const hidden = /** @type {Set<string>} */ (new Set());
-const view = { span: 900, zoom: /** @type {[from: number, to: number] | undefined} */ (undefined) };
+const view = {
+  span: 900,
+  isLogarithmic: false,
+  zoom: /** @type {[from: number, to: number] | undefined} */ (undefined),
+};
 let newest = 0;
 
 async function load() {
@@ -75,17 +87,24 @@ export function Now() {
   const [cursor, setCursor] = useState(/** @type {number | undefined} */ (undefined));
   const { content, problem } = useLoad(load, INTERVAL_MS);
   const end = newest - (newest % MOVE_SECONDS);
-  const [from, to] = view.zoom ?? [end - view.span, end];
-  const interval = from >= newest - SECONDS_MAX ? 1 : 10;
+  // The first second begins before its sample, so that the mark of a start is shown, too.
+  const firstSecond = firstOf(rings[1]) - 1;
+  const firstTen = firstOf(rings[10]);
+  const oldest = Math.min(end - RANGE_SECONDS_MIN, firstSecond, firstTen);
+  const [from, to] = view.zoom ?? [Math.max(end - view.span, oldest), end];
+  // After a restart, only the samples of ten seconds reach back.
+  const sampled = from >= firstSecond || firstTen >= firstSecond ? 1 : 10;
+  const interval =
+    sampled * (MERGED_SAMPLES.find(count => (to - from) / sampled / count <= POINTS_MAX) ?? 24);
   const [first, last] = [Math.ceil(from / interval), Math.floor(to / interval)];
-  const axis = useMemo(() => readAxis(first, last, interval), [first, last, interval]);
+  const axis = useMemo(() => readAxis(first, last, interval, sampled), [first, last, interval, sampled]);
   if (content === undefined) return problem;
   const change = (/** @type {Partial<typeof view>} */ part) => {
     Object.assign(view, part);
     redraw(previous => previous + 1);
   };
   const onZoom = (/** @type {typeof view.zoom} */ zoom) => {
-    if (zoom === undefined || zoom[1] - zoom[0] >= ZOOM_SAMPLES_MIN * interval) change({ zoom });
+    if (zoom === undefined || zoom[1] - zoom[0] >= ZOOM_SAMPLES_MIN * sampled) change({ zoom });
   };
   const onToggle = (/** @type {string} */ name) => {
     if (!hidden.delete(name)) hidden.add(name);
@@ -94,40 +113,59 @@ export function Now() {
   // A cursor whose time has left the axis stays at the first second.
   const index = Math.max(0, Math.min(Math.round((cursor ?? end) / interval), last) - first);
   const time = timeText(axis.seconds[index] ?? end);
+  const { figures, facts, busiest } = content;
   return html`
-    <${Facts} rows=${content.facts} />
+    <${Figures} seconds=${rings[1]} tens=${rings[10]} newest=${newest} errors=${errors} ...${figures} />
+    <${Facts} rows=${facts} />
     ${problem}
-    <div class="links" role="group" aria-label="Time shown">${Object.entries(RANGES).map(([label, span]) => {
-      const isOn = view.zoom === undefined && view.span === span;
-      return html`<button type="button" class=${isOn ? 'main' : ''} aria-pressed=${isOn} onClick=${() => change({ span, zoom: undefined })}>${label}</button>`;
-    })}</div>
-    <p class="note">
-      Values of the ${interval === 1 ? 'second' : '10 seconds'} until ${time}.${' '}
-      ${axis.marks.map(([at, text]) => `Mark: ${text} at ${timeText(at)}. `)}
-      To see a part, drag over a plot; to go back, double-click it.
-    </p>
+    <div class="links">
+      <div class="choice" role="group" aria-label="Time shown">${Object.entries(RANGES).map(
+        ([label, span]) => {
+          const isOn = view.zoom === undefined && view.span === span;
+          return html`<button type="button" aria-pressed=${isOn} onClick=${() => change({ span, zoom: undefined })}>${label}</button>`;
+        },
+      )}</div>
+      <div class="choice" role="group" aria-label="Scale">${['linear', 'log'].map(label => {
+        const isLogarithmic = label === 'log';
+        return html`<button type="button" aria-pressed=${view.isLogarithmic === isLogarithmic} onClick=${() => change({ isLogarithmic })}>${label}</button>`;
+      })}</div>
+      ${view.zoom && html`<button type="button" onClick=${() => onZoom(undefined)}>Show all again</button>`}
+      <span class="note">${interval === 1 ? 'the second' : interval < 60 ? `${interval} s` : `${interval / 60} min`} until ${time}</span>
+    </div>
     <div class="panels">
       ${PANELS.map(
         ({ names, ...panel }) => html`<${Panel}
           key=${panel.title}
           ...${panel}
           ...${axis}
+          height=${PLOT_HEIGHT}
           lines=${names?.map((name, lineStyle) => ({ name, lineStyle })) ?? axis.errorLines}
           time=${time}
           index=${index}
           isHeld=${cursor !== undefined}
+          isLogarithmic=${view.isLogarithmic}
           onCursor=${setCursor}
           onZoom=${onZoom}
           onToggle=${onToggle}
         />`,
       )}
     </div>
+    <p class="note">
+      ${axis.marks.map(([at, text]) => `Mark: ${text} at ${timeText(at)}. `)}
+      A click on a name hides its line. To see a part, drag over a plot.
+    </p>
     <h2>Busiest tokens of the last minute</h2>
     ${
-      content.busiest.length === 0
-        ? html`<p class="note">No token was used.</p>`
-        : html`<${Table} name="Busiest tokens" columns=${SENDER_COLUMNS} rows=${content.busiest} />`
+      busiest.length === 0
+        ? html`<p class="note">No token was used. A client needs the address of this service and a <a href="#tokens">token</a>.</p>`
+        : html`<${Table} name="Busiest tokens" numbers=${SENDER_RATES} columns=${SENDER_COLUMNS} rows=${busiest} />`
     }`;
+}
+
+/** @param {Map<number, unknown> | undefined} samples by second, the oldest first */
+function firstOf(samples) {
+  const [first = Infinity] = samples?.keys() ?? [];
+  return first;
 }
 
 /**
@@ -136,15 +174,39 @@ export function Now() {
  * @param {number} first in intervals since 1970, as is `last`
  * @param {number} last
  * @param {number} interval
+ * @param {number} sampled the interval of the samples, which is a part of `interval`
  */
-function readAxis(first, last, interval) {
+function readAxis(first, last, interval, sampled) {
   const seconds = Array.from({ length: last - first + 1 }, (_, index) => (first + index) * interval);
-  const samples = seconds.map(second => rings[interval]?.get(second));
+  const samples = seconds.map(second => mergedSample(second, interval, sampled));
   const errorLines = [...errors]
     .map((name, index) => ({ name, lineStyle: index + FIRST_ERROR_STYLE }))
     .filter(({ name }) => samples.some(sample => sample?.(name)));
   const isShown = (/** @type {number} */ at) => at >= first * interval && at <= last * interval;
   return { seconds, samples, errorLines, marks: [...marks].filter(([at]) => isShown(at)) };
+}
+
+/**
+ * Merges the samples of an interval.
+ *
+ * @param {number} end
+ * @param {number} interval
+ * @param {number} sampled
+ * @returns {import('./plot.js').Sample | undefined}
+ */
+function mergedSample(end, interval, sampled) {
+  const ring = rings[sampled];
+  if (interval === sampled) return ring?.get(end);
+  const samples = Array.from({ length: interval / sampled }, (_, index) => ring?.get(end - index * sampled));
+  const found = samples.filter(sample => sample !== undefined);
+  if (found.length === 0) return undefined;
+  return name => {
+    const values = found.map(sample => sample(name)).filter(value => value !== null);
+    if (values.length === 0) return null;
+    return PEAKS.has(name)
+      ? Math.max(...values)
+      : values.reduce((sum, value) => sum + value, 0) / values.length;
+  };
 }
 
 /** @param {import('./plot.js').PlotProps & { time: string, onToggle: (name: string) => void }} props */
@@ -153,16 +215,22 @@ function Panel({ lines, time, onToggle, ...props }) {
   const valueText = (/** @type {string} */ name) => numberText(props.samples[props.index]?.(name));
   const text = `${time}: ${visible.map(({ name }) => `${name} ${valueText(name)}`).join(', ')} ${props.unit}`;
   return html`<section class="panel">
-    <h2>${props.title}</h2>
-    <div class="values">${lines.length === 0 && html`<p class="note">none in this time</p>`}${lines.map(
-      ({ name, lineStyle }) =>
-        html`<div key=${name}>
-          <button type="button" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}>
-            <${Swatch} lineStyle=${lineStyle} /> ${name}
-          </button>${' '}
-          <strong>${valueText(name)}</strong> <span class="note">${props.unit}</span>
-        </div>`,
-    )}</div>
-    <${Plot} key=${visible.map(({ name }) => name).join()} ...${{ ...props, lines: visible, text }} />
+    <h2>${props.title} ${props.unit && html`<span class="note">${props.unit}</span>`}</h2>
+    <div class="values">
+      ${lines.length === 0 && html`<span class="note">none in this time</span>`}
+      ${lines.map(
+        ({ name, lineStyle }) =>
+          html`<span key=${name}>
+            <button type="button" aria-pressed=${!hidden.has(name)} onClick=${() => onToggle(name)}>
+              <${Swatch} lineStyle=${lineStyle} /> ${name}
+            </button>
+            <strong>${valueText(name)}</strong>
+          </span>`,
+      )}
+    </div>
+    <${Plot}
+      key=${`${visible.map(({ name }) => name).join()} ${props.isLogarithmic}`}
+      ...${{ ...props, lines: visible, text }}
+    />
   </section>`;
 }

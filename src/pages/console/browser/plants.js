@@ -1,61 +1,28 @@
 // The screen Plants. The address contains the search, so that pages are links and the back button
 // works. Ids are strings, because a JavaScript number would round them.
-import { clientText, readForm, Table, time } from './display.js';
+import { clientText, exactTime, readForm, Table, time } from './display.js';
+import { idLink, Newest, plantLink } from './newest.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
+import { NOTHING_FOUND, progressText, resultText, SHOWN_PLANTS_MAX, searchPlants } from './search.js';
 
-/** Plants of a page, as in operator-console.ts of the service. */
-const SHOWN_PLANTS_MAX = 50;
-/** A page ends early at this many characters of names and tags: a name may have a million. */
-const PAGE_TEXT_LENGTH_MAX = 1_000_000;
 const DOWNLOAD_TIMEOUT_MS = 24 * 3_600_000;
 /** Maximum of characters in a link, since browsers limit the length of an address. */
 const CORRECTED_LENGTH_MAX = 50_000;
-const FIELDS = { id: 'Exact id', name: 'Name contains', tag: 'Exact tag' };
-const COUNT = new Intl.NumberFormat();
+const FIELDS = { name: 'Name contains', tag: 'Exact tag', id: 'Exact id' };
 const DAMAGED = html`<strong>damaged</strong>`;
 
-/**
- * A plant. If it is damaged, only its id and its revision are known.
- *
- * @typedef {{ id: string, revision: number, name: string, tag?: string, recordedAt: number,
- *   recordedBy: string, isDamaged?: true }} Plant
- */
-
-/**
- * What a search has found so far. `searched` of `total` revisions were read. `next` is the id at
- * which the search goes on. The service also ends a page after some time, so there may be no more
- * plants.
- *
- * @typedef {{ plants: Plant[], next: string | null, isSearching: boolean, searched: number,
- *   total: number | null }} Found
- */
+/** @typedef {import('./search.js').Plant} Plant */
 
 /** @type {Record<string, (plant: Plant) => unknown>} */
 const PLANT_COLUMNS = {
-  Id: ({ id }) => idLink(id),
-  Name: ({ name, isDamaged }) => (isDamaged ? DAMAGED : clientText(name)),
+  Name: ({ id, name, isDamaged }) => plantLink(id, isDamaged ? DAMAGED : clientText(name)),
   Tag: ({ tag, isDamaged }) => (isDamaged ? null : clientText(tag)),
+  Id: ({ id }) => idLink(id),
   Revision: ({ revision }) => revision,
   Recorded: ({ recordedAt, isDamaged }) => (isDamaged ? null : time(recordedAt)),
   'By token': ({ recordedBy, isDamaged }) => (isDamaged ? null : clientText(recordedBy)),
 };
-
-/**
- * @typedef {{ at: number, id: string, outcome: string, label: string }} NewestPlant
- * @type {Record<string, (plant: NewestPlant) => unknown>}
- */
-const NEWEST_COLUMNS = {
-  Id: ({ id }) => idLink(id),
-  Outcome: ({ outcome }) => outcome,
-  When: ({ at }) => time(at),
-  'By token': ({ label }) => clientText(label),
-};
-
-/** @param {string} id */
-function idLink(id) {
-  return html`<a class="id" href=${`#plants/${id}`}>${id}</a>`;
-}
 
 /** The query of the last search, for the link back. */
 let lastQuery = '';
@@ -95,56 +62,18 @@ function Search({ query }) {
     </form>
     <p id="search-note" class="note">
       An empty field does not limit the search, so plants without a tag cannot be searched for.${' '}
-      In names, case and accents do not matter; in tags, they do.
+      In names, case, accents and signs of hybrids do not matter; in tags, they do.
     </p>
     ${query === '' ? html`<${Newest} />` : html`<${Results} key=${round} query=${query} />`}`;
 }
 
-/** The plants that this instance stored last. It changes only on request, so that no row moves. */
-function Newest() {
-  const { content, problem, repeat } = useLoad(() => request('newest'));
-  const count = content?.plants.length ?? 0;
-  return html`
-    <h2>Newest</h2>
-    ${problem}
-    ${
-      content &&
-      html`<p class="links">
-        <span>
-          ${
-            count === 0
-              ? 'Since its start, this instance has stored no plant.'
-              : `The last ${count} that this instance confirmed since its start.`
-          }
-        </span>
-        <button type="button" onClick=${repeat}>Refresh</button>
-      </p>`
-    }
-    ${count > 0 && html`<${Table} name="Newest plants" columns=${NEWEST_COLUMNS} rows=${content.plants} />`}`;
-}
-
-/** @type {Found} */
-const NOTHING_FOUND = { plants: [], next: null, isSearching: true, searched: 0, total: null };
-
-/**
- * Requests pages of the service until this page is full.
- *
- * @param {Record<string, string>} filter
- * @param {(found: Found) => boolean} onFound gets all that was found so far; returns whether the
- *   search goes on
- */
-async function search(filter, onFound) {
-  const { revisions: total } = filter.id ? { revisions: null } : await request('plants/count');
-  let found = { ...NOTHING_FOUND, next: filter.from ?? null, searched: Number(filter.searched ?? 0), total };
-  while (onFound(found) && found.isSearching) {
-    const page = await request(`plants?${new URLSearchParams({ ...filter, from: found.next ?? '' })}`);
-    const plants = [...found.plants, ...page.plants];
-    const textLength = plants.reduce((sum, { name = '', tag = '' }) => sum + name.length + tag.length, 0);
-    const isFull = plants.length >= SHOWN_PLANTS_MAX || textLength >= PAGE_TEXT_LENGTH_MAX;
-    const isSearching = page.next !== null && !isFull;
-    found = { plants, next: page.next, isSearching, searched: found.searched + page.searched, total };
-  }
-}
+const NOTHING_MATCHES = html`<div class="empty">
+  <p><strong>No plant matches.</strong></p>
+  <p>
+    Try a shorter part of the name. A tag must be written exactly as it is stored, with its case and its accents.${' '}
+    <a href="#plants?from=">List all plants</a>
+  </p>
+</div>`;
 
 /** @param {{ query: string }} props */
 function Results({ query }) {
@@ -152,37 +81,48 @@ function Results({ query }) {
   const [found, setFound] = useState(NOTHING_FOUND);
   const isStopped = useRef(false);
   const { problem } = useLoad(() =>
-    search(filter, next => {
+    searchPlants(filter, next => {
       if (!isStopped.current) setFound(next);
       return !isStopped.current;
     }),
   );
   const stop = () => {
     isStopped.current = true;
-    setFound(last => ({ ...last, isSearching: false }));
+    setFound(last => (last.phase === 'complete' ? last : { ...last, phase: 'stopped' }));
   };
   useEffect(() => stop, []);
   const { problem: failure, isRunning, run } = useAction();
-  const { plants, next, isSearching, searched } = found;
-  const hasNext = next !== null && !isSearching;
-  const nextPage = new URLSearchParams({ ...filter, from: next ?? '', searched: `${searched}` });
+  const { phase, plants, before, next, searched } = found;
+  const isReading = phase === 'searching' || phase === 'counting';
+  const hasNext = next !== null && phase !== 'searching';
+  const nextPage = new URLSearchParams({
+    ...filter,
+    from: next ?? '',
+    searched: `${searched}`,
+    before: `${before + plants.length}`,
+  });
   if (hasNext) previousPages.set(`${nextPage}`, query);
   const previousPage = previousPages.get(query);
+  // One line, whose button changes, so that the table below it does not move.
   return html`${problem}
-    <p role="status">${problem ? '' : isSearching ? 'Searching …' : resultText(found, filter.from)}</p>
-    ${isSearching && !problem && html`<p class="links"><span>${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button></p>`}
-    ${plants.length > 0 && html`<${Table} name="Plants, by id" columns=${PLANT_COLUMNS} rows=${plants} />`}
     <p class="links">
-      ${previousPage !== undefined && html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
-      ${hasNext && html`<a href=${`#plants?${nextPage}`}>${plants.length < SHOWN_PLANTS_MAX ? 'Go on' : 'Next page'}</a>`}
+      <span role="status">${problem ? '' : resultText(found, filter.from)}</span>
+      ${isReading && !problem && html`<span>${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button>`}
       ${
+        !isReading &&
         plants.length > 0 &&
         html`<button type="button" disabled=${isRunning} onClick=${() => run(() => download(filter))}>
           ${isRunning ? 'Downloading …' : 'Download all that match as CSV'}
         </button>`
       }
     </p>
-    ${failure}`;
+    ${failure}
+    ${phase === 'complete' && plants.length === 0 && !problem && NOTHING_MATCHES}
+    ${plants.length > 0 && html`<${Table} name="Plants, by id" numbers=${['Revision']} columns=${PLANT_COLUMNS} rows=${plants} />`}
+    <p class="links">
+      ${previousPage !== undefined && html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
+      ${hasNext && html`<a href=${`#plants?${nextPage}`}>${plants.length < SHOWN_PLANTS_MAX ? 'Go on' : 'Next page'}</a>`}
+    </p>`;
 }
 
 /** A link cannot send the header of the session. @param {Record<string, string>} filter */
@@ -194,63 +134,45 @@ async function download(filter) {
   setTimeout(() => URL.revokeObjectURL(href), 60_000);
 }
 
-/**
- * The searched share. Plants arrive during a search, so only a complete search shows 100 %.
- *
- * @param {Found} found
- */
-function progressText({ plants: { length }, searched, total }) {
-  if (total === null) return `${length} found, ${COUNT.format(searched)} revisions read.`;
-  return `${length} found, ${Math.min(99, Math.floor((searched / total) * 100))} % read.`;
-}
-
-/**
- * @param {Found} found
- * @param {string} [from]
- */
-function resultText(found, from) {
-  const { length } = found.plants;
-  const count = length === 0 ? 'No plant' : length === 1 ? '1 plant' : `${length} plants`;
-  const begin = from ? ` from id ${from} on` : '';
-  return found.next === null
-    ? `${count} found${begin}. The search is complete.`
-    : `${count} on this page${begin}. So far: ${progressText(found)}`;
-}
-
 /** @param {{ id: string }} props */
 function Timeline({ id }) {
   const { content, problem } = useLoad(() => request(`revisions?${new URLSearchParams({ id })}`));
   /** @type {Plant[]} the latest first */
   const revisions = (content?.revisions ?? []).toReversed();
   const [latest] = revisions;
+  const correction = latest && formLink(content.docs, { ...latest, id }, 'Correct this plant');
   return html`
     <p><a href=${`#plants${lastQuery && `?${lastQuery}`}`}>${lastQuery ? 'Back to the search' : 'Search plants'}</a></p>
     <h2>Plant <span class="id">${id}</span></h2>
     ${problem}
-    ${latest && html`<p>${contentOf(latest)}</p>${correctLink(content.docs, { ...latest, id })}`}
+    ${latest && html`<p class="latest">${latest.isDamaged ? DAMAGED : clientText(latest.name)}</p>`}
+    ${latest && !latest.isDamaged && html`<p>Tag: ${clientText(latest.tag)}</p>`}
+    ${correction && html`<p>${correction} ${FORM_NOTE}</p>`}
     ${revisions.map(
       (each, index) => html`<section class="entry">
         <h3>Revision ${each.revision}${index === 0 ? ' (latest)' : ''}</h3>
-        ${!each.isDamaged && html`<p class="note">${time(each.recordedAt)} by token ${clientText(each.recordedBy)}</p>`}
+        ${!each.isDamaged && html`<p class="note">${time(each.recordedAt)}, ${exactTime(each.recordedAt)}, by token ${clientText(each.recordedBy)}</p>`}
         ${changesOf(each, revisions[index + 1])}
+        ${index > 0 && html`<p>${formLink(content.docs, { ...each, id }, 'Use this content again')}</p>`}
       </section>`,
     )}
     ${(revisions.at(-1)?.revision ?? 1) > 1 && html`<p>Older revisions are not shown here. To print all: <code>npx plant-store show ${id}</code></p>`}`;
 }
 
+const FORM_NOTE = html`<span class="note">opens the form of the documentation; sending it needs a token, and stores a new revision</span>`;
+
 /**
- * A link to the documentation page with the plant in its form. The fragment is not sent.
+ * A link to the documentation page with the plant in its form. The fragment is not sent. It opens
+ * in the same tab, which keeps the token of the form.
  *
  * @param {string | null} docs
  * @param {Plant} plant
+ * @param {string} text
  */
-function correctLink(docs, { id, name, tag, isDamaged }) {
+function formLink(docs, { id, name, tag, isDamaged }, text) {
   const plant = encodeURIComponent(JSON.stringify({ id, name, tag }));
   if (docs === null || isDamaged || plant.length > CORRECTED_LENGTH_MAX) return null;
-  return html`<p>
-    <a href=${`${docs}#plant=${plant}`} target="_blank" rel="noreferrer">Correct this plant</a>${' '}
-    <span class="note">opens the form of the documentation; sending it needs a token</span>
-  </p>`;
+  return html`<a href=${`${docs}#plant=${plant}`}>${text}</a>`;
 }
 
 /** @param {Plant} plant */

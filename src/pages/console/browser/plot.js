@@ -5,7 +5,7 @@ import Plotter from './uplot.js';
 
 const SECOND = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const MINUTE = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
-const FONT_PX = 12;
+const FONT_PX = 11;
 const FONT = `${FONT_PX}px system-ui, sans-serif`;
 /** Lines differ in color and in pattern, also on paper. */
 const COLORS = ['leaf', 'sky', 'muted', 'brick', 'ochre'];
@@ -28,8 +28,8 @@ export function timeText(second) {
 /** A sample of a line for the legend. @param {{ lineStyle: number }} props */
 export function Swatch({ lineStyle }) {
   const style = { color: `var(--${COLORS[lineStyle % COLORS.length]})` };
-  return html`<svg class=${`line${lineStyle}`} style=${style} width="32" height="8" aria-hidden="true">
-    <path d="M0 3H32" stroke="currentColor" stroke-width="3" stroke-dasharray=${DASHES[lineStyle % DASHES.length]} />
+  return html`<svg class=${`line${lineStyle}`} style=${style} width="20" height="8" aria-hidden="true">
+    <path d="M0 4H20" stroke="currentColor" stroke-width="2.5" stroke-dasharray=${DASHES[lineStyle % DASHES.length]} />
   </svg>`;
 }
 
@@ -38,13 +38,13 @@ export function Swatch({ lineStyle }) {
  * @typedef {(name: string) => number | null} Sample null: not measured
  * @typedef {{ title: string, unit: string, seconds: number[], samples: (Sample | undefined)[],
  *   lines: readonly { name: string, lineStyle: number }[], height: number, index: number,
- *   marks: [second: number, text: string][], isHeld: boolean, text: string,
+ *   marks: [second: number, text: string][], isHeld: boolean, isLogarithmic: boolean, text: string,
  *   onCursor: (second: number | undefined) => void,
  *   onZoom: (zoom?: [from: number, to: number]) => void }} PlotProps `text` describes the values at
  *   the index, and `isHeld` tells whether the user chose it
  */
 
-/** A plot. For other lines, give the component another key. @param {PlotProps} props */
+/** A plot. For other lines or another scale, give the component another key. @param {PlotProps} props */
 export function Plot(props) {
   const { title, seconds, samples, lines, height, index, isHeld, text, onCursor, onZoom } = props;
   const shown = useRef(props);
@@ -104,14 +104,20 @@ function color(element) {
   return () => (element ? getComputedStyle(element).color : '');
 }
 
+/** A light color for the area below a line. @param {() => string} stroke */
+function lightColor(stroke) {
+  return () => stroke().replace(/^rgb\((.*)\)$/, 'rgba($1, 0.12)');
+}
+
 /**
  * @param {HTMLElement} root
  * @param {{ current: PlotProps }} shown
  * @returns {import('./uplot.js').default.Options}
  */
 function plotOptions(root, shown) {
-  const { lines, unit, height } = shown.current;
-  const axis = { stroke: color(root), font: FONT, ticks: { show: false } };
+  const { lines, height, isLogarithmic } = shown.current;
+  const stroke = color(root);
+  const axis = { stroke, font: FONT, ticks: { show: false }, grid: { stroke, width: 0.2 } };
   /** @param {UPlot} plot */
   const onSelect = plot => {
     const { left, width } = plot.select;
@@ -123,7 +129,7 @@ function plotOptions(root, shown) {
     height,
     legend: { show: false },
     // Half of the last time label is outside the plot.
-    padding: [null, 36, null, null],
+    padding: [8, 24, null, null],
     cursor: { y: false, drag: { x: true, y: false, setScale: false } },
     hooks: {
       setSelect: [onSelect],
@@ -131,36 +137,51 @@ function plotOptions(root, shown) {
       // The cursor stays at its time when the plot moves, so the values that it shows stay.
       setScale: [plot => moveCursor(plot, shown.current)],
     },
-    scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] } },
+    // The logarithmic scale has a linear part near 0, because many values are 0.
+    scales: {
+      y: { distr: isLogarithmic ? 4 : 1, asinh: 1, range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] },
+    },
     axes: [
       {
         ...axis,
-        grid: { show: false },
-        size: 30,
+        size: 26,
         space: 70,
         values: (_plot, splits, _axis, _space, seconds) =>
           splits.map(second => (seconds < 60 ? SECOND : MINUTE).format(second * 1000)),
       },
       {
         ...axis,
-        grid: { stroke: axis.stroke, width: 0.25 },
-        size: 56,
+        // The plots line up, so each has the same space for its numbers.
+        size: 46,
         space: 26,
-        label: unit,
-        labelFont: FONT,
-        labelSize: 18,
         values: (_plot, splits) => splits.map(numberText),
+        ...(isLogarithmic && { splits: logarithmicSplits, filter: (_plot, splits) => splits }),
       },
     ],
     series: [
       {},
-      ...lines.map(({ lineStyle }) => {
+      ...lines.map(({ lineStyle }, index) => {
         const stroke = color(root.parentElement?.querySelector(`.line${lineStyle}`));
         const points = { show: false, size: 5, fill: stroke, filter: lonePoints };
-        return { stroke, width: 2, points, dash: DASHES[lineStyle % DASHES.length] ?? [] };
+        const line = { stroke, width: 1.5, points, dash: DASHES[lineStyle % DASHES.length] ?? [] };
+        return index === 0 ? { ...line, fill: lightColor(stroke) } : line;
       }),
     ],
   };
+}
+
+/**
+ * The numbers of a logarithmic axis: powers of ten, and more for a short axis.
+ *
+ * @param {UPlot} _plot
+ * @param {number} _axis
+ * @param {number} _min
+ * @param {number} max
+ */
+function logarithmicSplits(_plot, _axis, _min, max) {
+  const steps = max < 500 ? [1, 2, 5] : [1];
+  const powers = Array.from({ length: Math.floor(Math.log10(max)) + 1 }, (_, power) => 10 ** power);
+  return [0, ...powers.flatMap(power => steps.map(step => step * power))].filter(each => each <= max);
 }
 
 /**

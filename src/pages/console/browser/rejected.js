@@ -1,10 +1,18 @@
 // The screen Rejected: groups of rejected requests, with examples. Texts of clients are shown only
 // as text, because templates never insert markup.
-import { clientText, escaped, numberText, time } from './display.js';
+import { clientText, escaped, exactTime, numberText, time } from './display.js';
 import { html, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
 
 const INTERVAL_MS = 2_000;
+
+const NOTHING_REJECTED = html`<div class="empty">
+  <p><strong>No request was rejected.</strong></p>
+  <p>
+    When a client sends something wrong, such as a bad id or an old token, you see here what it sent and what is wrong.${' '}
+    If you expect a client and see nothing, it may use another address: it never reached this service.
+  </p>
+</div>`;
 
 /**
  * @typedef {{ key: string, error: number, status: number, name: string, label: string | null,
@@ -33,25 +41,27 @@ export function RejectedRequests() {
   const onInput = (/** @type {{ currentTarget: HTMLInputElement }} */ event) =>
     setFilter(event.currentTarget.value);
   return html`
-    <p>All requests that were rejected since the start, in groups of the same error, token and address. In memory only.</p>
-    <div class="links">
-      <span role="status">${isOn ? html`Bodies are recorded until ${time(content.bodiesUntil)}` : 'Bodies are not recorded'}</span>
-      <button type="button" onClick=${toggle}>${isOn ? 'Stop and forget them' : 'Record bodies for an hour'}</button>
-    </div>
+    <p class="note">All requests that were rejected since the start, in groups of the same error, token and address. In memory only.</p>
     ${failure}${problem}
     <div class="fields">
       <div>
         <label for="filter">Filter by error, token or address</label>
         <input id="filter" value=${filter} onInput=${onInput} autocomplete="off" spellcheck=${false} />
       </div>
+      <span role="status" class="note">${isOn ? html`Bodies are recorded until ${exactTime(content.bodiesUntil)}` : 'Bodies are not recorded'}</span>
+      <button type="button" onClick=${toggle}>${isOn ? 'Stop and forget them' : 'Record bodies for an hour'}</button>
+    </div>
+    <div class="title">
+      <h2>Groups</h2>
+      <span class="note">the newest first</span>
       ${
         added === 0
           ? html`<span class="note">Nothing new</span>`
           : html`<button type="button" class="main" onClick=${() => setShown(content)}>Show ${added} new</button>`
       }
     </div>
-    <h2>Groups, the newest first</h2>
-    ${found.length > 0 ? null : html`<p class="note">${current.count === 0 ? 'No request was rejected.' : 'No group matches the filter.'}</p>`}
+    ${current.count === 0 && NOTHING_REJECTED}
+    ${current.count > 0 && found.length === 0 && html`<p class="note">No group matches the filter. Clear it to see all.</p>`}
     ${found.map((/** @type {Group} */ each) => html`<${GroupEntry} key=${each.key} ...${{ ...each, group: each.key }} />`)}`;
 }
 
@@ -61,11 +71,11 @@ function GroupEntry({ group, error, status, name, label, address, count, firstAt
   const kind = status === 401 ? 'expired or revoked token' : 'token';
   const sender = label === null ? 'no known token' : html`${kind} ${clientText(label)}`;
   const origin = address === undefined ? 'other senders' : html`from <code>${address}</code>`;
-  const from = count === 1 ? 'at' : html`from ${time(firstAt)} to`;
+  const from = count === 1 ? null : html`from ${time(firstAt)} to `;
   return html`<details class="entry" onToggle=${(/** @type {{ currentTarget: HTMLDetailsElement }} */ event) => setIsOpen(event.currentTarget.open)}>
     <summary>
       <strong>${error} ${name}</strong>, ${sender}, ${origin}: <strong>${numberText(count)}</strong>${' '}
-      <span class="note">${from} ${time(lastAt)}</span>
+      <span class="note">${from}${time(lastAt)}</span>
     </summary>
     ${isOpen && html`<${Examples} group=${group} />`}
   </details>`;
@@ -79,16 +89,16 @@ function Examples({ group }) {
   /** @type {Example[] | undefined} */
   const examples = content?.examples;
   if (examples?.length === 0) return html`<p class="note">The service no longer has an example.</p>`;
-  return html`${problem}${examples?.map(
+  return html`<div class="examples">${problem}${examples?.map(
     ({ at, message, requestLine, contentType, body, bodyBytes, isCut, faultAt }) => html`
-    <p>${time(at)}: <span class="text">${message}</span></p>
+    <p>${exactTime(at)}: <span class="text">${message}</span></p>
     <p class="note">
       Request ${clientText(requestLine)}, Content-Type ${clientText(contentType)},${' '}
       ${bodyBytes === null ? 'no body was read' : `body of ${numberText(bodyBytes)} bytes`}
       ${body === null ? '' : isCut ? '; its beginning:' : ':'}
     </p>
     ${body !== null && (faultAt === null ? html`<pre>${escaped(body)}</pre>` : markedBody(body, faultAt))}`,
-  )}`;
+  )}</div>`;
 }
 
 /** @param {string} body @param {number} faultAt */

@@ -1,5 +1,5 @@
 // The screen Tokens: creates, lists and revokes tokens.
-import { clientText, readForm, Table, time } from './display.js';
+import { clientText, exactTime, readForm, Table, time } from './display.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { NoResponse, request, useAction, useLoad } from './requests.js';
 
@@ -23,7 +23,7 @@ const COLUMNS = {
         ? 'expired'
         : 'valid',
   Created: ({ createdAt }) => time(createdAt),
-  Expires: ({ expiresAt }) => (expiresAt === null ? 'never' : time(expiresAt)),
+  Expires: ({ expiresAt }) => (expiresAt === null ? 'never' : exactTime(expiresAt)),
   'Last used': ({ lastUsedAt, lastUsedDay }) =>
     lastUsedAt ? time(lastUsedAt) : lastUsedDay ? `${lastUsedDay} UTC` : 'never',
 };
@@ -35,13 +35,19 @@ export function Tokens() {
   const tokens = content?.tokens;
   const action = (/** @type {Token} */ token) =>
     token.revokedAt !== null || isExpired(token)
-      ? html`<span class="note">none</span>`
+      ? null
       : html`<button type="button" aria-label=${`Revoke ${token.label}`} onClick=${() => setRevoking(token.label)}>Revoke</button>`;
   return html`
     <${CreateToken} tokens=${tokens ?? []} onCreated=${repeat} />
     <h2 id="all-tokens" tabindex="-1">All tokens</h2>
     ${problem}
-    ${tokens?.length === 0 && html`<p>There is no token yet. Without one, no client can send plants.</p>`}
+    ${
+      tokens?.length === 0 &&
+      html`<div class="empty">
+        <p><strong>There is no token yet.</strong></p>
+        <p>Each client needs one to send plants. Create it above, with the name of the client as its label, and copy it into the client.</p>
+      </div>`
+    }
     ${tokens?.length ? html`<${Table} name="Tokens" columns=${{ ...COLUMNS, Action: action }} rows=${tokens} />` : null}
     ${revoking && html`<${RevokeDialog} label=${revoking} onRevoked=${repeat} onClose=${() => setRevoking(undefined)} />`}`;
 }

@@ -22,6 +22,7 @@ const id = element('plant-id', HTMLInputElement);
 const name = element('plant-name', HTMLInputElement);
 const hasTag = element('has-tag', HTMLInputElement);
 const tag = element('plant-tag', HTMLInputElement);
+const forgetButton = element('forget-token', HTMLButtonElement);
 const sendButton = element('send-button', HTMLButtonElement);
 const verdict = element('verdict', HTMLElement);
 const wire = element('wire', HTMLElement);
@@ -52,10 +53,42 @@ showParts({ address: href.slice(0, -'/plants'.length), host, path });
 // A browser may restore the fields when the user returns to the page.
 showPlant();
 
+/** The key of the token in `sessionStorage`, which belongs to this tab. A path is a service. */
+const TOKEN_KEY = `plant_store_token ${plantsUrl.pathname}`;
+
+/** Fills in the token that the tab keeps. A browser without site data keeps none. */
+function restoreToken() {
+  try {
+    const stored = sessionStorage.getItem(TOKEN_KEY);
+    token.value = stored ?? '';
+    forgetButton.hidden = stored === null;
+  } catch {
+    forgetButton.hidden = true;
+  }
+}
+
+/** @param {string} value an accepted token */
+function keepToken(value) {
+  try {
+    sessionStorage.setItem(TOKEN_KEY, value);
+    forgetButton.hidden = false;
+  } catch {
+    forgetButton.hidden = true;
+  }
+}
+
+forgetButton.addEventListener('click', () => {
+  sessionStorage.removeItem(TOKEN_KEY);
+  restoreToken();
+  token.focus();
+});
+
 // A browser may cache the page with its fields. The token must not stay in that cache.
 addEventListener('pagehide', () => {
   token.value = '';
 });
+// It also fires when the page comes from the cache.
+addEventListener('pageshow', restoreToken);
 
 form.addEventListener('submit', event => {
   event.preventDefault();
@@ -84,8 +117,10 @@ async function send() {
   clearVerdict();
   isSending = true;
   verdict.textContent = 'Sending …';
-  const response = await post(body, token.value).catch(() => undefined);
+  const bearer = token.value;
+  const response = await post(body, bearer).catch(() => undefined);
   isSending = false;
+  if (response?.status === 200) keepToken(bearer);
   // The user may have changed the form during the request.
   showParts({ body });
   element('received', HTMLElement).textContent = response?.received ?? 'none';

@@ -1,0 +1,140 @@
+// A search of plants: it fills a page, and then counts the other plants that match.
+import { request } from './requests.js';
+
+/** Plants of a page, as in operator-console.ts of the service. */
+export const SHOWN_PLANTS_MAX = 50;
+/** A page ends early at this many characters of names and tags: a name may have a million. */
+const PAGE_TEXT_LENGTH_MAX = 1_000_000;
+export const COUNT = new Intl.NumberFormat();
+
+/**
+ * A plant. If it is damaged, only its id and its revision are known.
+ *
+ * @typedef {{ id: string, revision: number, name: string, tag?: string, recordedAt: number,
+ *   recordedBy: string, isDamaged?: true }} Plant
+ */
+
+/**
+ * What a search has found so far.
+ *
+ * - `before`: plants of the pages before this one.
+ * - `next`: the id at which the next page begins, of which `searched` revisions come before.
+ * - `matching`: plants of this page, before it, and counted after it.
+ * - `read`: revisions that were read, of about `total`.
+ *
+ * @typedef {{ phase: 'searching' | 'counting' | 'complete' | 'stopped', plants: Plant[],
+ *   before: number, matching: number, next: string | null, searched: number, read: number,
+ *   total: number | null }} Found
+ */
+
+/** @type {Found} */
+export const NOTHING_FOUND = {
+  phase: 'searching',
+  plants: [],
+  before: 0,
+  matching: 0,
+  next: null,
+  searched: 0,
+  read: 0,
+  total: null,
+};
+
+/**
+ * Sends requests until this page is full, and then until the other plants are counted. The service
+ * ends each response after some time.
+ *
+ * @param {Record<string, string>} filter
+ * @param {(found: Found) => boolean} onFound gets all that was found so far; returns whether the
+ *   search goes on
+ */
+export async function searchPlants(filter, onFound) {
+  const { revisions: total } = filter.id ? { revisions: null } : await request('revisions/count');
+  const before = Number(filter.before ?? 0);
+  const searched = Number(filter.searched ?? 0);
+  /** @type {Found} */
+  let found = {
+    ...NOTHING_FOUND,
+    before,
+    matching: before,
+    next: filter.from ?? null,
+    searched,
+    read: searched,
+    total,
+  };
+  for (let from = found.next; onFound(found) && found.phase !== 'complete'; ) {
+    const isPage = found.phase === 'searching';
+    const query = new URLSearchParams({ ...filter, from: from ?? '' });
+    const part = await request(`${isPage ? 'plants' : 'plants/count'}?${query}`);
+    from = part.next;
+    found = isPage ? withPage(found, part) : withCount(found, part);
+  }
+}
+
+/**
+ * @param {Found} found
+ * @param {{ plants: Plant[], next: string | null, searched: number }} page
+ * @returns {Found}
+ */
+function withPage(found, page) {
+  const plants = [...found.plants, ...page.plants];
+  const textLength = plants.reduce((sum, { name = '', tag = '' }) => sum + name.length + tag.length, 0);
+  const isFull = plants.length >= SHOWN_PLANTS_MAX || textLength >= PAGE_TEXT_LENGTH_MAX;
+  const searched = found.searched + page.searched;
+  return {
+    ...found,
+    phase: page.next === null ? 'complete' : isFull ? 'counting' : 'searching',
+    plants,
+    matching: found.before + plants.length,
+    next: page.next,
+    searched,
+    read: searched,
+  };
+}
+
+/**
+ * @param {Found} found
+ * @param {{ plants: number, next: string | null, searched: number }} count
+ * @returns {Found}
+ */
+function withCount(found, count) {
+  return {
+    ...found,
+    phase: count.next === null ? 'complete' : 'counting',
+    matching: found.matching + count.plants,
+    read: found.read + count.searched,
+  };
+}
+
+/**
+ * The read share of the store. Plants arrive meanwhile, so only a complete search shows 100 %.
+ *
+ * @param {number} read
+ * @param {number | null} total
+ */
+export function readText(read, total) {
+  if (total === null) return `${COUNT.format(read)} revisions read`;
+  return `${Math.min(99, Math.floor((read / total) * 100))} % read`;
+}
+
+/** @param {Found} found */
+export function progressText({ matching, read, total }) {
+  return `${COUNT.format(matching)} found, ${readText(read, total)}.`;
+}
+
+/**
+ * The state of a search in words.
+ *
+ * @param {Found} found
+ * @param {string} [from] where it began
+ */
+export function resultText(found, from) {
+  const { phase, before, matching, plants } = found;
+  if (phase === 'searching') return 'Searching …';
+  if (phase === 'counting') return 'Counting all that match …';
+  if (phase === 'stopped') return `Stopped. So far: ${progressText(found)}`;
+  const count = matching === 0 ? 'No plant' : matching === 1 ? '1 plant' : `${COUNT.format(matching)} plants`;
+  const begin = from && before === 0 ? ` from id ${from} on` : '';
+  const isAll = plants.length === matching;
+  const shown = isAll ? '' : ` This page has ${before + 1} to ${before + plants.length}.`;
+  return `${count} found${begin}. The search is complete.${shown}`;
+}
