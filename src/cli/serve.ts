@@ -36,16 +36,16 @@ Examples:
   $ npx plant-store serve --database sqlite:/var/lib/plants.db --listen 0.0.0.0:8080
   $ npx plant-store serve --database postgres://plant_service@db1.example,db2.example/plants`,
     )
-    .action((options, command) => serve(options, command, extras));
+    .action((options, command) => serve(readDatabase(options), options, command, extras));
 }
 
 /** Runs a service until a signal stops it. @throws {Failure} if it cannot start */
 export async function serve(
+  database: DatabaseAddress,
   options: ServeOptions,
   command: Command,
   extras: readonly Extra[],
 ): Promise<void> {
-  const database = readDatabase(options);
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, logOutput());
   // A reader of the output may send a signal at once, so the listener comes first.
   const signal = firstSignal();

@@ -1,7 +1,7 @@
+import { resolve } from 'node:path';
 import type { Command, Option } from 'commander';
 import { StoreRejected } from '../core/commit/store-errors.ts';
 import { type DatabaseAddress, databaseAddressOf } from '../engines/database-url.ts';
-import { DEFAULT_SQLITE_PATH } from '../engines/sqlite/files/store-files.ts';
 import { Failure } from './failure.ts';
 import { readTextFile, rejectControlCharacters, setting } from './setting.ts';
 
@@ -10,7 +10,7 @@ export interface DatabaseOptions {
   databasePasswordFile?: string;
 }
 
-const DEFAULT_DATABASE_URL = `sqlite:${DEFAULT_SQLITE_PATH}`;
+const DEFAULT_DATABASE_URL = 'sqlite:./data/plant-store.db';
 /** Messages do not show the name of the file, since a user may have given the password instead. */
 const PASSWORD_FILE = 'the file that --database-password-file or PLANT_STORE_DATABASE_PASSWORD_FILE names';
 
@@ -32,19 +32,27 @@ export function passwordFileOption(description = 'file that contains only the Po
 
 /**
  * Reads the address of the store. The password is that of the URL, else of the file, else of
- * PGPASSWORD.
+ * PGPASSWORD. The default store gets its folder. A missing folder elsewhere is probably a typing
+ * error.
  *
+ * @param initial the default URL
  * @throws {Failure} with exit code 2 if the URL is invalid or the file cannot be read
  */
-export function readDatabase({
-  database: url,
-  databasePasswordFile: file,
-}: DatabaseOptions): DatabaseAddress {
+export function readDatabase(
+  { database: url, databasePasswordFile: file }: DatabaseOptions,
+  initial = DEFAULT_DATABASE_URL,
+): DatabaseAddress {
   const database = parseDatabase(url);
-  if (database.engine === 'sqlite' || database.address.password !== undefined) return database;
+  if (database.engine === 'sqlite') return { ...database, makesFolder: isSamePath(database, initial) };
+  if (database.address.password !== undefined) return database;
   const password =
     (file ? readTextFile(file, PASSWORD_FILE, 'password') : process.env.PGPASSWORD) || undefined;
   return { ...database, address: { ...database.address, password } };
+}
+
+function isSamePath({ path }: { path: string }, url: string): boolean {
+  const other = databaseAddressOf(url);
+  return other.engine === 'sqlite' && resolve(other.path) === resolve(path);
 }
 
 /** A parser of commander would repeat the URL in its message, with a password. */

@@ -129,7 +129,7 @@ export class CreatePlant {
       case 'abandoned':
         return body;
       case 'tooLarge':
-        return rejected('bodyTooLarge', this.#tooLargeMessage, admission.fields);
+        return rejected('bodyTooLarge', undefined, admission.fields);
       case 'noRoom':
         return rejected('busy', TOO_MANY_LONG_BODIES, admission.fields);
     }
@@ -161,10 +161,9 @@ export class CreatePlant {
     const counted = this.#count(found.id);
     if (counted.kind === 'exceeded') return { kind: 'rejected', response: tooManyRequests(counted) };
     const { fields } = counted;
-    const error = contentError(headers);
+    const isTooLarge = framing.kind === 'length' && framing.bytes > this.bodyBytesMax;
+    const error = contentError(headers) ?? (isTooLarge ? 'bodyTooLarge' : undefined);
     if (error !== undefined) return rejected(error, undefined, fields);
-    if (framing.kind === 'length' && framing.bytes > this.bodyBytesMax)
-      return rejected('bodyTooLarge', this.#tooLargeMessage, fields);
     const condition = revisionConditionOf(headers);
     if (condition.kind === 'invalid') return rejected('badHttp', condition.message, fields);
     const { ifRevision } = condition;
@@ -179,10 +178,6 @@ export class CreatePlant {
     if (reading.kind === 'invalid') return errorResponse(reading.error, reading.message, fields);
     const write = { plant: reading.plant, recordedBy: tokenId, ifRevision, origin: request };
     return writeResponse(write, await this.#queue.write(write), fields);
-  }
-
-  get #tooLargeMessage(): string {
-    return `the body exceeds the size limit of ${this.bodyBytesMax} bytes; shorten name or tag`;
   }
 
   /** Step 2: counts the request against the rate limit of its token. */

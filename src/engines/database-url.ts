@@ -7,7 +7,13 @@ import {
 } from './postgres/postgres-url.ts';
 
 export type DatabaseAddress =
-  | { engine: 'sqlite' /** Path of the database file, absolute or relative. */; path: string }
+  | {
+      engine: 'sqlite';
+      /** Path of the database file, absolute or relative. */
+      path: string;
+      /** Whether a new store gets its folder. Otherwise a missing folder is an error in the path. */
+      makesFolder: boolean;
+    }
   | { engine: 'postgres'; address: PostgresAddress };
 
 const SQLITE_SCHEME = 'sqlite:';
@@ -31,7 +37,7 @@ export function databaseAddressOf(text: string): DatabaseAddress {
       advice: 'after sqlite: write only a path: no //, no ? and no blanks around it',
     });
   }
-  return { engine: 'sqlite', path };
+  return { engine: 'sqlite', path, makesFolder: false };
 }
 
 export function shownDatabase(database: DatabaseAddress): string {

@@ -23,8 +23,8 @@ import type { PendingResponse } from './response-queue.ts';
  *
  * A client has *taken* the bytes that the kernel has accepted for it. The phases of a stop are
  * those of `ServerPhase`. The *last read* of a connection is its first one in the phase closing
- * (`last-read.ts`). Bytes after a request are read at once, as in idle. After a
- * request with `Connection: close`, the next state is flushing where a table says idle.
+ * (`last-read.ts`). Bytes after a request are read at once, as in idle. After a request with
+ * `Connection: close`, the next state is flushing where a table says idle.
  *
  * How a request is read (`connection-requests.ts`):
  *

@@ -4,10 +4,10 @@ import type { ServerContext } from './server-context.ts';
 const LAST_PART_MS_MAX = 250;
 
 /**
- * The last read of one connection: in the last phase of a stop, each connection reads once more. It
- * gets what the kernel already has of its requests. After it, the connection waits for no further
- * request, and only for `LAST_PART_MS_MAX` for the rest of one. The tables of `connection-state.ts`
- * say in each state what follows.
+ * The last read of one connection: in the last phase of a stop, each connection reads once more,
+ * what the kernel already has of its requests. After that, it waits for no further request, and only
+ * `LAST_PART_MS_MAX` for the rest of one. The tables of `connection-state.ts` say what happens in
+ * each state.
  */
 export class LastRead {
   readonly #context: ServerContext;

@@ -114,7 +114,7 @@ suite('import', { concurrency: 4 }, () => {
         '"a,b",1,,t,2,1,40002,name is required',
         ',4,short,,5,4,fields 3,"the row has 3 fields, but the first row names 4 columns"',
         '",5,""b"" c,",,,,6,5,quotes,"the row has a misplaced quote; write each value into its own column; in a text editor, enclose a value that has quotes, and double these"',
-        ',3,LONG,"",4,3,41301,the body exceeds the size limit of 1048576 bytes; shorten name or tag',
+        ',3,LONG,"",4,3,41301,the body exceeds the size limit of this service; shorten name or tag',
         'note,id,name,tag,line,row,error,message',
       ].sort(),
     );
@@ -333,7 +333,7 @@ suite('import', { concurrency: 4 }, () => {
         row =>
           `rejected row: bad.csv line ${row + 1} (row ${row}): id "x" is not a number; write an integer in digits; name is required`,
       ),
-      'rejected row: bad.csv line 8 (row 7): the body exceeds the size limit (1 MiB by default); shorten name or tag',
+      'rejected row: bad.csv line 8 (row 7): the body exceeds the size limit of this service; shorten name or tag',
       String.raw`line break: broken.csv line 2 (row 1): "name" is "a\n21,b"`,
       'rejected row: broken.csv line 4 (row 2): the row has a quote that is never closed: it begins in line 4, and takes 1 line; write each value into its own column; in a text editor, enclose a value that has quotes, and double these',
       'faulty file: damaged.csv.gz is damaged or incomplete: gzip data cannot be decompressed (Z_DATA_ERROR); get a new copy',

@@ -117,28 +117,28 @@ export class GroupCommit implements PlantQueue {
     const ahead = this.#inFlight++;
     this.#alonePlants = ahead === 0 ? this.#alonePlants + 1 : 0;
     const isOneAtATime = this.#alonePlants > ALONE_PLANTS_MIN;
-    return new Promise(settle => {
-      this.#queue.push({
-        plant,
-        // The checksum is computed before the plant waits, so it covers the queue and the engine.
-        // Nothing compares it before the insert: whoever reads the row finds the damage.
-        contentChecksum: contentChecksum(plant),
-        recordedBy,
-        ifRevision,
-        origin,
-        queuedAt,
-        ahead,
-        textLength,
-        settle,
-      });
-      if (isOneAtATime) {
-        this.#dispatch();
-        this.#engine.awaitCommit?.();
-      } else if (!this.#isDispatchScheduled) {
-        this.#isDispatchScheduled = true;
-        this.#clock.nextIteration(() => this.#dispatch());
-      }
+    const { promise, resolve: settle } = Promise.withResolvers<WriteResult | NotConfirmed>();
+    this.#queue.push({
+      plant,
+      // The checksum is computed before the plant waits, so it covers the queue and the engine.
+      // Nothing compares it before the insert: whoever reads the row finds the damage.
+      contentChecksum: contentChecksum(plant),
+      recordedBy,
+      ifRevision,
+      origin,
+      queuedAt,
+      ahead,
+      textLength,
+      settle,
     });
+    if (isOneAtATime) {
+      this.#dispatch();
+      this.#engine.awaitCommit?.();
+    } else if (!this.#isDispatchScheduled) {
+      this.#isDispatchScheduled = true;
+      this.#clock.nextIteration(() => this.#dispatch());
+    }
+    return promise;
   }
 
   /** Whether the queue has no room for a plant with a text of this length. */

@@ -1,4 +1,4 @@
-import { BODY_BYTES_MAX, HEADER_BYTES_MAX, ID_MAX, ID_MIN } from './limits.ts';
+import { HEADER_BYTES_MAX, ID_MAX, ID_MIN } from './limits.ts';
 
 /** The same request may succeed later after an error of the catalogue with one of these statuses. */
 const RETRY_STATUSES: readonly number[] = [408, 429, 500, 503];
@@ -49,12 +49,8 @@ export const ERRORS = {
     41201,
     'this plant has another latest revision than If-Plant-Revision says, so nothing was stored; to replace it, send the number in Plant-Revision',
   ),
-  /** The service names its own limit in a message of its own. A proxy knows only the default. */
-  bodyTooLarge: entry(
-    413,
-    41301,
-    `the body exceeds the size limit (${BODY_BYTES_MAX / 2 ** 20} MiB by default); shorten name or tag`,
-  ),
+  /** The limit is a setting, so the message has no number. */
+  bodyTooLarge: entry(413, 41301, 'the body exceeds the size limit of this service; shorten name or tag'),
   notJsonMediaType: entry(
     415,
     41501,

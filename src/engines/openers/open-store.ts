@@ -8,7 +8,7 @@ import type { StoreOpener } from './store-opener.ts';
 export function storeAt(database: DatabaseAddress): StoreOpener {
   switch (database.engine) {
     case 'sqlite':
-      return new SqliteOpener(database.path);
+      return new SqliteOpener(database.path, database.makesFolder);
     case 'postgres':
       return new PostgresOpener(database.address);
   }

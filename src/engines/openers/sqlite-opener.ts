@@ -5,19 +5,27 @@ import type { PlantSearch } from '../plant-search.ts';
 import { openSqliteReader } from '../sqlite/access/sqlite-reader.ts';
 import { openSqliteSearch } from '../sqlite/access/sqlite-search.ts';
 import { takeServeLock } from '../sqlite/files/serve-lock.ts';
+import { makeFolderOf } from '../sqlite/files/store-files.ts';
+import { orRejected } from '../sqlite/sqlite-errors.ts';
 import type { StorageEngine } from '../storage-engine.ts';
 import type { ServedSettings, ServedStore, StoreOpener } from './store-opener.ts';
 
 /** Opens an SQLite store. Modules that only some commands need are imported on use. */
 export class SqliteOpener implements StoreOpener {
   readonly #path: string;
+  readonly #makesFolder: boolean;
 
-  /** @param path path of the database file, absolute or relative */
-  constructor(path: string) {
+  /**
+   * @param path path of the database file, absolute or relative
+   * @param makesFolder whether a new store gets its folder
+   */
+  constructor(path: string, makesFolder: boolean) {
     this.#path = path;
+    this.#makesFolder = makesFolder;
   }
 
   async openServed({ repeatedIdRule }: ServedSettings): Promise<ServedStore> {
+    this.#makeFolder();
     // The lock comes first: a second service must not update the schema while the first one runs.
     await using parts = new AsyncDisposableStack();
     const { file: lockFile, isAfterCrash } = parts.use(takeServeLock(this.#path));
@@ -36,6 +44,7 @@ export class SqliteOpener implements StoreOpener {
     } catch (error) {
       if (missing === 'reject' || !(error instanceof StoreMissing)) throw error;
     }
+    this.#makeFolder();
     const { SqliteEngine } = await import('../sqlite/sqlite-engine.ts');
     return SqliteEngine.open({ path: this.#path, repeatedIdRule: 'revise', lockFile: undefined });
   }
@@ -49,7 +58,13 @@ export class SqliteOpener implements StoreOpener {
   }
 
   async openCopyTarget(): Promise<CopyTarget> {
+    this.#makeFolder();
     const { openSqliteTarget } = await import('../sqlite/access/sqlite-target.ts');
     return openSqliteTarget(this.#path);
+  }
+
+  /** @throws {StoreRejected} */
+  #makeFolder(): void {
+    if (this.#makesFolder) orRejected(this.#path, () => makeFolderOf(this.#path));
   }
 }

@@ -1,5 +1,3 @@
-import { readdirSync, rmdirSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Extra } from '../../cli/extra.ts';
 import { addServeOptions, type ServeOptions } from '../../cli/options/serve-options.ts';
@@ -8,8 +6,6 @@ import { databaseOption, readDatabase } from '../../command-line/database-option
 import { Failure } from '../../command-line/failure.ts';
 import { setting } from '../../command-line/setting.ts';
 import { storeAt } from '../../engines/openers/open-store.ts';
-import { createFolder } from '../../engines/sqlite/files/store-files.ts';
-import { orRejected } from '../../engines/sqlite/sqlite-errors.ts';
 import { amount } from '../../formats/number-text.ts';
 import { sandboxExtra } from './failing-operation.ts';
 import { judgedPlants } from './judgement.ts';
@@ -17,9 +13,7 @@ import { preferencesOf } from './preferences.ts';
 import { jsonReport, textReport } from './report.ts';
 import { type SandboxFiles, sandboxFilesOf } from './sandbox-files.ts';
 
-const DEFAULT_FOLDER = './sandbox';
-const DEFAULT_PATH = `${DEFAULT_FOLDER}/plant-store.db`;
-const DEFAULT_URL = `sqlite:${DEFAULT_PATH}`;
+const DEFAULT_URL = 'sqlite:./sandbox/plant-store.db';
 const PREFER = 'faults for requests that ask for none, such as "lose=response, times=2"';
 
 /** @param extras add their options, as to `serve` */
@@ -41,15 +35,9 @@ export function sandboxCommand(extras: readonly Extra[]): Command {
     .addCommand(report)
     .action(async (options: ServeOptions & { prefer?: string }, command: Command) => {
       const prefer = validPrefer(options.prefer);
-      const isFolderNew = makeDefaultFolder(options);
       const failing = sandboxExtra(sandboxFiles(options, true), prefer);
-      try {
-        await serve(options, command, [...extras, { read: () => failing }]);
-      } catch (error) {
-        // A start that fails before it makes a store leaves nothing.
-        if (isFolderNew && readdirSync(DEFAULT_FOLDER).length === 0) rmdirSync(DEFAULT_FOLDER);
-        throw error;
-      }
+      const database = readDatabase(options, DEFAULT_URL);
+      await serve(database, options, command, [...extras, { read: () => failing }]);
     });
 }
 
@@ -66,17 +54,6 @@ async function printReport(options: { database: string; json?: true; reset?: tru
   const bad = plants.filter(({ verdicts }) => !verdicts.includes('ok')).length;
   if (bad > 0)
     throw new Failure(`${bad} of ${amount(plants.length, 'plant')} went wrong; see docs/sandbox.md`);
-}
-
-/**
- * Makes the folder of the default store. A missing folder elsewhere is probably a typing error.
- *
- * @returns whether it was missing
- */
-function makeDefaultFolder(options: ServeOptions): boolean {
-  const database = readDatabase(options);
-  if (database.engine !== 'sqlite' || resolve(database.path) !== resolve(DEFAULT_PATH)) return false;
-  return orRejected(database.path, () => createFolder(resolve(DEFAULT_FOLDER)));
 }
 
 /** @throws {Failure} if a part of the text would be ignored */

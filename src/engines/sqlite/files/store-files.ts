@@ -3,8 +3,6 @@ import { dirname, join, resolve } from 'node:path';
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
 import { flush } from '../../flush.ts';
 
-/** The store of commands without --database. Only its folder is created if it does not exist. */
-export const DEFAULT_SQLITE_PATH = './data/plant-store.db';
 /** Timeout for the lock of another process. The command line locks the store only briefly. */
 export const LOCK_TIMEOUT_MS = 2_000;
 
@@ -18,7 +16,7 @@ const MOUNTS = '/proc/self/mountinfo';
  * @throws {StoreRejected} when it may have a second name
  */
 export function prepareStoreFile(path: string): string {
-  makeFolder(path);
+  rejectMissingFolder(path);
   rejectUnusableFile(path);
   createFile(path);
   return fs.realpathSync(path);
@@ -64,29 +62,24 @@ function isMountPoint(path: string): boolean {
   return mounts.split('\n').some(line => line.split(' ')[4] === escaped);
 }
 
-/** Creates the folder of a default store. A missing folder elsewhere is probably a typing error. */
-function makeFolder(path: string): void {
+function rejectMissingFolder(path: string): void {
   const folder = dirname(resolve(path));
-  if (fs.existsSync(folder)) return;
-  if (resolve(DEFAULT_SQLITE_PATH) !== resolve(path))
+  if (!fs.existsSync(folder))
     throw new StoreRejected(`the folder ${folder} does not exist`, {
       advice: { beforeOption: 'create it, or correct ' },
     });
-  createFolder(folder);
 }
 
 /**
- * Creates the folder of a store, and flushes its parent folder. A flush of a file would not make
- * the name of the folder durable.
- *
- * @param folder its absolute path
- * @returns whether it was missing
+ * Creates the folder of a store if it is missing, and flushes its parent folder. A flush of a file
+ * would not make the name of the folder durable.
  */
-export function createFolder(folder: string): boolean {
+export function makeFolderOf(path: string): void {
+  const folder = dirname(resolve(path));
+  if (fs.existsSync(folder)) return;
   // `recursive` accepts a folder that another process has created meanwhile.
-  const created = fs.mkdirSync(folder, { recursive: true });
+  fs.mkdirSync(folder, { recursive: true });
   flush(dirname(folder));
-  return created !== undefined;
 }
 
 /** Device and inode, which identify a file under any name; undefined if there is no file. */
