@@ -129,6 +129,10 @@ export async function printPlants(options: PrintOptions, content: Content): Prom
   // In the wrong store, nothing has changed, or other plants have.
   const source = options.changed ? ` from the store ${shownDatabase(database)}` : '';
   console.error(`${amount(count, noun)} printed${source}${omitted}`);
+  if (options.changed && count === 0)
+    console.error(
+      `WARNING: no plant of this store has other content now than at ${new Date(options.at!).toISOString()}; if a service has changed some, this is not its store: name that one with --database`,
+    );
 }
 
 /** Yields what is to be printed, and reports damaged revisions. */

@@ -7,9 +7,10 @@ import type { PlantReader } from '../engines/plant-reader.ts';
 import { amount, formatCount } from '../formats/number-text.ts';
 import { quoted } from '../formats/visible-text.ts';
 import { EarlierIds, IDS_MAX } from './earlier-ids.ts';
+import { FirstContents } from './first-contents.ts';
 import { fileRows, type PlantFileOptions } from './plant-file.ts';
 import { countsText } from './progress.ts';
-import { IdMaker, type IdRule, repeatedTextsOf } from './rows/id-maker.ts';
+import { ambiguousTextsText, IdMaker, type IdRule, repeatedTextsOf } from './rows/id-maker.ts';
 import { lineBreakText, type PlantRow } from './rows/plant-row.ts';
 import { type ComparedStore, StoreComparison } from './store-comparison.ts';
 import { fileName, plantFileSize, totalSize } from './text/file-bytes.ts';
@@ -70,8 +71,13 @@ class DryRun {
   readonly #ids = new EarlierIds();
   #rowCount = 0;
   #shownIds = 0;
-  /** Rows with other content than the store. */
+  /** Set if the ids are made of texts. */
+  readonly #firstContents: FirstContents | undefined;
+  /** Rows with other content than the store, without ambiguous ones. */
   #changedCount = 0;
+  /** Rows with the text of an earlier row, and other content. */
+  #ambiguousCount = 0;
+  #shownChanges = 0;
 
   constructor(options: DryRunOptions, progress: CountedProgress, list: ReplacedList | undefined) {
     const { store, replaces, idRule } = options;
@@ -80,6 +86,7 @@ class DryRun {
     this.#list = list;
     this.#comparison = store.kind === 'store' ? new StoreComparison(store.reader, replaces) : undefined;
     this.#madeIds = idRule && new IdMaker(idRule);
+    this.#firstContents = idRule?.kind === 'texts' ? new FirstContents() : undefined;
   }
 
   /** Reads a file to its end, or to a fault, which is counted. */
@@ -130,6 +137,8 @@ class DryRun {
     if (this.#changedCount > 0) this.#print(this.#changedText());
     const repeated = this.#madeIds && repeatedTextsOf(this.#madeIds);
     if (repeated !== undefined) this.#print(repeated);
+    if (this.#ambiguousCount > 0)
+      this.#print(ambiguousTextsText(this.#ambiguousCount, this.#madeIds!.columns));
     const totals = Object.entries({
       row: this.#rowCount,
       'distinct id': this.#ids.size,
@@ -138,7 +147,8 @@ class DryRun {
     });
     const partial = this.#ids.isFull ? `; only ${formatCount(IDS_MAX)} ids of the files were compared` : '';
     const counted = totals.map(([kind, count]) => amount(count, kind)).join(', ');
-    this.#print(`${counted}${partial}; nothing was sent`);
+    const uncompared = store.kind === 'none' ? '; not compared with a store' : '';
+    this.#print(`${counted}${partial}${uncompared}; nothing was sent`);
     return rejected + faulty === 0 ? 0 : 1;
   }
 
@@ -146,10 +156,7 @@ class DryRun {
   async #reportNoneStored(reader: PlantReader): Promise<void> {
     if (this.#ids.size === 0 || this.#comparison!.hasFoundPlants) return;
     const { plants } = await reader.size();
-    if (plants > 0)
-      this.#print(
-        `no id of the list is in the store, which has ${amount(plants, 'plant')}: is it the right store?`,
-      );
+    if (plants > 0) this.#print(`no id of the list is in the store, which has ${amount(plants, 'plant')}`);
   }
 
   #print(line: string): void {
@@ -162,7 +169,7 @@ class DryRun {
     const effect = replaces
       ? 'import --replace replaces the stored content'
       : `import rejects ${count === 1 ? 'this row' : 'these rows'}, and import --replace replaces the stored content`;
-    const isAllShown = showReplaced !== undefined || count <= REPLACED_SHOWN_MAX;
+    const isAllShown = showReplaced !== undefined || this.#shownChanges <= REPLACED_SHOWN_MAX;
     return `${otherContentText(count)}: ${effect}${isAllShown ? '' : '; see all with --show-replaced FILE'}`;
   }
 
@@ -171,12 +178,16 @@ class DryRun {
     const { reading } = row;
     if (reading.kind === 'invalid') this.#add('rejected row', place, reading.message);
     else if (isTooLarge(reading.plant)) this.#add('rejected row', place, ERRORS.bodyTooLarge.message);
-    else this.#compare(reading.plant, place);
+    else {
+      const isAmbiguous = this.#firstContents?.isOther(reading.plant) ?? false;
+      if (isAmbiguous) this.#ambiguousCount++;
+      this.#compare(reading.plant, isAmbiguous, place);
+    }
     if (row.lineBreak !== undefined) this.#add('line break', place, lineBreakText(row.lineBreak));
     if (reading.kind === 'plant') this.#addDoubts(row, reading.plant, place);
   }
 
-  #compare(plant: NewPlant, place: () => string): void {
+  #compare(plant: NewPlant, isAmbiguous: boolean, place: () => string): void {
     const effect = this.#comparison?.effectOf(plant);
     switch (effect?.kind) {
       case undefined:
@@ -193,7 +204,8 @@ class DryRun {
         const stored = effect.kind === 'changed' ? effect.stored : undefined;
         this.#effects[this.#options.replaces ? 'revised' : 'rejected']++;
         this.#list?.add(stored, plant);
-        if (++this.#changedCount <= REPLACED_SHOWN_MAX)
+        if (!isAmbiguous) this.#changedCount++;
+        if (++this.#shownChanges <= REPLACED_SHOWN_MAX)
           this.#print(`other content: ${place()}: ${changeText(stored, plant)}`);
       }
     }

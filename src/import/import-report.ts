@@ -4,6 +4,7 @@ import { Interruption } from '../command-line/interruption.ts';
 import { amount } from '../formats/number-text.ts';
 import { visible } from '../formats/visible-text.ts';
 import { areNewInDoubt, type ImportResult } from './import-result.ts';
+import { ambiguousTextsText } from './rows/id-maker.ts';
 import { SAFE_TO_REPEAT } from './rows/plant-row.ts';
 import type { ServiceStore } from './service-store.ts';
 import { numberedPaths } from './written/numbered-paths.ts';
@@ -15,7 +16,9 @@ export interface NextOptions {
   url: URL;
   /** The address and the token file, if they were given. */
   service: string[];
-  /** How the ids of the rejects files are made. */
+  /** The columns of whose texts the ids are made. */
+  textColumns: readonly string[] | undefined;
+  /** The options with which the rejects files are imported. */
   made: string[];
   findStore(lastPlant: StoredPlant | undefined): Promise<ServiceStore>;
 }
@@ -32,9 +35,17 @@ export async function report(result: ImportResult, next: NextOptions): Promise<n
   if (cause === undefined || progress.done > 0) console.log(progress.summary());
   if (idsSummary !== undefined) console.log(idsSummary);
   if (repeatedTexts !== undefined) console.log(repeatedTexts);
+  if (cause === undefined && progress.done === 0)
+    console.error('WARNING: no file has a row, so nothing was sent');
   if (rowCounts.rejected > 0) reportRejected(result, next);
-  if (areNewInDoubt(result)) await reportNew(result, next);
-  if (isUndoOffered(result)) await reportUndo(result, next);
+  const isUndone = isUndoOffered(result);
+  // The undo does not remove new plants.
+  const isNewReported = areNewInDoubt(result) || (isUndone && rowCounts.created > 0);
+  if (isUndone || isNewReported) {
+    const before = await storeBefore(result, next);
+    if (isUndone) reportUndo(result, before, next);
+    if (isNewReported) reportNew(rowCounts.created, before, isUndone);
+  }
   if (cause !== undefined && unsent.length > 0) console.error(`not sent: ${visible(unsent.join(' '))}`);
   if (cause instanceof Interruption) {
     console.error(`plant-store: stopped; confirmed plants are stored, and ${SAFE_TO_REPEAT}`);
@@ -46,8 +57,8 @@ export async function report(result: ImportResult, next: NextOptions): Promise<n
 
 /** Says where the rejected rows are, and which command stores them. */
 function reportRejected(
-  { progress, rejectsFiles, changed, cause }: ImportResult,
-  { service, made }: NextOptions,
+  { progress, rejectsFiles, changed, repeated, cause }: ImportResult,
+  { service, made, textColumns }: NextOptions,
 ): void {
   const { rejected } = progress.rowCounts;
   const files = words(rejectsFiles);
@@ -58,16 +69,23 @@ function reportRejected(
   }
   const importAgain = (...options: string[]): string =>
     `npx plant-store import ${words([...options, ...service, ...made, ...rejectsFiles])}`;
-  const invalid = rejected - changed;
-  if (changed === 0) {
+  const invalid = rejected - changed - repeated;
+  if (changed + repeated === 0) {
     console.log(`${where}; correct and import again: ${importAgain()}`);
     return;
   }
   console.log(where);
   if (invalid > 0) console.log(`correct ${amount(invalid, 'row')}, and import again: ${importAgain()}`);
-  console.log(
-    `${otherContentText(changed)}; if ${changed === 1 ? 'the row is' : 'the rows are'} right, replace it: ${importAgain('--replace')}`,
-  );
+  const ambiguous = textColumns === undefined ? 0 : repeated;
+  if (textColumns !== undefined && ambiguous > 0)
+    console.log(
+      `${ambiguousTextsText(ambiguous, textColumns)} and import the original; this changes all ids, and plants with the former ids stay`,
+    );
+  const replacing = changed + repeated - ambiguous;
+  if (replacing === 0) return;
+  const right = replacing === 1 ? 'the row is right, replace it' : 'the rows are right, replace them';
+  const first = ambiguous > 0 ? `delete the other rows of ${files}; then, ` : '';
+  console.log(`${otherContentText(replacing)}; ${first}if ${right}: ${importAgain('--replace')}`);
 }
 
 /**
@@ -80,44 +98,48 @@ function isUndoOffered({ progress, mayHaveReplaced, cause }: ImportResult): bool
   return revised > 0 || (mayHaveReplaced && isHidden);
 }
 
-/** Says how to set replaced plants back. Others may have changed plants meanwhile: two commands. */
-async function reportUndo(result: ImportResult, next: NextOptions): Promise<void> {
-  const { progress, mayHaveReplaced } = result;
+/** Says how to set replaced plants back. The rows can be looked at before: two commands. */
+function reportUndo(
+  { progress, mayHaveReplaced }: ImportResult,
+  before: StoreBefore | undefined,
+  { service }: NextOptions,
+): void {
   const { revised } = progress.rowCounts;
   const certain = revised === 0 ? [] : [`${amount(revised, 'row')} replaced`];
   const lost = mayHaveReplaced ? ['rows of a failed request may have replaced'] : [];
   const start = `to undo what ${[...certain, ...lost].join(', and what ')}, `;
-  const before = await storeBefore(result, next, 'earlier');
   if (before === undefined) {
     console.log(
       `${start}see docs/operate/corrections.md; no response had a time, so choose one before the import`,
     );
     return;
   }
-  const { where, database, at, file } = before;
+  const { where, database, at } = before;
+  const file = newFile('earlier', at);
   console.log(
     `${start}${where}: npx plant-store export ${words([...database, '--at', at, '--changed'])} > ${file}`,
   );
   console.log(
-    `delete the rows of ${file} that others have changed since, then run: ` +
-      `npx plant-store import --replace ${words([...next.service, file])}`,
+    'then set these plants back, also those that others have changed since: ' +
+      `npx plant-store import --replace ${words([...service, file])}`,
   );
 }
 
-/** Says how to find the new plants if the store is the wrong one. */
-async function reportNew(result: ImportResult, next: NextOptions): Promise<void> {
-  const { created } = result.progress.rowCounts;
+/** Says how to find the new plants if the store is the wrong one. @param isUndone whether an undo is printed */
+function reportNew(created: number, before: StoreBefore | undefined, isUndone: boolean): void {
   const start = `${amount(created, 'new plant')} ${created === 1 ? 'was' : 'were'} stored; if this is the wrong store, `;
-  const before = await storeBefore(result, next, 'before');
   if (before === undefined) {
     console.log(`${start}see docs/operate/corrections.md`);
     return;
   }
-  const { where, database, at, file } = before;
+  const { where, database, at } = before;
+  const file = newFile('before', at);
   const exportWith = (...options: string[]): string =>
     ['npx plant-store export', words([...database, ...options])].filter(part => part !== '').join(' ');
+  // Until then, the command shows replaced plants, too.
+  const when = isUndone ? ' after the undo' : '';
   console.log(
-    `${start}remove them as docs/operate/corrections.md says; to see them, ${where}: ` +
+    `${start}remove them as docs/operate/corrections.md says; to see them${when}, ${where}: ` +
       `${exportWith('--at', at)} > ${file}; ${exportWith()} | diff ${file} -`,
   );
 }
@@ -129,41 +151,37 @@ interface StoreBefore {
   /** The options that name the store. */
   database: string[];
   at: string;
-  /** A new file. Its name has the time, so that no other import names the same file. */
-  file: string;
 }
 
 /** @returns undefined if no response had a time */
 async function storeBefore(
   { timeBefore, lastPlant }: ImportResult,
   { url, findStore }: NextOptions,
-  fileStart: string,
 ): Promise<StoreBefore | undefined> {
   if (timeBefore.kind === 'unknown') return undefined;
   const at = new Date(timeBefore.ms).toISOString();
-  const file = unusedPath(`${fileStart}-${at.replaceAll(':', '')}.csv`);
   const store = await findStore(lastPlant);
   switch (store.kind) {
     case 'options':
-      return { where: 'run', database: store.words, at, file };
+      return { where: 'run', database: store.words, at };
     case 'variable':
       return {
         where: 'run where PLANT_STORE_DATABASE has the value that it has here',
         database: [],
         at,
-        file,
       };
     case 'unknown':
       return {
-        where: `replace DATABASE by the store of the service at ${url}, and run on the machine of that store`,
+        where: `replace DATABASE by the store of the service at ${url} (sqlite:PATH or postgres://…), and run on the machine of that store`,
         database: ['--database', 'DATABASE'],
         at,
-        file,
       };
   }
 }
 
-function unusedPath(wanted: string): string {
+/** Names a new file. The name has the time, so that no other import names the same file. */
+function newFile(start: string, at: string): string {
+  const wanted = `${start}-${at.replaceAll(':', '')}.csv`;
   return numberedPaths(wanted).find(file => lstatSync(file, { throwIfNoEntry: false }) === undefined)!;
 }
 

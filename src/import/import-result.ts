@@ -12,8 +12,10 @@ export interface ImportResult {
   repeatedTexts: string | undefined;
   /** The last plant that the service confirmed. */
   lastPlant: StoredPlant | undefined;
-  /** Rejected rows whose ids are stored with other content. */
+  /** Rejected rows whose ids were stored with other content before the import. */
   changed: number;
+  /** Rejected rows whose ids an earlier row has, with other content. */
+  repeated: number;
   /** Whether rows may have replaced content without being counted, since no response says so. */
   mayHaveReplaced: boolean;
   timeBefore: TimeBefore;
@@ -23,11 +25,14 @@ export interface ImportResult {
   cause: unknown;
 }
 
+/** So many rows with other content cast doubt on new plants, however many these are. */
+const CHANGED_IN_DOUBT = 10;
+
 /**
- * Whether new plants may be in the wrong store. There, rows have other content than is stored, and
- * few rows have the same.
+ * Whether new plants may be in the wrong store. There, most rows whose ids are stored have other
+ * content. A few such rows are normal in a right list, unless they are a tenth of the new ones.
  */
 export function areNewInDoubt({ progress, changed }: ImportResult): boolean {
   const { created, unchanged } = progress.rowCounts;
-  return changed > 0 && created > unchanged;
+  return created > unchanged && changed > unchanged && changed >= Math.min(CHANGED_IN_DOUBT, created / 10);
 }

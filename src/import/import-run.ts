@@ -43,6 +43,7 @@ export async function importFiles(options: ImportRunOptions, stop: AbortSignal):
     repeatedTexts: undefined,
     lastPlant: undefined,
     changed: 0,
+    repeated: 0,
     mayHaveReplaced: false,
     timeBefore: { kind: 'unknown' },
     unsent: [],

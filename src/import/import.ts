@@ -107,6 +107,7 @@ async function runImport(files: string[], options: ImportOptions, command: Comma
   const next = {
     url: service.url,
     service: givenServiceOptions(command),
+    textColumns: idRule?.kind === 'texts' ? idRule.columns : undefined,
     made: rejectsOptions(idRule, options),
     findStore: (lastPlant: StoredPlant | undefined) => findServiceStore(command, service.token, lastPlant),
   };

@@ -4,6 +4,7 @@ import type { ServiceAddress } from '../command-line/service-options.ts';
 import type { ErrorBody } from '../core/contract/errors.ts';
 import type { FilesOptions } from './checked-files.ts';
 import { EarlierIds } from './earlier-ids.ts';
+import { FirstContents } from './first-contents.ts';
 import { areNewInDoubt, type ImportResult } from './import-result.ts';
 import { fileRows } from './plant-file.ts';
 import type { IdMaker } from './rows/id-maker.ts';
@@ -62,7 +63,9 @@ class FileSender implements Disposable {
   readonly #watch: ResponseWatch;
   readonly #store: PlantStore;
   readonly #start: SlowStart | undefined;
+  /** Of rows that are stored. */
   readonly #earlierIds = new EarlierIds();
+  readonly #rejectedContents = new FirstContents();
 
   constructor(options: SendingOptions, ids: MadeIdsParts, stop: AbortSignal, result: ImportResult) {
     const { service, replaces, inFlightMax } = options;
@@ -161,15 +164,16 @@ class FileSender implements Disposable {
         this.#result.lastPlant = plant;
         if (!replaces) this.#earlierIds.add(plant.id);
       } else if (error instanceof PlantChanged) {
-        this.#result.changed++;
-        reject(input.row, { error: error.error!, message: this.#changedMessage(input.id, error) });
+        const isRepeated = this.#earlierIds.has(input.id) || this.#rejectedContents.isOther(input);
+        this.#result[isRepeated ? 'repeated' : 'changed']++;
+        reject(input.row, { error: error.error!, message: changedMessage(input.id, error, isRepeated) });
       } else reject(input.row, { error: error.error!, message: this.#rules.shown(error.message) });
     }
   }
+}
 
-  /** Says also if an earlier row is why the row is rejected. */
-  #changedMessage(id: bigint, { storedRevision }: PlantChanged): string {
-    const message = `plant ${id} is stored with other content, revision ${storedRevision}`;
-    return this.#earlierIds.has(id) ? `${message}, which an earlier row of this import has` : message;
-  }
+/** @param isRepeated whether an earlier row of the import has the id, with other content */
+function changedMessage(id: bigint, { storedRevision }: PlantChanged, isRepeated: boolean): string {
+  const message = `plant ${id} is stored with other content, revision ${storedRevision}`;
+  return isRepeated ? `${message}; an earlier row of this import has its id, too` : message;
 }

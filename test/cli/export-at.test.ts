@@ -173,7 +173,13 @@ for (const under of engines)
     const imported = await importFile('old.csv', changed.stdout);
     assert.match(imported.stdout, /\b0 created, 0 unchanged, 2 replaced\b/);
     const again = await exportOf(database, '--at', since, '--changed');
-    assert.match(again.stderr, /^0 changed plants printed from .*; 2 newer /);
+    assert.match(
+      again.stderr,
+      /^0 changed plants printed from .*; 2 newer .*\nWARNING: no plant of this store has other content now than at \S+Z; .* with --database\n$/,
+    );
+    const nothing = await importFile('nothing.csv', again.stdout);
+    assert.match(nothing.stdout, /^0 rows: /);
+    assert.equal(nothing.stderr, 'WARNING: no file has a row, so nothing was sent\n');
     assert.equal((await exportOf(database, '--at', since)).stdout, right);
 
     // Import removes no plant, but the page lists the new ones for `copy --except`.

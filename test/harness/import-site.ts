@@ -66,5 +66,5 @@ export async function pasteUndo(
   { env, folder }: Pick<Site, 'env' | 'folder'>,
 ): Promise<Finished> {
   await paste(commandIn(imported, 'to undo what '), folder, env);
-  return { ...(await paste(commandIn(imported, 'delete the rows of '), folder, env)), exitCode: 0 };
+  return { ...(await paste(commandIn(imported, 'then set these plants back'), folder, env)), exitCode: 0 };
 }

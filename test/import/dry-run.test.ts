@@ -190,7 +190,10 @@ suite('a dry run', () => {
           lines.splice(index, 1);
         }
         assert.deepEqual(lines, []);
-        assert.match(summary!, new RegExp(`^${rows} rows?, .*; nothing was sent$`));
+        assert.match(
+          summary!,
+          new RegExp(`^${rows} rows?, .*; not compared with a store; nothing was sent$`),
+        );
         assert.equal(exitCode, rejected.length > 0 || faulty !== undefined ? 1 : 0);
         // A slow run shows its progress.
         const noted = stderr.split('\n').filter(line => line !== '' && !line.startsWith('reading: '));

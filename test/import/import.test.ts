@@ -320,7 +320,7 @@ suite('import', { concurrency: 4 }, () => {
     assert.equal(
       good.stdout,
       `${notCompared}\n` +
-        '12 rows, 12 distinct ids, 0 repeated ids, 0 rounded ids, 0 blank names, 0 line breaks, 0 rejected rows, 0 faulty files; nothing was sent\n',
+        '12 rows, 12 distinct ids, 0 repeated ids, 0 rounded ids, 0 blank names, 0 line breaks, 0 rejected rows, 0 faulty files; not compared with a store; nothing was sent\n',
     );
     const all = await run(...Object.keys(files));
     assert.equal(all.exitCode, 1);
@@ -338,7 +338,7 @@ suite('import', { concurrency: 4 }, () => {
       'rejected row: broken.csv line 4 (row 2): the row has a quote that is never closed: it begins in line 4, and takes 1 line; write each value into its own column; in a text editor, enclose a value that has quotes, and double these',
       'faulty file: damaged.csv.gz is damaged or incomplete: gzip data cannot be decompressed (Z_DATA_ERROR); get a new copy',
       notCompared,
-      '21 rows, 15 distinct ids, 1 repeated id, 1 rounded id, 1 blank name, 1 line break, 6 rejected rows, 1 faulty file; nothing was sent',
+      '21 rows, 15 distinct ids, 1 repeated id, 1 rounded id, 1 blank name, 1 line break, 6 rejected rows, 1 faulty file; not compared with a store; nothing was sent',
       '',
     ]);
     await writeFile(join(folder, 'many.csv'), `id,name\n${'1,a\n'.repeat(1000)}`);

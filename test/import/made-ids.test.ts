@@ -78,7 +78,7 @@ suite('ids of texts', { concurrency: 4 }, () => {
     assert.match(stdout, /^9,014 rows: 9,001 created, 0 unchanged, 0 replaced, 13 rejected/);
     assert.match(
       stdout,
-      /\ncorrect 12 rows, and import again: npx plant-store import --url \S+ --id-from 'Key no' one\.rejects\.csv two\.rejects\.csv three\.rejects\.jsonl\n1 row has other content than is stored; if the row is right, replace it: npx plant-store import --replace --url \S+ --id-from 'Key no' one\.rejects\.csv /,
+      /\ncorrect 12 rows, and import again: npx plant-store import --url \S+ --id-from 'Key no' one\.rejects\.csv two\.rejects\.csv three\.rejects\.jsonl\n1 row has the same text in "Key no" as an earlier row, but other content: if these are different plants, the text is not unique; add a column to --id-from and import the original; .*\n$/,
     );
     assert.equal(exitCode, 1);
     const faults = {
@@ -127,6 +127,45 @@ suite('ids of texts', { concurrency: 4 }, () => {
       [SAME_ID[0], 'first'],
     ] as const)
       assert.ok(stored.includes(`${idOf(text)},${name},`), name);
+  });
+
+  test('that different plants share are named as not unique, and --replace is not for them', async () => {
+    await using service = await startTestService();
+    await write(service, {
+      'stored.csv': 'name,key\nAcer,A\nRosa,B\n',
+      'list.csv': 'name,key\nAcer,A\nFagus,A\nRosa canina,B\nPoa,B\nRosa canina,B\nSalvia,C\nThymus,C\n',
+      'only.csv': 'name,key\nAcer,A\nFagus,A\n',
+    });
+    const options = ['--id-from', 'key'];
+    const dryRun = (file: string): Promise<Finished> =>
+      importInto(service, '--dry-run', '--database', service.database, ...options, file);
+    assert.equal((await importInto(service, ...options, 'stored.csv')).exitCode, 0);
+
+    // Poa collides with a row that is rejected itself, and the second Rosa canina with none.
+    const predicted = await dryRun('list.csv');
+    const { stdout } = await importInto(service, ...options, 'list.csv');
+    for (const each of [predicted.stdout, stdout]) {
+      assert.match(each, /\b1 created, 1 unchanged, 0 replaced, 5 rejected/);
+      assert.match(
+        each,
+        /^3 rows have the same text in "key" as an earlier row, but other content: .* add a column to --id-from/m,
+      );
+    }
+    assert.match(predicted.stdout, /^2 rows have other content than is stored: import rejects these rows, /m);
+    assert.match(
+      stdout,
+      /^2 rows have other content than is stored; delete the other rows of list\.rejects\.csv; then, if the rows are right, replace them: npx plant-store import --replace .* list\.rejects\.csv$/m,
+    );
+    assert.doesNotMatch(stdout, /correct/);
+    const rejects = await read(service, 'list.rejects.csv');
+    assert.equal(rejects.match(/; an earlier row of this import has its id, too/g)?.length, 3);
+    assert.match(rejects, /^Poa,B,5,4,.*, too"$/m);
+
+    for (const each of [await dryRun('only.csv'), await importInto(service, ...options, 'only.csv')]) {
+      assert.match(each.stdout, /^1 row has the same text in "key" as an earlier row, but other content: /m);
+      assert.doesNotMatch(each.stdout, /--replace/);
+      assert.equal(each.exitCode, 1);
+    }
   });
 
   test('need the same options for a rejects file, also if the text is the name or an ignored id', async () => {

@@ -18,7 +18,7 @@ const commands = commandProcess();
 const PLACEHOLDER = 'DATABASE';
 const STORED = 'id,name,tag\n1,a,\n2,b,\n';
 const UNDONE =
-  /^to undo what 1 row replaced, replace DATABASE by the store of the service at \S+, and run on the machine of that store: npx plant-store export --database DATABASE --at /m;
+  /^to undo what 1 row replaced, replace DATABASE by the store of the service at \S+ \(sqlite:PATH or postgres:\/\/…\), and run on the machine of that store: npx plant-store export --database DATABASE --at /m;
 
 /** A site whose commands read the store in ./data, unless a variable names another one. */
 async function newSite(
@@ -121,10 +121,40 @@ test('after an import into a store with other plants, the last line shows the ne
   const { stdout } = await paste(`${command} || [ $? = 1 ]`, site.folder, site.env);
   const added = linesOf(stdout).filter(line => line.startsWith('> '));
   assert.deepEqual(added, ['> 7,new,', '> 8,"new', '> ""8""",']);
-  // A list with a few new plants says nothing of it.
-  await site.write({ 'monthly.csv': 'id,name\n1,a\n7,new\n2,c\n9,newest\n' });
-  assert.doesNotMatch((await site.run('import', 'monthly.csv')).stdout, /wrong store/);
 });
+
+test('after --replace, the last line shows the new plants, which the undo does not remove', async () => {
+  await using service = await startTestService();
+  const site = await newSite(service, { PLANT_STORE_DATABASE: service.database });
+  await importStored(site);
+  await site.write({ 'wrong.csv': 'id,name\n1,x\n2,y\n7,new\n8,newer\n' });
+  const wrong = await site.run('import', '--replace', 'wrong.csv');
+  assert.match(linesOf(wrong.stdout).at(-1)!, /^2 new plants were stored; .* after the undo, run: /);
+  await pasteUndo(wrong, site);
+  const command = commandIn(wrong, 'new plants were stored');
+  const { stdout } = await paste(`${command} || [ $? = 1 ]`, site.folder, site.env);
+  assert.deepEqual(
+    linesOf(stdout).filter(line => /^[<>]/.test(line)),
+    ['> 7,new,', '> 8,newer,'],
+  );
+});
+
+const NEW = Array.from({ length: 40 }, (_, index) => `${100 + index},new\n`).join('');
+const RIGHT_LISTS: [what: string, rows: string][] = [
+  ['a few new plants', '1,a\n7,new\n2,c\n9,newest\n'],
+  ['ids that repeat in it', '7,new\n7,other\n8,new\n8,other\n9,new\n'],
+  ['two of many rows that have changed', `1,A\n2,B\n${NEW}`],
+];
+for (const [what, rows] of RIGHT_LISTS)
+  test(`after an import of a list with ${what}, no line doubts the store`, async () => {
+    await using service = await startTestService();
+    const site = await newSite(service);
+    assert.equal((await site.run('import', 'stored.csv')).exitCode, 0);
+    await site.write({ 'monthly.csv': `id,name\n${rows}` });
+    const { stdout } = await site.run('import', 'monthly.csv');
+    assert.match(stdout, /^\d+ rows? (?:has|have) other content .*, replace (?:it|them): /m);
+    assert.doesNotMatch(stdout, /wrong store/);
+  });
 
 suite('a dry run and the store of the service', () => {
   test('are compared if the store has the token, also in another folder', async () => {

@@ -35,6 +35,16 @@ export function repeatedTextsOf({ repeatedCount, columns }: IdMaker): string | u
   return `${amount(repeatedCount, 'row')} had the same text in ${texts} as an earlier row; rows with the same text are one plant`;
 }
 
+/**
+ * Says that rows of different plants have one text, so that only the first of them can be stored.
+ *
+ * @param rows number of rows with the text of an earlier row, and other content
+ */
+export function ambiguousTextsText(rows: number, columns: readonly string[]): string {
+  const texts = columns.map(quoted).join(' and ');
+  return `${amount(rows, 'row')} ${rows === 1 ? 'has' : 'have'} the same text in ${texts} as an earlier row, but other content: if these are different plants, the text is not unique; add a column to --id-from`;
+}
+
 /** Makes the ids of all rows in one reading of the files. */
 export class IdMaker {
   readonly rule: IdRule;
