@@ -120,8 +120,10 @@ test('each token has its own verdicts, which depend on what the client could kno
     // The same content as that of a plant that was sent again.
     ['', { id: 2, name: 'A' }, 'lost'],
     ['', { id: 2, name: 'A' }, 'lost'],
-    // The other client sends the same plant with the same fault.
+    // The other client sends the same plants with the same faults.
     ['code=50304', { id: 3, name: 'A' }, 503],
+    ['lose=half, times=1', { id: 12, name: 'K' }, 'lost'],
+    ['lose=half, times=1', { id: 12, name: 'K' }, 200],
   ]);
   await expectSteps(send, [
     // Corrections after a final error, a new revision after a 200, and other plants with equal names.
@@ -141,6 +143,8 @@ test('each token has its own verdicts, which depend on what the client could kno
     // Nothing of id 6 was stored.
     ['', { id: 7, name: 'F' }, 200],
     ['lose=request', { id: 11, name: 'J' }, 'lost'],
+    ['lose=half, times=1', { id: 12, name: 'K' }, 'lost'],
+    ['lose=half, times=1', { id: 12, name: 'K' }, 200],
   ]);
   // A client with a timeout, which sends one plant again and another one with other content.
   const slow = 'delay=2, times=1';
@@ -159,6 +163,7 @@ test('each token has its own verdicts, which depend on what the client could kno
   assert.deepEqual(await judged(), [
     'right; lose=response; ok; 1,2',
     'right; code=50304; ok; 3',
+    'right; lose=half, times=1; ok; 12',
     'first; code=415; ok; 1',
     'first; ; ok; 1,1,2,7',
     'first; code=50304; retried a final error; 3',
@@ -167,6 +172,7 @@ test('each token has its own verdicts, which depend on what the client could kno
     'first; code=408, times=1; sent again with other content; 5',
     'first; code=500, times=1; gave up; 6',
     'first; lose=request; gave up; 11',
+    'first; lose=half, times=1; ok; 12',
     'first; delay=2, times=1; ok; 8,10',
     'first; delay=2, times=1; sent again with other content; 9',
   ]);
