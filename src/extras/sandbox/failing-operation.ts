@@ -30,7 +30,7 @@ export function sandboxExtra(files: SandboxFiles, prefer: string): OpenExtra {
 
 /** Makes requests fail as they ask, and records what clients do. */
 function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper {
-  /** The number of failed requests with the same id and preferences, if `times` limits it. */
+  /** The number of failed requests with the same token, id and faults, if `times` limits it. */
   const failures = new Map<string, number>();
 
   const asked = ({ request: { headers }, storedHash }: Admission) => {
@@ -49,9 +49,10 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
     const request = crypto.randomUUID();
     const plant = { id: `${id}`, name: hashOf(name), ...(tag !== undefined && { tag: hashOf(tag) }) };
     files.requests.append({ kind: 'request', request, at: Date.now(), storedHash, asked: text, ...plant });
-    const failed = failures.get(`${id} ${text}`) ?? 0;
+    const key = `${storedHash} ${id} ${text}`;
+    const failed = failures.get(key) ?? 0;
     if (failed === times) return { ...preferencesOf(''), request };
-    if (times !== Infinity) failures.set(`${id} ${text}`, failed + 1);
+    if (times !== Infinity) failures.set(key, failed + 1);
     return { ...preferences, request };
   };
 

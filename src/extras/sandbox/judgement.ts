@@ -3,13 +3,15 @@ import { isErrorName, isOutcome } from '../../core/response.ts';
 import { preferencesOf } from './preferences.ts';
 import type { RecordedInvalid, RecordedLine, RecordedRequest, RecordedResponse } from './sandbox-files.ts';
 
+/** The worst come first, then those that follow from them. */
 export const VERDICTS = [
-  'ok',
-  'gave up',
-  'ignored Retry-After',
-  'retried a final error',
   'stored twice under another id',
+  'sent again under another id',
   'sent again with other content',
+  'gave up',
+  'retried a final error',
+  'ignored Retry-After',
+  'ok',
 ] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
@@ -33,7 +35,7 @@ export interface JudgedPlant {
 }
 
 /** Timers can end a little early. */
-const EARLY_MS_MAX = 10;
+export const EARLY_MS_MAX = 10;
 
 /**
  * Judges how clients behaved. A plant begins with the first request for its id, and again after a
@@ -155,7 +157,8 @@ function isTooSoon({ response }: Attempt, { at }: Attempt): boolean {
 }
 
 function givenUpVerdict(attempts: readonly Attempt[], replacement: Replacement | undefined): Verdict {
-  if (replacement?.kind === 'invalid') return 'sent again with other content';
+  if (replacement === undefined) return 'gave up';
+  if (replacement.kind === 'invalid') return 'sent again with other content';
   const isStored = attempts.some(({ response }) => response !== undefined && isOutcome(response.result));
-  return replacement !== undefined && isStored ? 'stored twice under another id' : 'gave up';
+  return isStored ? 'stored twice under another id' : 'sent again under another id';
 }

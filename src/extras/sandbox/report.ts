@@ -1,15 +1,18 @@
 import { ERRORS } from '../../core/contract/errors.ts';
 import { isErrorName, isOutcome } from '../../core/response.ts';
 import { alignedColumns } from '../../formats/aligned-columns.ts';
-import { type Attempt, endOf, type JudgedPlant, VERDICTS, type Verdict } from './judgement.ts';
+import { type Attempt, EARLY_MS_MAX, endOf, type JudgedPlant, VERDICTS, type Verdict } from './judgement.ts';
+import { preferencesOf } from './preferences.ts';
 
 /** What to change in the client. */
 const ADVICE: Record<Exclude<Verdict, 'ok'>, string> = {
-  'gave up': 'the plant may be missing; send the same with its id again until there is a whole 200',
-  'ignored Retry-After': 'wait as many seconds as it says, then send again',
-  'retried a final error': 'the same request fails again; report the error, and send nothing',
   'stored twice under another id': 'choose the id before the first attempt, and send it in each attempt',
+  'sent again under another id':
+    'if only the response is lost, this stores the plant twice; choose the id before the first attempt, and send it in each attempt',
   'sent again with other content': 'make the body before the first attempt, and send it in each attempt',
+  'gave up': 'the plant may be missing; send the same with its id again until there is a whole 200',
+  'retried a final error': 'the same request fails again; report the error, and send nothing',
+  'ignored Retry-After': 'wait as many seconds as it says, then send again',
 };
 
 /** Plants of one token that asked for the same faults and have the same verdict. */
@@ -94,14 +97,15 @@ function durationText(ms: number): string {
 }
 
 /** What the client got. */
-function responseText({ response }: Attempt): string {
+function responseText(attempt: Attempt): string {
+  const { response } = attempt;
   if (response === undefined) return 'no response';
   const { result, received, retryAfterSeconds } = response;
   const status = isErrorName(result) ? `error ${ERRORS[result].number}` : '200';
   const retryAfter = retryAfterSeconds === undefined ? '' : ` with Retry-After: ${retryAfterSeconds}`;
   switch (received) {
     case 'whole':
-      return `${status}${retryAfter}`;
+      return `${status}${retryAfter}${waitText(attempt.asked, response.at - attempt.at)}`;
     case 'half':
       return `half of ${status}`;
     case 'nothing':
@@ -109,4 +113,11 @@ function responseText({ response }: Attempt): string {
     case 'left':
       return isOutcome(result) ? 'stored, but the client had left' : 'the client had left';
   }
+}
+
+/** Says that a delay did not reach the timeout of the client. */
+function waitText(asked: string, waitedMs: number): string {
+  const { delayMs } = preferencesOf(asked);
+  const isDelayed = delayMs > 0 && waitedMs >= delayMs - EARLY_MS_MAX;
+  return isDelayed ? `, after waiting ${durationText(waitedMs)}` : '';
 }

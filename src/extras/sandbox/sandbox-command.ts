@@ -15,6 +15,13 @@ import { type SandboxFiles, sandboxFilesOf } from './sandbox-files.ts';
 
 const DEFAULT_URL = 'sqlite:./sandbox/plant-store.db';
 const PREFER = 'faults for requests that ask for none, such as "lose=response, times=2"';
+const HELP = `
+A request asks for faults in the header Prefer. If you cannot change the headers
+of your client, create a token for each case, and run the client once with each:
+  $ npx plant-store token create busy --prefer 'code=503, times=1' --database ${DEFAULT_URL}
+  $ npx plant-store token create cut --prefer 'lose=half, times=1' --database ${DEFAULT_URL}
+
+When the client has ended, \`npx plant-store sandbox report\` judges each case.`;
 
 /** @param extras add their options, as to `serve` */
 export function sandboxCommand(extras: readonly Extra[]): Command {
@@ -31,6 +38,7 @@ export function sandboxCommand(extras: readonly Extra[]): Command {
   return addServeOptions(new Command('sandbox'), extras, DEFAULT_URL)
     .description('run a service that fails on request, to test clients (docs/sandbox.md)')
     .addOption(setting('--prefer <text>', PREFER))
+    .addHelpText('after', HELP)
     .enablePositionalOptions()
     .addCommand(report)
     .action(async (options: ServeOptions & { prefer?: string }, command: Command) => {
@@ -53,7 +61,9 @@ async function printReport(options: { database: string; json?: true; reset?: tru
   process.stdout.write(print(plants, hash => labels.get(hash) ?? hash));
   const bad = plants.filter(({ verdicts }) => !verdicts.includes('ok')).length;
   if (bad > 0)
-    throw new Failure(`${bad} of ${amount(plants.length, 'plant')} went wrong; see docs/sandbox.md`);
+    throw new Failure(
+      `${bad} of ${amount(plants.length, 'plant')} went wrong, where each new id counts as a plant; see docs/sandbox.md`,
+    );
 }
 
 /** @throws {Failure} if a part of the text would be ignored */
