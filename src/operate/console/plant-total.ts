@@ -1,7 +1,7 @@
 import type { PlantSearch } from '../../engines/plant-search.ts';
 
 /** The next count begins after so many times the duration of the last one, or later. */
-const PAUSE_SHARE = 100;
+const PAUSE_SHARE = 20;
 const PAUSE_MS_MIN = 5_000;
 /** A count of a very large store, or beside many creates, ends incomplete. */
 const COUNT_MS_MAX = 60_000;

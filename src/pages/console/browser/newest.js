@@ -51,7 +51,7 @@ export function plantLink(id, text) {
 /** A link to the plants with a tag. An empty tag cannot be searched. @param {string | undefined} tag */
 export function tagLink(tag) {
   if (!tag) return clientText(tag);
-  return html`<a href=${`#plants?${new URLSearchParams({ tag })}`}>${clientText(tag)}</a>`;
+  return html`<a class="tag" href=${`#plants?${new URLSearchParams({ tag })}`}>${clientText(tag)}</a>`;
 }
 
 /**
@@ -66,7 +66,7 @@ function changeOf(before, after, field) {
   if (after.isDamaged || before?.isDamaged) return html`<strong>damaged</strong>`;
   const now = clientText(after[field]);
   if (before === null || before[field] === after[field]) return now;
-  return html`<del>${clientText(before[field])}</del> → <ins>${now}</ins>`;
+  return html`<del>${clientText(before[field])}</del><ins>${now}</ins>`;
 }
 
 /** The list changes only on request, so that no row moves. */
@@ -102,7 +102,7 @@ export function Revised({ token }) {
   return html`
     <div class="title">
       <h2>Revised</h2>
-      <span class="note">the last ${STEP}${sender} that this instance confirmed since its start, old → new</span>
+      <span class="note">the last ${STEP}${sender} that this instance confirmed since its start, with what changed</span>
       ${token && html`<a href="#plants?revised=">Of all tokens</a>`}
       <a href="#plants">All newest plants</a>
       <button type="button" onClick=${repeat}>Refresh</button>

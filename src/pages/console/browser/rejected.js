@@ -7,6 +7,7 @@ import { request, useAction, useLoad } from './requests.js';
 const INTERVAL_MS = 2_000;
 /** The error of a body that exceeds the limit. */
 const TOO_LARGE = 41301;
+const TOKEN_REJECTED = 40102;
 
 const NOTHING_REJECTED = html`<div class="empty">
   <p><strong>No request was rejected.</strong></p>
@@ -74,7 +75,7 @@ export function RejectedRequests() {
  *
  * @type {Record<number, string>}
  */
-const SENDERS_WITHOUT_TOKEN = { 40101: 'no token', 40102: 'unknown token' };
+const SENDERS_WITHOUT_TOKEN = { 40101: 'no token', [TOKEN_REJECTED]: 'unknown token' };
 
 /** @param {Omit<Group, 'key'> & { group: string }} props */
 function GroupEntry({ group, error, name, label, isTest, address, count, firstAt, lastAt, ...found }) {
@@ -85,22 +86,28 @@ function GroupEntry({ group, error, name, label, isTest, address, count, firstAt
   const isLong = ageText(firstAt) !== ageText(lastAt);
   return html`<details class="entry" onToggle=${(/** @type {{ currentTarget: HTMLDetailsElement }} */ event) => setIsOpen(event.currentTarget.open)}>
     <summary>
-      <span class="sentence">${sentenceOf({ label, isTest, ...found })}</span>
-      <span class="note"><strong>${error}</strong> ${name}, ${sender}, ${origin}: <strong>${numberText(count)}</strong> ${isLong && html`from ${time(firstAt)} to `}${time(lastAt)}</span>
+      <span class="sentence">${sentenceOf({ error, label, isTest, ...found })}</span>
+      <span class="note"><strong>${error}</strong> ${name}, ${sender}, ${origin}: <strong>${numberText(count)}</strong> ${count === 1 ? 'request' : 'requests'}, ${isLong && html`from ${time(firstAt)} to `}${time(lastAt)}</span>
     </summary>
-    ${isOpen && html`<${Examples} group=${group} error=${error} />`}
+    ${isOpen && html`<${Examples} group=${group} error=${error} sentence=${found.sentence} />`}
   </details>`;
 }
 
-/** What is wrong, in words. @param {Pick<Group, 'label' | 'isTest' | 'sentence' | 'tokenFault'>} group */
-function sentenceOf({ label, isTest, sentence, tokenFault }) {
+/**
+ * What is wrong, in words.
+ *
+ * @param {Pick<Group, 'error' | 'label' | 'isTest' | 'sentence' | 'tokenFault'>} group
+ */
+function sentenceOf({ error, label, isTest, sentence, tokenFault }) {
   if (isTest) return 'No fault: an import tested that this service obeys If-Plant-Revision';
   if (tokenFault !== null) return html`The token ${clientText(label ?? undefined)} is ${tokenFault}`;
+  if (error === TOKEN_REJECTED && label === null)
+    return 'The store does not have this token; it may be mistyped, or of another store';
   return `${sentence.slice(0, 1).toUpperCase()}${sentence.slice(1)}`;
 }
 
-/** @param {{ group: string, error: number }} props */
-function Examples({ group, error }) {
+/** @param {{ group: string, error: number, sentence: string }} props */
+function Examples({ group, error, sentence }) {
   const { content, problem } = useLoad(() =>
     request(`rejected/examples?${new URLSearchParams({ key: group })}`),
   );
@@ -109,7 +116,7 @@ function Examples({ group, error }) {
   if (examples?.length === 0) return html`<p class="note">The service no longer has an example.</p>`;
   return html`<div class="examples">${problem}${examples?.map(
     ({ at, message, requestLine, contentType, body, bodyBytes, declaredBytes, isCut, faultAt }) => html`
-    <p>${exactTime(at)}, response: <span class="text">${message}</span></p>
+    <p>${exactTime(at)}${message !== sentence && html`, response: <span class="text">${message}</span>`}</p>
     <p class="note">
       Request ${clientText(requestLine)}, Content-Type ${clientText(contentType)},${' '}
       ${bodyBytes === null ? 'no body was read' : `body of ${numberText(bodyBytes)} bytes`}
