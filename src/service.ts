@@ -133,8 +133,9 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       ...settings.console,
       version: VERSION,
       docsUrl: shownDocsUrl(settings, listener),
+      bodyBytesMax: settings.bodyBytesMax,
     };
-    const sources = { engine, damage, tokens, metrics, queue, log };
+    const sources = { engine, monitor, tokens, metrics, queue, log };
     const page = shown && opened.use(await openConsole(shown, settings.database, sources));
     const observers = [
       metrics,

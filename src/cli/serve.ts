@@ -7,7 +7,7 @@ import { Failure } from '../command-line/failure.ts';
 import { onFirstSignal } from '../command-line/interruption.ts';
 import { newPlantJson } from '../core/contract/plant.ts';
 import { problemText } from '../core/problem.ts';
-import { type DatabaseAddress, shownDatabase } from '../engines/database-url.ts';
+import { type DatabaseAddress, databaseFlag, shownDatabase } from '../engines/database-url.ts';
 import { rejectIfServed } from '../engines/sqlite/files/serve-lock.ts';
 import type { ShownSetting } from '../operate/console/operator-console.ts';
 import { ListenFailed } from '../server/listen.ts';
@@ -149,7 +149,7 @@ async function greet(
     const code = await makeConsoleCode().catch(() => undefined);
     const used = { ...ops, port: opsAddress.port };
     const link = code && consoleLink(used, code);
-    const again = `--database '${shownDatabase(database)}' --ops ${listenAddressText(used)}`;
+    const again = `${databaseFlag(shownDatabase(database))} --ops ${listenAddressText(used)}`;
     if (link !== undefined) console.error(`Console (this link works once, within 5 minutes):\n\n  ${link}\n`);
     console.error(`For another link to the console:\n\n  npx plant-store console ${again}\n`);
   }

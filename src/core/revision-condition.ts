@@ -9,6 +9,9 @@ export type RevisionCondition =
   /** `ifRevision`: undefined without the field. 0: there is no plant with this id. */
   { kind: 'valid'; ifRevision: number | undefined } | { kind: 'invalid'; message: string };
 
+/** A value that no service accepts. With it, `import` tests whether a service gets the field. */
+export const REVISION_TEST = 'test';
+
 const REVISION_NUMBER = /^(?:0|[1-9][0-9]{0,9})$/;
 
 /** @returns the number of a revision, or 0; undefined if the text is neither */

@@ -45,3 +45,8 @@ export function shownDatabase(database: DatabaseAddress): string {
     ? `${SQLITE_SCHEME}${database.path}`
     : shownPostgresAddress(database.address);
 }
+
+/** The option of a command in a shell. @param shown the database, from {@link shownDatabase} */
+export function databaseFlag(shown: string): string {
+  return `--database '${shown.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -44,7 +44,8 @@ export interface StorageEngine extends CommitEngine {
   readonly operatorTables: OperatorTables;
   readonly tokenTable: TokenTable;
   readonly schemaSteps: SchemaSteps;
-  hasPlants(): Promise<boolean>;
+  /** About when the store got its first plant, in ms since 1970; undefined: it has none. */
+  firstPlantAt(): Promise<number | undefined>;
   /** Does not access the database. Never throws. */
   statistics(): Promise<EngineStatistics>;
   close(): Promise<void>;

@@ -27,11 +27,11 @@ interface FirstTokenSettings {
  */
 export async function makeFirstToken(
   tokens: TokenCache,
-  engine: Pick<StorageEngine, 'hasPlants' | 'tokenTable'>,
+  engine: Pick<StorageEngine, 'firstPlantAt' | 'tokenTable'>,
   { listen, handOverFirstToken, log }: FirstTokenSettings,
 ): Promise<FirstToken> {
   if (tokens.size > 0) return { kind: 'exists' };
-  if (!isLoopback(listen) || (await engine.hasPlants())) return { kind: 'none' };
+  if (!isLoopback(listen) || (await engine.firstPlantAt()) !== undefined) return { kind: 'none' };
   const token = makeToken();
   if (!handOverFirstToken(token)) return { kind: 'none' };
   try {

@@ -233,7 +233,7 @@ class Simulation {
       [() => engine.probe(), result => result === undefined],
       [() => engine.warnings(), Array.isArray],
       [() => engine.tokenTable.tokenFingerprints(), result => result instanceof Map],
-      [() => engine.hasPlants(), result => typeof result === 'boolean'],
+      [() => engine.firstPlantAt(), result => result === undefined || typeof result === 'number'],
     );
     try {
       const result = await this.#settled(operate);

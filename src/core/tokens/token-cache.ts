@@ -74,7 +74,7 @@ export class TokenCache {
   readonly #uses: TokenUses;
   /** By hash. */
   #tokens = new Map<string, CachedToken>();
-  #labels = new Map<number, string>();
+  #byId = new Map<number, CachedToken>();
   /** Of each group that has not changed since it was read. A refresh reads all other groups. */
   #fingerprints = new Map<number, string>();
   /** Tokens that this service has created or revoked since the last refresh began. */
@@ -130,7 +130,12 @@ export class TokenCache {
 
   /** The label of a token that is cached, valid or not. */
   labelOf(tokenId: number): string | undefined {
-    return this.#labels.get(tokenId);
+    return this.#byId.get(tokenId)?.label;
+  }
+
+  /** Whether a token is cached and revoked. */
+  isRevoked(tokenId: number): boolean {
+    return this.#byId.get(tokenId)?.isRevoked ?? false;
   }
 
   /** Why the last refresh failed; undefined if it did not. */
@@ -241,7 +246,7 @@ export class TokenCache {
       }
       // 3. Nothing is awaited until the end of step 4, so no lookup can miss an own change.
       this.#tokens = tokens;
-      this.#labels = new Map(tokens.values().map(({ id, label }) => [id, label]));
+      this.#byId = new Map(tokens.values().map(token => [token.id, token]));
       this.#fingerprints = readFingerprints;
       // 4.
       for (const token of this.#ownChanges) this.#putIfNewer(token);
@@ -254,8 +259,9 @@ export class TokenCache {
     this.#fingerprints.delete(tokenGroupOf(token.id));
     const cached = this.#tokens.get(token.hash);
     if (cached !== undefined && cached.changeNumber >= token.changeNumber) return;
-    this.#tokens.set(token.hash, cachedToken(token));
-    this.#labels.set(token.id, token.label);
+    const added = cachedToken(token);
+    this.#tokens.set(token.hash, added);
+    this.#byId.set(token.id, added);
   }
 }
 

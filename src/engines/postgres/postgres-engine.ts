@@ -13,7 +13,7 @@ import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
 import type { PostgresStatistics, SchemaSteps, StorageEngine } from '../storage-engine.ts';
 import { SCHEMA_ADVICE } from '../store-rejections.ts';
 import { OperatorTables } from '../tables/operator-tables.ts';
-import { hasPlants } from '../tables/revision-rows.ts';
+import { firstPlantAt } from '../tables/revision-rows.ts';
 import { numberOf, type Query, type Row, type TableAccess, textOf } from '../tables/table-access.ts';
 import { TokenTable } from '../tables/token-table.ts';
 import { BatchCommit } from './batch-commit.ts';
@@ -49,7 +49,7 @@ export class PostgresEngine implements StorageEngine {
   readonly schemaSteps: SchemaSteps;
   readonly operatorTables: OperatorTables;
   readonly tokenTable: TokenTable;
-  readonly hasPlants: () => Promise<boolean>;
+  readonly firstPlantAt: () => Promise<number | undefined>;
   readonly #settings: PostgresSettings;
   readonly #pool: ConnectionPool;
   readonly #servers: DatabaseServers;
@@ -68,7 +68,7 @@ export class PostgresEngine implements StorageEngine {
     const commitRows: Query = (text, values) => this.#commitRows(text, values);
     const access: TableAccess = { readRows: commitRows, writeRows: commitRows };
     this.operatorTables = new OperatorTables(access);
-    this.hasPlants = () => hasPlants(access.readRows);
+    this.firstPlantAt = () => firstPlantAt(access.readRows);
     this.tokenTable = new TokenTable(access, {
       confirmRows: () => this.#pool.use(confirmEverythingBefore),
       tokenFingerprints: () => this.#tokenFingerprints(),

@@ -4,7 +4,7 @@ import type { CommitEngine, PlantQueue, PlantWrite, WriteResult } from '../../co
 import type { Problem } from '../../core/problem.ts';
 import type { SchemaSteps, SqliteStatistics, StorageEngine } from '../storage-engine.ts';
 import { OperatorTables } from '../tables/operator-tables.ts';
-import { hasPlants } from '../tables/revision-rows.ts';
+import { firstPlantAt } from '../tables/revision-rows.ts';
 import type { TableAccess } from '../tables/table-access.ts';
 import { TokenTable } from '../tables/token-table.ts';
 import { Checkpoints } from './checkpoints/checkpoints.ts';
@@ -31,7 +31,7 @@ export class SqliteEngine implements StorageEngine {
   readonly schemaSteps: SchemaSteps;
   readonly operatorTables: OperatorTables;
   readonly tokenTable: TokenTable;
-  readonly hasPlants: () => Promise<boolean>;
+  readonly firstPlantAt: () => Promise<number | undefined>;
   readonly #sizes: StoreSizes;
   readonly #writer: Writer;
   readonly #checkpoints: Checkpoints;
@@ -57,7 +57,7 @@ export class SqliteEngine implements StorageEngine {
       writeRows: (text, values) => this.#call(['writeRows', text, values]),
     };
     this.operatorTables = new OperatorTables(access);
-    this.hasPlants = () => hasPlants(access.readRows);
+    this.firstPlantAt = () => firstPlantAt(access.readRows);
     this.tokenTable = new TokenTable(access, {
       confirmRows: () => this.#call(['confirmRows']),
       tokenFingerprints: () => this.#call(['tokenFingerprints']),

@@ -4,8 +4,17 @@ import { isInteger, numberOf, type Query, type Row, textOf } from './table-acces
 /** The columns of `plant_revision`, in the order in which they are written and read. */
 export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by, checksum';
 
-export async function hasPlants(query: Query): Promise<boolean> {
-  return (await query('SELECT 1 FROM plant_revision LIMIT 1', [])).length > 0;
+/**
+ * About when the store got its first plant, in ms since 1970: the oldest time of the plants with the
+ * smallest ids, since a search of all would take long.
+ *
+ * @returns undefined if there is no plant
+ */
+export async function firstPlantAt(query: Query): Promise<number | undefined> {
+  const text =
+    'SELECT min(recorded_at) FROM (SELECT recorded_at FROM plant_revision ORDER BY id LIMIT 20) AS first';
+  const [row] = await query(text, []);
+  return row![0] === null ? undefined : numberOf(row![0]);
 }
 
 /** Counts plants and revisions: each plant has one revision 1. */

@@ -2,9 +2,8 @@ import { jsonObject } from '../../client/plant-store-error.ts';
 import type { Transport } from '../../client/transport.ts';
 import { Failure } from '../../command-line/failure.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
+import { REVISION_TEST } from '../../core/revision-condition.ts';
 
-/** A value that a service rejects before it reads the body. */
-const INVALID_REVISION = 'test';
 /** A body without a plant, so that nothing is stored if the service does not get the header. */
 const NO_PLANT = '{}';
 
@@ -24,7 +23,7 @@ export function testedCondition(transport: Transport): Transport {
   let test: ReturnType<Transport> | undefined;
   return (request, signal) => {
     if (isObeyed) return transport(request, signal);
-    const headers = { ...request.headers, 'If-Plant-Revision': INVALID_REVISION };
+    const headers = { ...request.headers, 'If-Plant-Revision': REVISION_TEST };
     test ??= transport({ ...request, headers, body: NO_PLANT }, signal).finally(() => {
       test = undefined;
     });

@@ -1,13 +1,16 @@
 import type { Outcome } from '../../core/contract/plant.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
+import { fieldValues } from '../../core/header-fields.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName, isOutcome } from '../../core/response.ts';
 import type { LabelOf } from './rejected-requests.ts';
 
 /** Maximum of the busiest tokens on the page. */
 const BUSIEST_MAX = 8;
-/** Maximum of the newest plants on the page. */
+/** Maximum of the newest plants on the page, and of the revised ones in memory. */
 const NEWEST_MAX = 200;
+/** Maximum of the revised plants on the page, each of which is read from the store. */
+const REVISED_MAX = 20;
 /** Stored characters of a name and of a tag of these plants. */
 const TEXT_LENGTH_MAX = 200;
 /** A response body of more characters is not stored as it is. */
@@ -32,6 +35,14 @@ interface ConfirmedPlant {
   tokenId: number;
 }
 
+/** A plant that got a revision from a request. `at` is in ms since 1970. */
+interface RevisedPlant {
+  at: number;
+  id: bigint;
+  revision: number;
+  tokenId: number;
+}
+
 /** A confirmed plant for the page. */
 interface NewestPlant extends Pick<ConfirmedPlant, 'at' | 'outcome'> {
   id: string;
@@ -53,12 +64,8 @@ interface TokenRates {
  * use of each token since the start. All of it is only in memory.
  */
 export class Activity implements ResponseObserver {
-  /**
-   * A ring: the next plant replaces the oldest one. Shifting an array for each plant took one
-   * percent of the main thread.
-   */
-  readonly #newest: ConfirmedPlant[] = [];
-  #confirmed = 0;
+  readonly #newest = new NewestRing<ConfirmedPlant>();
+  readonly #revised = new NewestRing<RevisedPlant>();
   /** The time of the last use by token id; ms since 1970. The store has only the day. */
   readonly lastUses = new Map<number, number>();
   /** Counts of each interval by token id. The newest interval is first. */
@@ -66,7 +73,7 @@ export class Activity implements ResponseObserver {
   /** When the newest interval began; ms, on the monotonic clock. */
   #startedAt = performance.now();
 
-  responded({ result, plantId, body }: HttpResponse, received: ReceivedRequest | undefined): void {
+  responded({ result, plantId, body, fields }: HttpResponse, received: ReceivedRequest | undefined): void {
     const tokenId = received?.tokenId;
     if (tokenId === undefined) return;
     const at = Date.now();
@@ -75,18 +82,32 @@ export class Activity implements ResponseObserver {
     const counts = this.#intervals[0]!.getOrInsertComputed(tokenId, noCounts);
     if (isOutcome(result)) {
       counts.plants++;
-      const content = storedContent(body);
-      this.#newest[this.#confirmed++ % NEWEST_MAX] = { at, id: plantId!, content, outcome: result, tokenId };
+      const id = plantId!;
+      this.#newest.add({ at, id, content: storedContent(body), outcome: result, tokenId });
+      if (result === 'revised') {
+        const revision = Number(fieldValues(fields, 'plant-revision')[0]);
+        this.#revised.add({ at, id, revision, tokenId });
+      }
     } else if (isErrorName(result)) counts.errors++;
   }
 
   /** The newest plants first. */
   newest(labelOf: LabelOf): NewestPlant[] {
-    const next = this.#confirmed % NEWEST_MAX;
-    const oldestFirst = [...this.#newest.slice(next), ...this.#newest.slice(0, next)];
-    return oldestFirst.reverse().map(({ at, id, content, outcome, tokenId }) => {
+    return this.#newest.newestFirst().map(({ at, id, content, outcome, tokenId }) => {
       return { at, id: String(id), ...shownContent(content), outcome, label: labelOf(tokenId) };
     });
+  }
+
+  /** The plants that were revised last, the newest first. @param token undefined: of all tokens */
+  revised(
+    labelOf: LabelOf,
+    token: string | undefined,
+  ): (Omit<RevisedPlant, 'tokenId'> & { label: string })[] {
+    return this.#revised
+      .newestFirst()
+      .map(({ tokenId, ...revised }) => ({ ...revised, label: labelOf(tokenId) }))
+      .filter(({ label }) => token === undefined || label === token)
+      .slice(0, REVISED_MAX);
   }
 
   /** The busiest tokens first. */
@@ -116,6 +137,24 @@ export class Activity implements ResponseObserver {
   }
 }
 
+/**
+ * The newest items. The next one replaces the oldest one: shifting an array for each plant took one
+ * percent of the main thread.
+ */
+class NewestRing<Item> {
+  readonly #items: Item[] = [];
+  #added = 0;
+
+  add(item: Item): void {
+    this.#items[this.#added++ % NEWEST_MAX] = item;
+  }
+
+  newestFirst(): Item[] {
+    const next = this.#added % NEWEST_MAX;
+    return [...this.#items.slice(next), ...this.#items.slice(0, next)].reverse();
+  }
+}
+
 function noCounts(): TokenCounts {
   return { plants: 0, errors: 0 };
 }
@@ -133,6 +172,7 @@ function shownContent(body: string): Pick<NewestPlant, 'name' | 'tag'> {
   return tag === undefined ? shown : { ...shown, tag: cutText(tag) };
 }
 
-function cutText(text: string): string {
+/** Cuts a long name or tag for a list. */
+export function cutText(text: string): string {
   return text.length <= TEXT_LENGTH_MAX ? text : `${text.slice(0, TEXT_LENGTH_MAX).toWellFormed()}…`;
 }

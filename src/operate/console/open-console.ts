@@ -9,7 +9,7 @@ import { SampleFile } from './sample-file.ts';
 import { Samples } from './samples.ts';
 
 /** The parts of a service that its console shows or changes. */
-interface ConsoleSources extends Pick<ConsoleParts, 'engine' | 'damage' | 'tokens' | 'log'> {
+interface ConsoleSources extends Pick<ConsoleParts, 'engine' | 'monitor' | 'tokens' | 'log'> {
   metrics: Metrics;
   queue: PlantQueue;
 }

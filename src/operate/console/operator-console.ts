@@ -1,28 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { pipeline } from 'node:stream/promises';
-import { isIntact } from '../../core/commit/checksum.ts';
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreDamaged, StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import { problemText } from '../../core/problem.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { PlantSearch } from '../../engines/plant-search.ts';
-import type { SearchProgress } from '../../engines/search-slices.ts';
 import type { StorageEngine } from '../../engines/storage-engine.ts';
 import { bytesText } from '../../formats/bytes-text.ts';
 import { pageFile } from '../../pages/console/page-files.ts';
-import { COMMON_FIELDS } from '../../server/response-headers.ts';
 import { DAMAGE, type KnownDamage } from '../health/known-damage.ts';
+import type { StoreMonitor } from '../health/store-monitor.ts';
 import { errorLog, type ServiceLog } from '../log/rate-limited-log.ts';
 import { json, type OpsResponse } from '../ops-response.ts';
 import type { OpsPage } from '../ops-server.ts';
 import { Activity } from './activity.ts';
 import {
-  type ApiRequest,
   expiredCookie,
   failure,
-  filterOf,
   type Handler,
   InvalidApiRequest,
   isOwnOrigin,
@@ -31,19 +25,13 @@ import {
   secretOf,
   sessionCookie,
 } from './api-requests.ts';
-import { plantsCsv } from './plants-csv.ts';
+import { PlantRequests } from './plant-requests.ts';
+import { PlantTotal } from './plant-total.ts';
 import { type LabelOf, RejectedRequests } from './rejected-requests.ts';
 import type { Samples } from './samples.ts';
 import { Sessions } from './sessions.ts';
 import { type FactRow, StoreFacts } from './store-facts.ts';
 import { TokenRequests } from './token-requests.ts';
-
-/** Plants of a page, as in src/pages/console/browser/plants.js. */
-const SHOWN_PLANTS_MAX = 50;
-/** The page shows this many of the last revisions of a plant. */
-const SHOWN_REVISIONS_MAX = 500;
-/** After this time, a search ends with its next slice and the pause behind it. */
-const SEARCH_TIME_MS = 400;
 
 /** The name, the value and the source of a setting. */
 export type ShownSetting = readonly [name: string, value: string, source: 'flag' | 'environment' | 'default'];
@@ -59,14 +47,15 @@ export interface ShownService {
   ops?: string | undefined;
   /** Returns the address of `/docs` for a console at a host; undefined: `/docs` is not served. */
   docsUrl: ((consoleHost: string) => string) | undefined;
+  bodyBytesMax: number;
 }
 
 export interface ConsoleParts {
   shown: ShownService;
   engine: StorageEngine;
-  damage: KnownDamage;
+  monitor: StoreMonitor;
   /** Labels come from this cache, since the store may not respond. */
-  tokens: Pick<TokenCache, 'add' | 'labelOf'>;
+  tokens: Pick<TokenCache, 'add' | 'labelOf' | 'isRevoked'>;
   /** Searches use connections or threads of their own, so they delay no creates. */
   search: PlantSearch;
   samples: Samples;
@@ -92,19 +81,30 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
   /** Observers that collect what the page shows of responses. */
   readonly observers: readonly ResponseObserver[];
   readonly #facts: StoreFacts;
+  readonly #total: PlantTotal;
+  readonly #plants: PlantRequests;
   readonly #onError: (cause: unknown) => void;
 
   constructor(parts: ConsoleParts) {
     this.#parts = parts;
     this.#sessions = new Sessions(parts.engine.operatorTables);
     this.#tokens = new TokenRequests({ ...parts, tokenTable: parts.engine.tokenTable });
-    this.#facts = new StoreFacts(parts.engine, parts.damage, parts.shown);
+    this.#facts = new StoreFacts(parts.engine, parts.monitor, parts.shown);
     this.observers = [this.#rejected, this.#activity, parts.samples];
     const onError = errorLog(parts.log, 'a request of the console failed');
-    this.#onError = parts.damage.listener('a search', onError);
+    this.#onError = parts.monitor.damage.listener('a search', onError);
+    this.#total = new PlantTotal(parts.search, this.#onError);
+    this.#plants = new PlantRequests({
+      ...parts,
+      activity: this.#activity,
+      total: this.#total,
+      damage: parts.monitor.damage,
+      labelOf: this.#labelOf,
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#total[Symbol.dispose]();
     this.#parts.samples[Symbol.dispose]();
     await this.#parts.sampleFile?.[Symbol.asyncDispose]();
     await this.#parts.search[Symbol.asyncDispose]();
@@ -123,7 +123,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     }
     if (method !== 'GET' && !isOwnOrigin(request))
       return failure(403, 'only the page of the console may send this');
-    const handler = this.#handlers[`${method} ${path}`];
+    const handler = this.#handlers[`${method} ${path}`] ?? this.#plants.handlers[`${method} ${path}`];
     try {
       if (path !== 'api/session' && !(await this.#isSignedIn(request)))
         return failure(401, `sign in first: run ${this.#signInCommand()} for a new link`);
@@ -172,49 +172,25 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
       return noContent(expiredCookie(request));
     },
     'GET api/now': async ({ query }) => {
-      const { samples, damage } = this.#parts;
+      const { samples, monitor } = this.#parts;
       return json({
         ...samples.after(Number(query.get('after'))),
-        runs: marksOf(damage),
+        runs: marksOf(monitor.damage),
+        total: this.#total.read(),
         busiest: this.#activity.busiest(this.#labelOf),
         figures: await this.#facts.figures(),
         facts: this.#facts.startAndChecks(),
       });
     },
-    'GET api/plants': async ({ query }) => {
-      const { search } = this.#parts;
-      const { plants, ...progress } = await search.page(filterOf(query), SHOWN_PLANTS_MAX, SEARCH_TIME_MS);
-      return json({
-        plants: plants.map(each => ({ id: String(each.plant.id), ...this.#shown(each) })),
-        ...shownProgress(progress),
-      });
+    'GET api/rejected': () => {
+      const { tokens } = this.#parts;
+      return json(this.#rejected.list(this.#labelOf, tokenId => tokens.isRevoked(tokenId)));
     },
-    'GET api/plants/count': async ({ query }) => {
-      const { plants, ...progress } = await this.#parts.search.count(filterOf(query), SEARCH_TIME_MS);
-      return json({ plants, ...shownProgress(progress) });
-    },
-    'GET api/tags': async ({ query }) => {
-      const { from } = filterOf(query);
-      const { tags, untagged, others, ...progress } = await this.#parts.search.countTags(
-        from,
-        SEARCH_TIME_MS,
-      );
-      return json({ tags: [...tags], untagged, others, ...shownProgress(progress) });
-    },
-    'GET api/revisions/count': async () =>
-      json({ revisions: (await this.#parts.search.revisions()) ?? null }),
-    'GET api/newest': ({ request }) =>
-      json({ plants: this.#activity.newest(this.#labelOf), docs: this.#docsUrl(request) }),
-    'GET api/revisions': async ({ query, request }) => {
-      const { id } = filterOf(query);
-      const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id, SHOWN_REVISIONS_MAX);
-      if (revisions.length === 0) return failure(404, 'no plant has this id');
-      return json({ revisions: revisions.map(each => this.#shown(each)), docs: this.#docsUrl(request) });
-    },
-    'GET api/plants.csv': request => this.#download(request),
-    'GET api/rejected': () => json(this.#rejected.list(this.#labelOf)),
     'GET api/rejected/examples': ({ query }) =>
-      json({ examples: this.#rejected.examples(query.get('key') ?? '') }),
+      json({
+        examples: this.#rejected.examples(query.get('key') ?? ''),
+        bodyBytesMax: this.#parts.shown.bodyBytesMax,
+      }),
     'POST api/rejected': ({ body: { isOn } }) => {
       if (typeof isOn !== 'boolean') throw new InvalidApiRequest('isOn must be true or false');
       this.#rejected.recordBodies(isOn);
@@ -242,44 +218,14 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     },
   };
 
-  #shown(stored: PlantRevision) {
-    const { plant, revision, recordedAt, recordedBy } = stored;
-    const { name, tag } = plant;
-    if (isIntact(stored)) return { revision, name, tag, recordedAt, recordedBy: this.#labelOf(recordedBy) };
-    this.#parts.damage.report('a search');
-    return { revision, isDamaged: true };
-  }
-
-  /** The address of the documentation page; null: it is not served. */
-  #docsUrl({ headers: { host } }: IncomingMessage): string | null {
-    return this.#parts.shown.docsUrl?.(new URL(`http://${host}`).hostname) ?? null;
-  }
-
   /** The command that prints a link to this console. The database URL may be a secret. */
   #signInCommand(): string {
     const { ops } = this.#parts.shown;
     return `npx plant-store console${ops === undefined ? '' : ` --ops ${ops}`}`;
   }
 
-  async #download({ query, response }: ApiRequest): Promise<undefined> {
-    const lines = plantsCsv(this.#parts.search, filterOf(query), this.#labelOf);
-    response.writeHead(200, [
-      'Content-Type',
-      'text/csv; charset=utf-8',
-      'Content-Disposition',
-      'attachment; filename="plants.csv"',
-      ...COMMON_FIELDS,
-    ]);
-    // The pipeline reads no faster than the client, so memory use stays constant.
-    await pipeline(lines, response);
-  }
-
   /** A copied revision may contain the id of a token that this store lacks. */
   readonly #labelOf: LabelOf = tokenId => this.#parts.tokens.labelOf(tokenId) ?? String(tokenId);
-}
-
-function shownProgress({ next, searched }: SearchProgress) {
-  return { next: next === undefined ? null : String(next), searched };
 }
 
 /** The marks of the plots: the end of each last run, and the time of the last damage. */

@@ -2,8 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import { ERRORS, type ErrorName } from '../../core/contract/errors.ts';
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
+import { fieldValues } from '../../core/header-fields.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName } from '../../core/response.ts';
+import { REVISION_TEST } from '../../core/revision-condition.ts';
 import { withoutTokens } from '../log/masked-tokens.ts';
 
 /** Maximum of groups. A further group replaces the one whose newest request is the oldest. */
@@ -24,6 +26,8 @@ interface Example {
   message: string;
   /** Null if no body was read. A body that was read may have no bytes. */
   bodyBytes: number | null;
+  /** The Content-Length; null: there was none. */
+  declaredBytes: number | null;
   contentType: string | undefined;
   requestLine: string | undefined;
   /** The beginning of the body; undefined: it was not recorded. */
@@ -46,6 +50,8 @@ interface Group {
   status: number;
   name: ErrorName;
   tokenId: number | undefined;
+  /** Whether `import` caused the error, to test that the service gets If-Plant-Revision. */
+  isTest: boolean;
   /** Undefined: this group counts the requests of all replaced groups with this error. */
   address: string | undefined;
   count: number;
@@ -55,13 +61,23 @@ interface Group {
   examples: Example[];
 }
 
+interface ShownGroup extends Omit<Group, 'tokenId' | 'examples'> {
+  key: string;
+  /** The message of the error catalogue. */
+  sentence: string;
+  /** The label of the token; null: the store does not have it, or it was not looked up. */
+  label: string | null;
+  /** Why a token that the store has was rejected; null: it was valid, or is unknown. */
+  tokenFault: 'revoked' | 'expired' | null;
+}
+
 /** The groups for the page. The group with the newest request is first. */
 interface RejectionList {
   /** All rejections since the start. */
   count: number;
   /** Bodies are recorded until this time, ms since 1970; null: no bodies are recorded. */
   bodiesUntil: number | null;
-  groups: (Omit<Group, 'tokenId' | 'examples'> & { key: string; label: string | null })[];
+  groups: ShownGroup[];
 }
 
 /** Finds the label of a token for operators. */
@@ -92,16 +108,17 @@ export class RejectedRequests implements ResponseObserver {
   ): void {
     if (!isErrorName(result)) return;
     this.#count++;
-    const group = this.#groupOf(result, received?.tokenId, addressOf(received) ?? 'unknown');
+    const isTest = result === 'badHttp' && isRevisionTest(received);
+    const group = this.#groupOf(result, received?.tokenId, addressOf(received) ?? 'unknown', isTest);
     group.count++;
     group.lastAt = Date.now();
     group.examples.unshift(exampleOf(message!, received, this.#bodiesUntil() !== null));
     group.examples.splice(EXAMPLES_MAX);
   }
 
-  #groupOf(name: ErrorName, tokenId: number | undefined, address: string): Group {
-    const key = `${name} ${tokenId} ${address}`;
-    const group = this.#groups.get(key) ?? newGroup(name, tokenId, address);
+  #groupOf(name: ErrorName, tokenId: number | undefined, address: string, isTest: boolean): Group {
+    const key = `${name} ${tokenId} ${address}${isTest ? ' test' : ''}`;
+    const group = this.#groups.get(key) ?? { ...newGroup(name, tokenId, address), isTest };
     this.#groups.delete(key);
     this.#groups.set(key, group);
     if (this.#groups.size > GROUPS_MAX) this.#forgetOldest();
@@ -118,9 +135,13 @@ export class RejectedRequests implements ResponseObserver {
     others.lastAt = Math.max(others.lastAt, oldest.lastAt);
   }
 
-  list(labelOf: LabelOf): RejectionList {
-    const groups = [...this.#groups].reverse().map(([key, { tokenId, examples, ...group }]) => {
-      return { key, ...group, label: tokenId === undefined ? null : labelOf(tokenId) };
+  list(labelOf: LabelOf, isRevoked: (tokenId: number) => boolean): RejectionList {
+    const groups = [...this.#groups].reverse().map(([key, { tokenId, examples, ...group }]): ShownGroup => {
+      const sentence = ERRORS[group.name].message;
+      if (tokenId === undefined) return { key, ...group, sentence, label: null, tokenFault: null };
+      const fault = isRevoked(tokenId) ? 'revoked' : 'expired';
+      const tokenFault = group.name === 'tokenRejected' ? fault : null;
+      return { key, ...group, sentence, label: labelOf(tokenId), tokenFault };
     });
     return { count: this.#count, bodiesUntil: this.#bodiesUntil(), groups };
   }
@@ -146,6 +167,7 @@ function newGroup(name: ErrorName, tokenId?: number, address?: string): Group {
     status,
     name,
     tokenId,
+    isTest: false,
     address: address && storedText(address),
     count: 0,
     firstAt: Date.now(),
@@ -162,10 +184,15 @@ function exampleOf(message: string, received: ReceivedRequest | undefined, withB
     at: Date.now(),
     message,
     bodyBytes: body === undefined ? null : body.length,
+    declaredBytes: headers?.framing.kind === 'length' ? headers.framing.bytes : null,
     contentType: headers?.contentType && storedText(headers.contentType),
     requestLine: headers && storedText(`${headers.method} ${headers.target}`),
     body: withBody && bytes ? Uint8Array.from(bytes.subarray(0, BODY_BYTES_MAX)) : undefined,
   };
+}
+
+function isRevisionTest(received: ReceivedRequest | undefined): boolean {
+  return fieldValues(received?.headers.fields ?? [], 'if-plant-revision')[0] === REVISION_TEST;
 }
 
 /** Masks tokens, and makes a copy that is cut. */

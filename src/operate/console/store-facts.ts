@@ -1,8 +1,10 @@
+import { databaseFlag } from '../../engines/database-url.ts';
 import type { Disk, StorageEngine } from '../../engines/storage-engine.ts';
 import type { CommandRun } from '../../engines/tables/operator-tables.ts';
 import { bytesText } from '../../formats/bytes-text.ts';
-import type { KnownDamage } from '../health/known-damage.ts';
-import { runText } from '../health/known-damage.ts';
+import { backupFault } from '../health/backup-fault.ts';
+import { type KnownDamage, runText } from '../health/known-damage.ts';
+import { spaceOf } from '../health/readiness-checks.ts';
 
 /** The rate at which the disk fills is measured over at least this time. */
 const DISK_RATE_MS_MIN = 6 * 3_600_000;
@@ -16,16 +18,28 @@ type DiskTrend = { kind: 'unknown' } | { kind: 'stable' } | { kind: 'fills'; day
 
 /** What the page shows in large type. Times are in ms since 1970. */
 export interface StoreFigures {
-  disk: { kind: 'external' } | { kind: 'unknown' } | (Disk & { kind: 'known'; trend: DiskTrend });
+  disk:
+    | { kind: 'external' }
+    | { kind: 'unknown' }
+    | (Disk & { kind: 'known'; space: ReturnType<typeof spaceOf>; trend: DiskTrend });
   /** PostgreSQL has backup programs of its own. */
   backup:
     | { kind: 'external' }
-    | { kind: 'none' }
-    | { kind: 'run'; endedAt: number; hasSucceeded: boolean; text: string };
+    | { kind: 'none'; isDue: boolean }
+    | { kind: 'run'; isDue: boolean; endedAt: number; hasSucceeded: boolean; text: string };
+}
+
+/** The parts of the store that operators should know of. */
+interface Monitored {
+  damage: KnownDamage;
+  /** About when the store got its first plant, in ms since 1970; undefined: it had none lately. */
+  readonly firstPlantAt: number | undefined;
 }
 
 interface ShownStart {
   version: string;
+  /** The store, without its password. */
+  database: string;
   /** Whether the store did not exist before this start. */
   isFirstStart: boolean;
 }
@@ -33,14 +47,14 @@ interface ShownStart {
 /** The few facts of the service and its store that the console shows first. */
 export class StoreFacts {
   readonly #engine: StorageEngine;
-  readonly #damage: KnownDamage;
+  readonly #monitored: Monitored;
   readonly #shown: ShownStart;
   /** Free bytes of the disk at the start, for the rate at which it fills. */
   readonly #start = { at: Date.now(), diskFreeBytes: undefined as number | undefined };
 
-  constructor(engine: StorageEngine, damage: KnownDamage, shown: ShownStart) {
+  constructor(engine: StorageEngine, monitored: Monitored, shown: ShownStart) {
     this.#engine = engine;
-    this.#damage = damage;
+    this.#monitored = monitored;
     this.#shown = shown;
     void engine.statistics().then(statistics => {
       if (statistics.kind === 'sqlite') this.#start.diskFreeBytes = statistics.disk?.freeBytes;
@@ -51,7 +65,7 @@ export class StoreFacts {
   async rows(): Promise<FactRow[]> {
     const statistics = await this.#engine.statistics();
     const isOnSqlite = statistics.kind === 'sqlite';
-    const noBackup = isOnSqlite ? 'none yet; npx plant-store backup FILE makes one' : undefined;
+    const noBackup = isOnSqlite ? `none yet; to make one: ${this.#command('backup FILE')}` : undefined;
     const [start, ...others] = this.startAndChecks();
     return [
       start!,
@@ -65,10 +79,10 @@ export class StoreFacts {
   startAndChecks(): FactRow[] {
     const { version, isFirstStart } = this.#shown;
     const start = isFirstStart ? 'the first start on this store, ' : '';
-    const { recorded } = this.#damage;
+    const { recorded } = this.#monitored.damage;
     return [
       ['Started', `${start}version ${version}`, this.#start.at],
-      this.#runRow('Last verify', 'verify', 'none yet; npx plant-store verify checks the whole store'),
+      this.#runRow('Last verify', 'verify', `none yet; to check the whole store: ${this.#command('verify')}`),
       recorded === undefined
         ? ['Last damage', undefined]
         : ['Last damage', `found by ${recorded.foundBy}`, recorded.foundAt],
@@ -80,20 +94,32 @@ export class StoreFacts {
     if (statistics.kind === 'postgres') return { disk: { kind: 'external' }, backup: { kind: 'external' } };
     const { disk } = statistics;
     const last = this.#lastRun('backup');
+    const { damage, firstPlantAt } = this.#monitored;
+    const isDue = backupFault({ lastRuns: damage.lastRuns, firstPlantAt }) !== undefined;
     return {
       disk:
         disk === undefined
           ? { kind: 'unknown' }
-          : { kind: 'known', ...disk, trend: this.#trendOf(disk.freeBytes) },
+          : { kind: 'known', ...disk, space: spaceOf(disk), trend: this.#trendOf(disk.freeBytes) },
       backup:
         last === undefined
-          ? { kind: 'none' }
-          : { kind: 'run', endedAt: last.endedAt, hasSucceeded: last.hasSucceeded, text: runText(last) },
+          ? { kind: 'none', isDue }
+          : {
+              kind: 'run',
+              isDue,
+              endedAt: last.endedAt,
+              hasSucceeded: last.hasSucceeded,
+              text: runText(last),
+            },
     };
   }
 
+  #command(text: string): string {
+    return `npx plant-store ${text} ${databaseFlag(this.#shown.database)}`;
+  }
+
   #lastRun(command: CommandRun['command']): CommandRun | undefined {
-    return this.#damage.lastRuns.find(each => each.command === command);
+    return this.#monitored.damage.lastRuns.find(each => each.command === command);
   }
 
   /** @param textWithoutRun undefined: without a run, the row is hidden */

@@ -1,6 +1,7 @@
 import { ERRORS } from '../../core/contract/errors.ts';
 import { adviceText, type Problem } from '../../core/problem.ts';
 import type { Disk } from '../../engines/storage-engine.ts';
+import { backupFault } from './backup-fault.ts';
 import { DAMAGE } from './known-damage.ts';
 import type { ServiceState } from './service-state.ts';
 import { problemOf } from './store-state.ts';
@@ -62,6 +63,7 @@ export function checksOf(state: ServiceState): ReadinessCheck[] {
     queueCheck(state),
     latencyCheck(state),
     requestsCheck(state),
+    backupCheck(state),
     ...state.warnings.map(warning => failed(warning.name, warning)),
     // Damage has a check of its own.
     ...storeWarnings.filter(warning => warning !== DAMAGE).map(warning => failed('warnings', warning)),
@@ -128,7 +130,7 @@ function diskCheck(state: ServiceState): ReadinessCheck {
   // A full disk is already the reason why commits fail.
   const isReported = fullDiskOf(state) !== undefined && doCommitsFail(state);
   if (disk === undefined) return passed('disk', 'the disk of the store is not on this machine, or unknown');
-  if (disk.freeBytes >= DISK_FREE_BYTES_MIN || isReported)
+  if (spaceOf(disk) === 'enough' || isReported)
     return passed('disk', `the disk of the store has ${freeText(disk)}`);
   return failed('disk', {
     fault: `the disk of the store is nearly full (${freeText(disk)})`,
@@ -144,7 +146,13 @@ function diskOf({ engine }: ServiceState): Disk | undefined {
 /** @returns undefined if the disk has space, or is unknown */
 function fullDiskOf(state: ServiceState): Disk | undefined {
   const disk = diskOf(state);
-  return disk !== undefined && disk.freeBytes < DISK_FULL_BYTES ? disk : undefined;
+  return disk !== undefined && spaceOf(disk) === 'full' ? disk : undefined;
+}
+
+/** Whether a disk has space for the store. */
+export function spaceOf({ freeBytes }: Disk): 'enough' | 'low' | 'full' {
+  if (freeBytes >= DISK_FREE_BYTES_MIN) return 'enough';
+  return freeBytes < DISK_FULL_BYTES ? 'full' : 'low';
 }
 
 function freeText({ freeBytes }: Disk): string {
@@ -184,5 +192,15 @@ function requestsCheck({ rates }: ServiceState): ReadinessCheck {
   return failed('requests', {
     fault: `about ${Number(rejectedPerSecond.toPrecision(1))} requests per second are rejected, most often with the error ${number} ("${message}")${stored}`,
     advice: 'find the senders on the screen Rejected of the console, or with --log-requests on',
+  });
+}
+
+function backupCheck(state: ServiceState): ReadinessCheck {
+  if (state.engine.kind === 'postgres') return passed('backup', 'PostgreSQL has backup programs of its own');
+  const fault = backupFault(state);
+  if (fault === undefined) return passed('backup', 'the last backup is recent, or the store is new');
+  return failed('backup', {
+    fault,
+    advice: 'run npx plant-store backup FILE with the --database of this service, and do so regularly',
   });
 }

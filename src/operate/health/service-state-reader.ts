@@ -44,6 +44,7 @@ export class ServiceStateReader {
       commits: monitor.commits.health,
       isDamaged: monitor.damage.isKnown,
       lastRuns: monitor.damage.lastRuns,
+      firstPlantAt: monitor.firstPlantAt,
       restartedAt: this.#restartedAt,
       rates: rates.rates,
       commitSeconds: rates.commitSeconds,

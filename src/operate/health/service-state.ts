@@ -28,6 +28,8 @@ export interface ServiceState extends CommitStatistics {
   /** Warnings of extras. */
   warnings: readonly OperatorWarning[];
   isDamaged: boolean;
+  /** About when the store got its first plant, in ms since 1970; undefined: it had none lately. */
+  firstPlantAt: number | undefined;
   lastRuns: readonly CommandRun[];
   rates: ResponseRates;
   /** The mean duration of the last commits; 0 without a commit. */

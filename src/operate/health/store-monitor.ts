@@ -14,6 +14,7 @@ const COMMITS_ASSESSED_INTERVAL_MS = 1_000;
 export class StoreMonitor {
   readonly damage: KnownDamage;
   readonly commits: MonitoredCommits;
+  #firstPlantAt: number | undefined;
   /** Asks the store at most once per second. It waits for a limited time, and never throws. */
   readonly readState: () => Promise<StoreState>;
 
@@ -23,8 +24,14 @@ export class StoreMonitor {
     this.readState = storeStateReader(async () => {
       const warnings = await engine.warnings();
       await this.damage.refresh();
+      this.#firstPlantAt ??= await engine.firstPlantAt();
       return this.damage.isKnown ? [DAMAGE, ...warnings] : warnings;
     }, log);
+  }
+
+  /** About when the store got its first plant, in ms since 1970; undefined: it had none lately. */
+  get firstPlantAt(): number | undefined {
+    return this.#firstPlantAt;
   }
 
   /** Monitors the store until the result is disposed, which must be before the store closes. */

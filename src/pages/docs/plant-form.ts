@@ -14,6 +14,7 @@ const DIGITS = '-?(?:0|[1-9][0-9]*)';
 export function plantForm(samples: Record<string, Html>): Html {
   return html`<section id="send">
 <h2>Send a plant</h2>
+<p><button type="button" id="back-button" hidden>Back to the console</button></p>
 <div class="form">
 <form id="plant-form" autocomplete="off">
 <p><label for="token">Token</label>

@@ -162,7 +162,7 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
     ['{"id":1,"name":"\u0001\u202e"}', 400],
   ] as const)
     assert.equal(await sendText(service, body), error);
-  await entries.getByText('2 from').waitFor();
+  await entries.getByText(/: 2 /).waitFor();
   await entries.first().locator('summary').click();
   await entries.locator('mark').first().waitFor();
   assert.deepEqual(await entries.locator('mark').allTextContents(), ['\\u0001', '}']);
@@ -177,7 +177,7 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
   assert.equal(await entries.count(), 1);
   await showNew.click();
   await page.getByLabel('Filter').fill('TOKENREJ');
-  await page.getByText('40102 tokenRejected, no known token, from 127.0.0.1: 1').waitFor();
+  await page.getByText('40102 tokenRejected, unknown token, from 127.0.0.1: 1').waitFor();
   assert.equal(await entries.count(), 1);
   const withoutBody = { method: 'GET', headers: { Authorization: `Bearer ${service.token}` } };
   assert.equal((await fetch(`${service.url}/plants`, withoutBody)).status, 405);

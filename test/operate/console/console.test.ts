@@ -146,9 +146,16 @@ suite('the console and its store', async () => {
       /^the first start on this store, version [\d.]+,\d+$/,
     );
     assert.match(String((await facts()).get('Free on the disk')), /^[\d,.]+ [GM]B of [\d,.]+ [GM]B$/);
-    assert.match(String((await facts()).get('Last backup')), /^none yet; npx plant-store backup FILE makes/);
+    assert.match(
+      String((await facts()).get('Last backup')),
+      /^none yet; to make one: npx plant-store backup FILE --database 'the store'$/,
+    );
+    // A test before this one has stored a plant of the year 1970.
     const { disk, backup } = await figures();
-    assert.deepEqual([disk.kind, disk.trend.kind, backup], ['known', 'unknown', { kind: 'none' }]);
+    assert.deepEqual(
+      [disk.kind, disk.trend.kind, backup],
+      ['known', 'unknown', { kind: 'none', isDue: true }],
+    );
     assert.ok(disk.freeBytes > 0 && disk.freeBytes <= disk.bytes);
     await using command = await openTokens(service.database);
     for (const days of [1, 2]) {
@@ -162,7 +169,13 @@ suite('the console and its store', async () => {
       });
       await until('the run is known', async () => String((await facts()).get('Last backup')).includes(text));
       assert.deepEqual((await facts()).get('Last backup'), [text, endedAt]);
-      assert.deepEqual((await figures()).backup, { kind: 'run', endedAt, hasSucceeded: true, text });
+      assert.deepEqual((await figures()).backup, {
+        kind: 'run',
+        isDue: false,
+        endedAt,
+        hasSucceeded: true,
+        text,
+      });
       assert.equal((await json(operator, 'now')).runs[0].endedAt, endedAt);
     }
   });

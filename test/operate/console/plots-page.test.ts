@@ -113,6 +113,15 @@ test('plots begin with the samples of an earlier start, merged so that a day is 
   const columns = new Map([
     ['created', new Float64Array(length).fill(5)],
     ['p99', peaks],
+    ...[
+      '40001 notJson',
+      '40002 notNewPlant',
+      '40102 tokenRejected',
+      '41301 bodyTooLarge',
+      '42901 tooManyRequests',
+    ].map((name, index): [string, Float64Array] => [name, new Float64Array(length).fill(20 - index)]),
+    ['40401 noSuchPath', new Float64Array(length).fill(2)],
+    ['50302 storeUnavailable', new Float64Array(length).fill(1)],
   ]);
   const stored = { interval: 10, length, newest, count: length, columns };
   const earlier = { stored: () => stored, restore: () => {} } as Partial<Samples> as Samples;
@@ -125,6 +134,15 @@ test('plots begin with the samples of an earlier start, merged so that a day is 
   });
   const { page } = await browser.openPage({ viewport: { width: 1280, height: 900 } });
   await page.goto(`${service.opsUrl}/console/#${await service.makeConsoleCode!()}`);
+  const figures = page.locator('.figures');
+  await figures.getByText(/at most 5 in 15 min/).waitFor();
+  await figures
+    .getByText(/8[0-9],[0-9]{3} in 15 min, [89][0-9]{2} of them 5xx; most: 40001 notJson/)
+    .waitFor();
+  assert.equal(await figures.locator('[data-state]').getByText('Errors a second').count(), 1);
+  const rare = page.getByRole('button', { name: 'others' });
+  assert.equal(await rare.count(), 1);
+  assert.equal(await page.getByRole('button', { name: /^40401|^50302/ }).count(), 0);
   const plants = page.getByRole('slider', { name: 'Time of Plants per second' });
   const lastOf = async () => Number(await plants.getAttribute('aria-valuemax'));
   // The samples of one second do not reach back, so those of ten seconds are shown.

@@ -70,11 +70,37 @@ suite('rejected requests in the console', () => {
       const [unread] = await examples(operator);
       assert.deepEqual([unread.contentType, unread.bodyBytes], ['text/plain', null]);
     }
+    const old = (await groups(operator)).find(({ label }) => label === 'old app');
+    assert.equal(old.tokenFault, 'revoked');
     using connection = await RawConnection.open(port);
     connection.write('no HTTP\r\n\r\n');
     await connection.response();
     const [{ error, label, address }] = await groups(operator);
     assert.deepEqual([error, label, address], [40000, null, '127.0.0.1']);
+  });
+
+  test('tell a test of import from a fault, and how long a rejected body is', async () => {
+    await using service = await start();
+    const operator = await signIn(service);
+    const { port } = service.address;
+    for (const [revision, isTest] of [
+      ['one', false],
+      ['test', true],
+    ] as const) {
+      await ask(port, service.token, { headers: { 'If-Plant-Revision': revision }, body: '{}' });
+      const [newest] = await groups(operator);
+      assert.deepEqual([newest.error, newest.count, newest.isTest], [40000, 1, isTest], revision);
+    }
+    assert.equal(await sendText(service, 'x'.repeat(1024 * 1024 + 1)), 413);
+    const [{ key }] = await groups(operator);
+    const { bodyBytesMax, examples: all } = await json(
+      operator,
+      `rejected/examples?${new URLSearchParams({ key })}`,
+    );
+    assert.deepEqual(
+      [bodyBytesMax, all[0].bodyBytes, all[0].declaredBytes],
+      [1024 * 1024, null, 1024 * 1024 + 1],
+    );
   });
 
   test('have a limit of groups, and each group has its last examples', async () => {

@@ -11,8 +11,8 @@ import { openReader } from '../../harness/open-store.ts';
 import { type RunningService, startTestService } from '../../harness/running-service.ts';
 import { scrape } from '../../harness/scrape.ts';
 import { readyz } from '../../harness/store-outage.ts';
-import { enginesUnderTest, openNewStore } from '../../harness/store-under-test.ts';
-import { changeRows } from '../../harness/stored-revisions.ts';
+import { enginesUnderTest, openNewStore, openTokens } from '../../harness/store-under-test.ts';
+import { changeRows, insertSql, type Row } from '../../harness/stored-revisions.ts';
 import { until } from '../../harness/until.ts';
 
 const engines = await enginesUnderTest();
@@ -113,6 +113,33 @@ async function says(service: RunningService, text: string): Promise<boolean> {
   const { verdict } = (await readyz(service)) as unknown as { verdict: { sentence: string } };
   return verdict.sentence.startsWith(text);
 }
+
+test('a store without a recent backup is a warning, with which the service is ready', async () => {
+  await using service = await startTestService();
+  const DAY_MS = 86_400_000;
+  const [sqlite] = engines;
+  await using command = await openTokens(service.database);
+  const { operatorTables } = command;
+  const isSaid = (text: string) => until(text, () => says(service, text));
+  const backup = (days: number, hasSucceeded = true) =>
+    operatorTables.recordRun({
+      command: 'backup',
+      endedAt: Date.now() - days * DAY_MS,
+      hasSucceeded,
+      result: 'x',
+    });
+  await isSaid('plants can be stored, and all checks pass');
+  const row: Row = [1, 1, 'oak', null, Date.now() - 3 * DAY_MS, 1];
+  await sqlite.sql(service.database, insertSql(row));
+  await isSaid('the store has had plants for 3 days, but no backup');
+  assert.equal((await fetch(`${service.opsUrl}/readyz`)).status, 200);
+  await backup(6);
+  await isSaid('plants can be stored, and all checks pass');
+  await backup(23);
+  await isSaid('the last backup of the store is 23 days old');
+  await backup(0, false);
+  await isSaid('the last backup of the store found a fault');
+});
 
 test('a full disk of PostgreSQL is named', async () => {
   const [, postgres] = engines;

@@ -14,6 +14,12 @@ const NUMBER = new Intl.NumberFormat(undefined, {
   roundingPriority: 'morePrecision',
 });
 
+/**
+ * How many plants the store had at a time, in ms since 1970.
+ *
+ * @typedef {{ plants: number, at: number, isComplete: boolean }} Total
+ */
+
 /** @param {number | null | undefined} value null: nothing was measured */
 export function numberText(value) {
   return value === null || value === undefined ? '–' : NUMBER.format(value);
@@ -21,8 +27,11 @@ export function numberText(value) {
 
 /** @param {number} bytes @returns {[number: string, unit: string]} */
 export function bytesText(bytes) {
+  if (bytes > 0 && bytes < 1e6) return ['< 1', 'MB'];
   return bytes < 1e9 ? [numberText(bytes / 1e6), 'MB'] : [numberText(bytes / 1e9), 'GB'];
 }
+
+export const COUNT = new Intl.NumberFormat();
 
 /** Functions that write the shown ages again. */
 const listeners = /** @type {Set<() => void>} */ (new Set());
@@ -131,6 +140,16 @@ export function Facts({ rows }) {
           <dd>${at === undefined ? null : html`${time(at)}: `}${clientText(text)}</dd></div>`,
     )}
   </dl>`;
+}
+
+/**
+ * The result of the last count of all plants, or a dash before it.
+ *
+ * @param {Total | null} total
+ */
+export function totalText(total) {
+  if (total === null) return '–';
+  return `${total.isComplete ? '' : 'over '}${COUNT.format(total.plants)}`;
 }
 
 /** Reads a form instead of sending it. @param {SubmitEvent} event */

@@ -1,35 +1,37 @@
 // The figures at the top of the screen Now, each with a line that explains it.
-import { ageText, bytesText, numberText } from './display.js';
+import { ageText, bytesText, COUNT, numberText, time, totalText } from './display.js';
 import { html } from './preact.js';
 
 const OUTCOMES = ['created', 'revised', 'unchanged'];
 /** A rate is the mean of these seconds. */
 const RATE_SECONDS = 10;
-const ERROR_SECONDS = 900;
+const RECENT_SECONDS = 900;
 /** A disk that is full in fewer days needs attention. */
 const DISK_DAYS_MIN = 14;
-const BACKUP_AGE_DAYS_MAX = 7;
 
 /**
  * @typedef {import('./plot.js').Sample} Sample
+ * @typedef {{ end: number, interval: number, sample: Sample }[]} Recent with times in seconds
  * @typedef {{ title: string, figure: string, unit?: string | undefined, note: unknown,
  *   state?: string | undefined }} Figure
  * @typedef {{ kind: 'external' } | { kind: 'unknown' } | { kind: 'known', bytes: number, freeBytes: number,
- *   trend: { kind: 'unknown' } | { kind: 'stable' } | { kind: 'fills', days: number } }} Disk
- * @typedef {{ kind: 'external' } | { kind: 'none' } | { kind: 'run', endedAt: number, hasSucceeded: boolean,
- *   text: string }} Backup
+ *   space: 'enough' | 'low' | 'full', trend: { kind: 'unknown' } | { kind: 'stable' } | { kind: 'fills', days: number } }} Disk
+ * @typedef {{ kind: 'external' } | { kind: 'none', isDue: boolean } | { kind: 'run', isDue: boolean,
+ *   endedAt: number, hasSucceeded: boolean, text: string }} Backup
  */
 
 /**
  * @param {{ seconds: Map<number, Sample>, tens: Map<number, Sample>, newest: number,
- *   errors: ReadonlySet<string>, disk: Disk, backup: Backup }} props samples of one second and of
- *   ten seconds; the names of errors
+ *   errors: ReadonlySet<string>, total: import('./display.js').Total | null, disk: Disk,
+ *   backup: Backup }} props samples of one second and of ten seconds; the names of errors
  */
-export function Figures({ seconds, tens, newest, errors, disk, backup }) {
+export function Figures({ seconds, tens, newest, errors, total, disk, backup }) {
+  const recent = recentSamples(seconds, tens, newest);
   const figures = [
-    plantsFigure(seconds, newest),
+    totalFigure(total),
+    plantsFigure(recent, newest),
     timeFigure(tens, newest),
-    errorsFigure(seconds, newest, errors),
+    errorsFigure(recent, newest, errors),
     diskFigure(disk),
     backupFigure(backup),
   ];
@@ -47,33 +49,65 @@ export function Figures({ seconds, tens, newest, errors, disk, backup }) {
 }
 
 /**
- * The sums of some values in each of the last seconds, the newest first.
+ * The samples of the last 15 minutes, the oldest first. After a restart, samples of ten seconds of
+ * the earlier start come before those of one second.
  *
  * @param {Map<number, Sample>} seconds
+ * @param {Map<number, Sample>} tens
  * @param {number} newest
- * @param {number} count
- * @param {readonly string[]} names
+ * @returns {Recent}
  */
-function lastSums(seconds, newest, count, names) {
-  return Array.from({ length: count }, (_, index) => {
-    const sample = seconds.get(newest - index);
-    return names.reduce((sum, name) => sum + (sample?.(name) ?? 0), 0);
-  });
+function recentSamples(seconds, tens, newest) {
+  const [firstSecond = Infinity] = seconds.keys();
+  const samplesOf = (
+    /** @type {Map<number, Sample>} */ ring,
+    /** @type {number} */ interval,
+    /** @type {number} */ before,
+  ) =>
+    [...ring]
+      .filter(([end]) => end > newest - RECENT_SECONDS && end < before)
+      .map(([end, sample]) => ({ end, interval, sample }));
+  return [...samplesOf(tens, 10, firstSecond), ...samplesOf(seconds, 1, Infinity)];
+}
+
+/** The sum of some rates of a sample. @param {Sample} sample @param {readonly string[]} names */
+function rateOf(sample, names) {
+  return names.reduce((sum, name) => sum + (sample(name) ?? 0), 0);
 }
 
 /**
- * @param {Map<number, Sample>} seconds
+ * How many requests with some results the samples have.
+ *
+ * @param {Recent} samples
+ * @param {readonly string[]} names
+ */
+function countOf(samples, names) {
+  return samples.reduce((sum, { interval, sample }) => sum + rateOf(sample, names) * interval, 0);
+}
+
+/** @param {import('./display.js').Total | null} total @returns {Figure} */
+function totalFigure(total) {
+  const note = total === null ? 'being counted' : html`in the store, counted ${time(total.at)}`;
+  return { title: 'Plants', figure: totalText(total), note };
+}
+
+/** @param {Recent} recent @param {number} newest */
+function present(recent, newest) {
+  return recent.filter(({ end }) => end > newest - RATE_SECONDS);
+}
+
+/**
+ * @param {Recent} recent
  * @param {number} newest
  * @returns {Figure}
  */
-function plantsFigure(seconds, newest) {
-  const sums = lastSums(seconds, newest, ERROR_SECONDS, OUTCOMES);
-  const rate = sums.slice(0, RATE_SECONDS).reduce((sum, value) => sum + value, 0) / RATE_SECONDS;
-  const most = Math.max(...sums);
+function plantsFigure(recent, newest) {
+  const most = Math.max(0, ...recent.map(({ sample }) => rateOf(sample, OUTCOMES)));
   const note =
     most === 0
       ? html`none in 15 min; <a href="#plants">how to send one</a>`
       : `mean of 10 s; at most ${numberText(most)} in 15 min`;
+  const rate = countOf(present(recent, newest), OUTCOMES) / RATE_SECONDS;
   return { title: 'Plants a second', figure: numberText(rate), note };
 }
 
@@ -98,21 +132,30 @@ function timeFigure(tens, newest) {
 }
 
 /**
- * @param {Map<number, Sample>} seconds
+ * The errors of the present. Those of 15 minutes are in the note. An error of the service, with
+ * status 5xx, has a color.
+ *
+ * @param {Recent} recent
  * @param {number} newest
  * @param {ReadonlySet<string>} errors
  * @returns {Figure}
  */
-function errorsFigure(seconds, newest, errors) {
-  const counts = [...errors].map(name => {
-    const count = lastSums(seconds, newest, ERROR_SECONDS, [name]).reduce((sum, value) => sum + value, 0);
-    return { name, count };
-  });
-  const total = Math.round(counts.reduce((sum, { count }) => sum + count, 0));
+function errorsFigure(recent, newest, errors) {
+  const names = [...errors];
+  const ofService = names.filter(name => name.startsWith('5'));
+  const now = present(recent, newest);
+  const total = Math.round(countOf(recent, names));
+  const failed = Math.round(countOf(recent, ofService));
+  const counts = names.map(name => ({ name, count: countOf(recent, [name]) }));
   const [most] = counts.toSorted((a, b) => b.count - a.count);
   const note =
-    total === 0 ? 'none in the last 15 min' : html`in 15 min, most <a href="#rejected">${most?.name}</a>`;
-  return { title: 'Errors', figure: numberText(total), note };
+    total === 0
+      ? 'none in 15 min'
+      : html`${COUNT.format(total)} in 15 min${failed > 0 && `, ${COUNT.format(failed)} of them 5xx`};${' '}
+          most: <a href="#rejected">${most?.name}</a>`;
+  const figure = numberText(countOf(now, names) / RATE_SECONDS);
+  const state = countOf(now, ofService) > 0 ? 'damaged' : failed > 0 ? 'warning' : undefined;
+  return { title: 'Errors a second', figure, note, state };
 }
 
 /** @param {Disk} disk @returns {Figure | undefined} */
@@ -120,7 +163,8 @@ function diskFigure(disk) {
   const title = 'Free disk';
   if (disk.kind === 'external') return undefined;
   if (disk.kind === 'unknown') return { title, figure: '–', note: 'not known' };
-  const { freeBytes, bytes, trend } = disk;
+  const { freeBytes, bytes, space, trend } = disk;
+  const spaceState = space === 'full' ? 'damaged' : space === 'low' ? 'warning' : undefined;
   const [figure, unit] = bytesText(freeBytes);
   const size = `of ${bytesText(bytes).join(' ')}`;
   if (trend.kind !== 'fills')
@@ -129,9 +173,10 @@ function diskFigure(disk) {
       figure,
       unit,
       note: `${size}; ${trend.kind === 'stable' ? 'does not fill' : 'trend known after 6 h'}`,
+      state: spaceState,
     };
   const { days } = trend;
-  const state = days < DISK_DAYS_MIN ? 'warning' : undefined;
+  const state = spaceState ?? (days < DISK_DAYS_MIN ? 'warning' : undefined);
   return {
     title,
     figure,
@@ -149,12 +194,11 @@ function backupFigure(backup) {
     return {
       title,
       figure: 'none',
-      note: html`make one: <code>npx plant-store backup FILE</code>`,
-      state: 'warning',
+      note: html`<a href="#store">how to make one</a>`,
+      state: backup.isDue ? 'warning' : undefined,
     };
-  const { endedAt, hasSucceeded, text } = backup;
+  const { endedAt, isDue, hasSucceeded, text } = backup;
   const [figure = '', ...unit] = ageText(endedAt).split(' ');
-  const isOld = Date.now() - endedAt > BACKUP_AGE_DAYS_MAX * 86_400_000;
-  const state = hasSucceeded ? (isOld ? 'warning' : undefined) : 'damaged';
+  const state = hasSucceeded ? (isDue ? 'warning' : undefined) : 'damaged';
   return { title, figure, unit: unit.join(' '), note: text, state };
 }

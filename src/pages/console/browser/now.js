@@ -21,8 +21,37 @@ const ZOOM_SAMPLES_MIN = 10;
 /** Plots move every second, but rarely for users who prefer reduced motion. */
 const MOVE_SECONDS = matchMedia('(prefers-reduced-motion: reduce)').matches ? 15 : 1;
 const PLOT_HEIGHT = 190;
-/** The first line style for errors. Earlier styles are for lines with fixed names. */
-const FIRST_ERROR_STYLE = 3;
+/** So many errors have lines of their own: those with the most requests in the time shown. */
+const ERROR_LINES_MAX = 5;
+const OTHERS = { name: 'others', lineStyle: 2 };
+/**
+ * The line styles of errors, so that an error always looks the same. Those of the service are of
+ * the color of faults.
+ *
+ * @type {Record<string, number>}
+ */
+const ERROR_STYLES = {
+  40000: 12,
+  40001: 1,
+  40002: 0,
+  40003: 16,
+  40101: 19,
+  40102: 4,
+  40401: 10,
+  40501: 5,
+  40801: 7,
+  41201: 6,
+  41301: 9,
+  41501: 15,
+  41502: 11,
+  42901: 14,
+  43101: 17,
+  50001: 18,
+  50301: 13,
+  50302: 8,
+  50303: 3,
+  50304: 3,
+};
 
 /** The plots. A name is that of a column in the response. Without names, all errors are shown. */
 const PANELS = [
@@ -52,7 +81,7 @@ const SENDER_RATES = ['Plants per second', 'Errors per second'];
  */
 const rings = { 1: new Map(), 10: new Map() };
 const marks = /** @type {Map<number, string>} by second */ (new Map());
-/** Errors by number and name. Each has the same color while the page is open. */
+/** Errors by number and name. */
 const errors = /** @type {Set<string>} */ (new Set());
 const hidden = /** @type {Set<string>} */ (new Set());
 const view = {
@@ -113,9 +142,9 @@ export function Now() {
   // A cursor whose time has left the axis stays at the first second.
   const index = Math.max(0, Math.min(Math.round((cursor ?? end) / interval), last) - first);
   const time = timeText(axis.seconds[index] ?? end);
-  const { figures, facts, busiest } = content;
+  const { figures, total, facts, busiest } = content;
   return html`
-    <${Figures} seconds=${rings[1]} tens=${rings[10]} newest=${newest} errors=${errors} ...${figures} />
+    <${Figures} seconds=${rings[1]} tens=${rings[10]} newest=${newest} errors=${errors} total=${total} ...${figures} />
     <${Facts} rows=${facts} />
     ${problem}
     <div class="links">
@@ -130,7 +159,7 @@ export function Now() {
         return html`<button type="button" aria-pressed=${view.isLogarithmic === isLogarithmic} onClick=${() => change({ isLogarithmic })}>${label}</button>`;
       })}</div>
       ${view.zoom && html`<button type="button" onClick=${() => onZoom(undefined)}>Show all again</button>`}
-      <span class="note">${interval === 1 ? 'the second' : interval < 60 ? `${interval} s` : `${interval / 60} min`} until ${time}</span>
+      <span class="note">${cursor === undefined ? 'Newest values' : 'Values'}: ${time}${interval === 1 ? '' : `, means of ${interval < 60 ? `${interval} s` : `${interval / 60} min`}`}</span>
     </div>
     <div class="panels">
       ${PANELS.map(
@@ -179,11 +208,37 @@ function firstOf(samples) {
 function readAxis(first, last, interval, sampled) {
   const seconds = Array.from({ length: last - first + 1 }, (_, index) => (first + index) * interval);
   const samples = seconds.map(second => mergedSample(second, interval, sampled));
-  const errorLines = [...errors]
-    .map((name, index) => ({ name, lineStyle: index + FIRST_ERROR_STYLE }))
-    .filter(({ name }) => samples.some(sample => sample?.(name)));
   const isShown = (/** @type {number} */ at) => at >= first * interval && at <= last * interval;
-  return { seconds, samples, errorLines, marks: [...marks].filter(([at]) => isShown(at)) };
+  return { seconds, ...withErrorLines(samples), marks: [...marks].filter(([at]) => isShown(at)) };
+}
+
+/**
+ * The lines of the errors that the samples have. The rarest share a line, whose values are added to
+ * the samples.
+ *
+ * @param {(import('./plot.js').Sample | undefined)[]} samples
+ */
+function withErrorLines(samples) {
+  const sums = [...errors].map(name => ({
+    name,
+    sum: samples.reduce((sum, sample) => sum + (sample?.(name) ?? 0), 0),
+  }));
+  const found = sums.filter(({ sum }) => sum > 0).toSorted((a, b) => b.sum - a.sum);
+  // A single error needs no shared line.
+  const shown = found.slice(0, found.length > ERROR_LINES_MAX + 1 ? ERROR_LINES_MAX : undefined);
+  const folded = found.slice(shown.length).map(({ name }) => name);
+  // In the order of their numbers, so that they change places rarely.
+  const lines = shown
+    .map(({ name }) => ({ name, lineStyle: ERROR_STYLES[name.slice(0, 5)] ?? OTHERS.lineStyle }))
+    .toSorted((a, b) => a.name.localeCompare(b.name));
+  if (folded.length === 0) return { samples, errorLines: lines };
+  const withOthers = samples.map(
+    sample =>
+      sample &&
+      ((/** @type {string} */ name) =>
+        name === OTHERS.name ? folded.reduce((sum, each) => sum + (sample(each) ?? 0), 0) : sample(name)),
+  );
+  return { samples: withOthers, errorLines: [...lines, OTHERS] };
 }
 
 /**

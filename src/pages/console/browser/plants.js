@@ -1,11 +1,12 @@
 // The screen Plants. The address contains the search, so that pages are links and the back button
 // works. Ids are strings, because a JavaScript number would round them.
-import { clientText, exactTime, readForm, Table, time } from './display.js';
-import { idLink, Newest, plantLink } from './newest.js';
+import { clientText, exactTime, readForm, Table, time, totalText } from './display.js';
+import { idLink, Newest, plantLink, Revised, tagLink } from './newest.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
 import { NOTHING_FOUND, progressText, resultText, SHOWN_PLANTS_MAX, searchPlants } from './search.js';
 
+const TOTAL_INTERVAL_MS = 2_000;
 const DOWNLOAD_TIMEOUT_MS = 24 * 3_600_000;
 /** Maximum of characters in a link, since browsers limit the length of an address. */
 const CORRECTED_LENGTH_MAX = 50_000;
@@ -17,7 +18,7 @@ const DAMAGED = html`<strong>damaged</strong>`;
 /** @type {Record<string, (plant: Plant) => unknown>} */
 const PLANT_COLUMNS = {
   Name: ({ id, name, isDamaged }) => plantLink(id, isDamaged ? DAMAGED : clientText(name)),
-  Tag: ({ tag, isDamaged }) => (isDamaged ? null : clientText(tag)),
+  Tag: ({ tag, isDamaged }) => (isDamaged ? null : tagLink(tag)),
   Id: ({ id }) => idLink(id),
   Revision: ({ revision }) => revision,
   Recorded: ({ recordedAt, isDamaged }) => (isDamaged ? null : time(recordedAt)),
@@ -50,7 +51,9 @@ function Search({ query }) {
     if (next === query) setRound(round + 1);
     location.hash = `plants?${next}`;
   };
+  const revised = filter.get('revised');
   return html`
+    <${StoreTotal} />
     <form class="fields" role="search" aria-describedby="search-note" onSubmit=${search}>
       ${Object.entries(FIELDS).map(
         ([name, label]) => html`<div>
@@ -64,7 +67,19 @@ function Search({ query }) {
       An empty field does not limit the search, so plants without a tag cannot be searched for.${' '}
       In names, case, accents and signs of hybrids do not matter; in tags, they do.
     </p>
-    ${query === '' ? html`<${Newest} />` : html`<${Results} key=${round} query=${query} />`}`;
+    ${
+      query === ''
+        ? html`<${Newest} />`
+        : revised === null
+          ? html`<${Results} key=${round} query=${query} />`
+          : html`<${Revised} token=${revised} />`
+    }`;
+}
+
+function StoreTotal() {
+  const { content } = useLoad(() => request('plants/total'), TOTAL_INTERVAL_MS);
+  const total = content?.total ?? null;
+  return html`<p class="note">Plants in the store: <strong>${totalText(total)}</strong>${total && html`, counted ${time(total.at)}`}</p>`;
 }
 
 const NOTHING_MATCHES = html`<div class="empty">
@@ -143,10 +158,11 @@ function Timeline({ id }) {
   const correction = latest && formLink(content.docs, { ...latest, id }, 'Correct this plant');
   return html`
     <p><a href=${`#plants${lastQuery && `?${lastQuery}`}`}>${lastQuery ? 'Back to the search' : 'Search plants'}</a></p>
-    <h2>Plant <span class="id">${id}</span></h2>
     ${problem}
-    ${latest && html`<p class="latest">${latest.isDamaged ? DAMAGED : clientText(latest.name)}</p>`}
-    ${latest && !latest.isDamaged && html`<p>Tag: ${clientText(latest.tag)}</p>`}
+    ${latest && html`<h2 class="plant">${latest.isDamaged ? DAMAGED : clientText(latest.name)}</h2>`}
+    <p>
+      ${latest && !latest.isDamaged && html`<span class="note">Tag</span> ${tagLink(latest.tag)} · `}<span class="note">Id</span> <span class="id">${id}</span>
+    </p>
     ${correction && html`<p>${correction} ${FORM_NOTE}</p>`}
     ${revisions.map(
       (each, index) => html`<section class="entry">
@@ -156,7 +172,7 @@ function Timeline({ id }) {
         ${index > 0 && html`<p>${formLink(content.docs, { ...each, id }, 'Use this content again')}</p>`}
       </section>`,
     )}
-    ${(revisions.at(-1)?.revision ?? 1) > 1 && html`<p>Older revisions are not shown here. To print all: <code>npx plant-store show ${id}</code></p>`}`;
+    ${(revisions.at(-1)?.revision ?? 1) > 1 && html`<p>Older revisions are not shown here. To print all: <code>npx plant-store show ${id} ${content.databaseFlag}</code></p>`}`;
 }
 
 const FORM_NOTE = html`<span class="note">opens the form of the documentation; sending it needs a token, and stores a new revision</span>`;

@@ -1,10 +1,13 @@
 // The screen Rejected: groups of rejected requests, with examples. Texts of clients are shown only
 // as text, because templates never insert markup.
-import { clientText, escaped, exactTime, numberText, time } from './display.js';
+import { ageText, clientText, escaped, exactTime, numberText, time } from './display.js';
 import { html, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
 
 const INTERVAL_MS = 2_000;
+/** The error of a body that exceeds the limit. */
+const TOO_LARGE = 41301;
+const TOKEN_REJECTED = 40102;
 
 const NOTHING_REJECTED = html`<div class="empty">
   <p><strong>No request was rejected.</strong></p>
@@ -15,10 +18,11 @@ const NOTHING_REJECTED = html`<div class="empty">
 </div>`;
 
 /**
- * @typedef {{ key: string, error: number, status: number, name: string, label: string | null,
- *   address?: string, count: number, firstAt: number, lastAt: number }} Group
+ * @typedef {{ key: string, error: number, status: number, name: string, sentence: string,
+ *   label: string | null, tokenFault: 'revoked' | 'expired' | null, isTest: boolean, address?: string,
+ *   count: number, firstAt: number, lastAt: number }} Group
  * @typedef {{ at: number, message: string, requestLine?: string, contentType?: string,
- *   body: string | null, bodyBytes: number | null, isCut: boolean,
+ *   body: string | null, bodyBytes: number | null, declaredBytes: number | null, isCut: boolean,
  *   faultAt: number | null }} Example
  */
 
@@ -35,8 +39,8 @@ export function RejectedRequests() {
   const added = content.count - current.count;
   const isOn = content.bodiesUntil !== null;
   const toggle = () => run(() => request('rejected', 'POST', { isOn: !isOn }).then(repeat));
-  const found = current.groups.filter((/** @type {Group} */ { error, name, label, address }) =>
-    [error, name, label, address].join(' ').toLowerCase().includes(filter.toLowerCase()),
+  const found = current.groups.filter((/** @type {Group} */ { error, name, sentence, label, address }) =>
+    [error, name, sentence, label, address].join(' ').toLowerCase().includes(filter.toLowerCase()),
   );
   const onInput = (/** @type {{ currentTarget: HTMLInputElement }} */ event) =>
     setFilter(event.currentTarget.value);
@@ -65,24 +69,45 @@ export function RejectedRequests() {
     ${found.map((/** @type {Group} */ each) => html`<${GroupEntry} key=${each.key} ...${{ ...each, group: each.key }} />`)}`;
 }
 
+/**
+ * What is known of a sender whose token the service does not have. With any other error, the service
+ * did not look up the token.
+ *
+ * @type {Record<number, string>}
+ */
+const SENDERS_WITHOUT_TOKEN = { 40101: 'no token', [TOKEN_REJECTED]: 'unknown token' };
+
 /** @param {Omit<Group, 'key'> & { group: string }} props */
-function GroupEntry({ group, error, status, name, label, address, count, firstAt, lastAt }) {
+function GroupEntry({ group, error, name, label, isTest, address, count, firstAt, lastAt, ...found }) {
   const [isOpen, setIsOpen] = useState(false);
-  const kind = status === 401 ? 'expired or revoked token' : 'token';
-  const sender = label === null ? 'no known token' : html`${kind} ${clientText(label)}`;
+  const sender =
+    label === null ? (SENDERS_WITHOUT_TOKEN[error] ?? 'token not checked') : html`token ${clientText(label)}`;
   const origin = address === undefined ? 'other senders' : html`from <code>${address}</code>`;
-  const from = count === 1 ? null : html`from ${time(firstAt)} to `;
+  const isLong = ageText(firstAt) !== ageText(lastAt);
   return html`<details class="entry" onToggle=${(/** @type {{ currentTarget: HTMLDetailsElement }} */ event) => setIsOpen(event.currentTarget.open)}>
     <summary>
-      <strong>${error} ${name}</strong>, ${sender}, ${origin}: <strong>${numberText(count)}</strong>${' '}
-      <span class="note">${from}${time(lastAt)}</span>
+      <span class="sentence">${sentenceOf({ error, label, isTest, ...found })}</span>
+      <span class="note"><strong>${error}</strong> ${name}, ${sender}, ${origin}: <strong>${numberText(count)}</strong> ${count === 1 ? 'request' : 'requests'}, ${isLong && html`from ${time(firstAt)} to `}${time(lastAt)}</span>
     </summary>
-    ${isOpen && html`<${Examples} group=${group} />`}
+    ${isOpen && html`<${Examples} group=${group} error=${error} sentence=${found.sentence} />`}
   </details>`;
 }
 
-/** @param {{ group: string }} props */
-function Examples({ group }) {
+/**
+ * What is wrong, in words.
+ *
+ * @param {Pick<Group, 'error' | 'label' | 'isTest' | 'sentence' | 'tokenFault'>} group
+ */
+function sentenceOf({ error, label, isTest, sentence, tokenFault }) {
+  if (isTest) return 'No fault: an import tested that this service obeys If-Plant-Revision';
+  if (tokenFault !== null) return html`The token ${clientText(label ?? undefined)} is ${tokenFault}`;
+  if (error === TOKEN_REJECTED && label === null)
+    return 'The store does not have this token; it may be mistyped, or of another store';
+  return `${sentence.slice(0, 1).toUpperCase()}${sentence.slice(1)}`;
+}
+
+/** @param {{ group: string, error: number, sentence: string }} props */
+function Examples({ group, error, sentence }) {
   const { content, problem } = useLoad(() =>
     request(`rejected/examples?${new URLSearchParams({ key: group })}`),
   );
@@ -90,11 +115,13 @@ function Examples({ group }) {
   const examples = content?.examples;
   if (examples?.length === 0) return html`<p class="note">The service no longer has an example.</p>`;
   return html`<div class="examples">${problem}${examples?.map(
-    ({ at, message, requestLine, contentType, body, bodyBytes, isCut, faultAt }) => html`
-    <p>${exactTime(at)}: <span class="text">${message}</span></p>
+    ({ at, message, requestLine, contentType, body, bodyBytes, declaredBytes, isCut, faultAt }) => html`
+    <p>${exactTime(at)}${message !== sentence && html`, response: <span class="text">${message}</span>`}</p>
     <p class="note">
       Request ${clientText(requestLine)}, Content-Type ${clientText(contentType)},${' '}
       ${bodyBytes === null ? 'no body was read' : `body of ${numberText(bodyBytes)} bytes`}
+      ${bodyBytes === null && declaredBytes ? ` of ${numberText(declaredBytes)} bytes` : ''}
+      ${error === TOO_LARGE ? `; a body may have ${numberText(content.bodyBytesMax)} bytes (--body-limit)` : ''}
       ${body === null ? '' : isCut ? '; its beginning:' : ':'}
     </p>
     ${body !== null && (faultAt === null ? html`<pre>${escaped(body)}</pre>` : markedBody(body, faultAt))}`,

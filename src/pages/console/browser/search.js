@@ -1,11 +1,11 @@
 // A search of plants: it fills a page, and then counts the other plants that match.
+import { COUNT } from './display.js';
 import { request } from './requests.js';
 
 /** Plants of a page, as in operator-console.ts of the service. */
 export const SHOWN_PLANTS_MAX = 50;
 /** A page ends early at this many characters of names and tags: a name may have a million. */
 const PAGE_TEXT_LENGTH_MAX = 1_000_000;
-export const COUNT = new Intl.NumberFormat();
 
 /**
  * A plant. If it is damaged, only its id and its revision are known.

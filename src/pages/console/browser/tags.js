@@ -1,9 +1,10 @@
 // The screen Tags: how many plants have which tag. It counts when it is asked, since that reads the
 // whole store.
-import { clientText, Table, time } from './display.js';
+import { COUNT, Table, time } from './display.js';
+import { tagLink } from './newest.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { request, useLoad } from './requests.js';
-import { COUNT, readText } from './search.js';
+import { readText } from './search.js';
 
 /** Rows that are shown at first, and that each click adds. */
 const SHOWN_TAGS = 200;
@@ -23,9 +24,7 @@ let lastCounted;
 
 /** @type {Record<string, (row: [tag: string | undefined, plants: number]) => unknown>} */
 const COLUMNS = {
-  // An empty tag cannot be searched.
-  Tag: ([tag]) =>
-    tag ? html`<a href=${`#plants?${new URLSearchParams({ tag })}`}>${clientText(tag)}</a>` : clientText(tag),
+  Tag: ([tag]) => tagLink(tag),
   Plants: ([, plants]) => COUNT.format(plants),
 };
 
@@ -97,7 +96,7 @@ function CountedTags({ onAgain }) {
           : html`<span>Counted ${time(at)}.</span><button type="button" onClick=${onAgain}>Count again</button>`
       }
     </p>
-    ${!isCounting && rows.length > 0 && html`<${Table} name="Tags, by number of plants" columns=${COLUMNS} rows=${rows.slice(0, shown)} />`}
+    ${!isCounting && rows.length > 0 && html`<div class="narrow"><${Table} name="Tags, by number of plants" numbers=${['Plants']} columns=${COLUMNS} rows=${rows.slice(0, shown)} /></div>`}
     ${!isCounting && others > 0 && html`<p class="note">${COUNT.format(others)} plants have other tags: of more than 200 bytes, or beyond the first ${COUNT.format(COUNTED_TAGS_MAX)}.</p>`}
     ${
       !isCounting &&

@@ -24,6 +24,7 @@ const hasTag = element('has-tag', HTMLInputElement);
 const tag = element('plant-tag', HTMLInputElement);
 const forgetButton = element('forget-token', HTMLButtonElement);
 const sendButton = element('send-button', HTMLButtonElement);
+const backButton = element('back-button', HTMLButtonElement);
 const verdict = element('verdict', HTMLElement);
 const wire = element('wire', HTMLElement);
 
@@ -233,5 +234,10 @@ if (linked !== undefined) {
   showPlant();
   if (name.value !== plant.name || tag.value !== (plant.tag ?? ''))
     verdict.textContent = 'A field cannot hold the line ends of this plant, so they are missing.';
-  form.scrollIntoView();
+  // The console opened this page in its own tab, so it is the previous entry of the history. Links
+  // of this page add further entries.
+  const opened = history.length;
+  backButton.hidden = opened === 1;
+  backButton.addEventListener('click', () => history.go(opened - history.length - 1));
+  element('send', HTMLElement).scrollIntoView();
 }
