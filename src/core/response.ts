@@ -57,6 +57,8 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
   body: Body;
   /** The id in its field Plant-Id, for observers. */
   plantId?: bigint;
+  /** The number of the confirmed revision, in its field Plant-Revision, for observers. */
+  revision?: number;
   /** The message of its error, for observers. */
   message?: string;
   /** Only a wrapper of the operation sets it. Undefined: as a whole, like any other response. */

@@ -16,7 +16,7 @@ export function writeResponse(
   const { outcome, revision } = result;
   const proof = ['Plant-Id', `${plant.id}`, 'Plant-Revision', `${revision}`, 'Plant-Outcome', outcome];
   const response = jsonResponse(200, plantJson(plant), [...proof, ...fields], outcome);
-  return { ...response, plantId: plant.id };
+  return { ...response, plantId: plant.id, revision };
 }
 
 /** @param revision the number of the latest revision; 0: there is no plant */

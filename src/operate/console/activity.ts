@@ -1,6 +1,5 @@
 import type { Outcome } from '../../core/contract/plant.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
-import { fieldValues } from '../../core/header-fields.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName, isOutcome } from '../../core/response.ts';
 import type { LabelOf } from './rejected-requests.ts';
@@ -73,7 +72,7 @@ export class Activity implements ResponseObserver {
   /** When the newest interval began; ms, on the monotonic clock. */
   #startedAt = performance.now();
 
-  responded({ result, plantId, body, fields }: HttpResponse, received: ReceivedRequest | undefined): void {
+  responded({ result, plantId, revision, body }: HttpResponse, received: ReceivedRequest | undefined): void {
     const tokenId = received?.tokenId;
     if (tokenId === undefined) return;
     const at = Date.now();
@@ -84,10 +83,7 @@ export class Activity implements ResponseObserver {
       counts.plants++;
       const id = plantId!;
       this.#newest.add({ at, id, content: storedContent(body), outcome: result, tokenId });
-      if (result === 'revised') {
-        const revision = Number(fieldValues(fields, 'plant-revision')[0]);
-        this.#revised.add({ at, id, revision, tokenId });
-      }
+      if (result === 'revised') this.#revised.add({ at, id, revision: revision!, tokenId });
     } else if (isErrorName(result)) counts.errors++;
   }
 
