@@ -9,7 +9,7 @@ const SLICE_MS = 20;
  * Creates run in the pause after each slice. The pause is so many times as long as the slice: the
  * first number while this process has nothing else to do, the second while it is busy.
  */
-const PAUSE_SHARES = [0.25, 20] as const;
+const PAUSE_SHARES = [0.25, 40] as const;
 const PAUSE_MS_MAX = 1_000;
 
 /** Revisions of the smallest slice of a search, and of the largest. */
