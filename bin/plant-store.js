@@ -27,6 +27,6 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
 module.enableCompileCache(process.env.NODE_COMPILE_CACHE);
 // A checkout runs the TypeScript sources. The package contains only the build in dist.
 const sources = new URL('../src/main.ts', import.meta.url);
-const built = new URL('../dist/main.js', import.meta.url);
+const built = new URL('../dist/src/main.js', import.meta.url);
 const { main } = await import((existsSync(sources) ? sources : built).href);
 await main(process.argv);

@@ -6,12 +6,11 @@
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { filesRead, replacePrograms } from './named-files.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const SOURCES = join(ROOT, 'src');
 const BUILT = join(ROOT, 'dist');
 const CLIENT = join(ROOT, 'packages', 'client');
 const COMPILER = fileURLToPath(new URL('./compiler/node_modules/typescript/bin/tsc', import.meta.url));
@@ -22,7 +21,7 @@ for (const file of globSync('**/*.js', { cwd: BUILT })) copyNamedFiles(file);
 
 rmSync(join(CLIENT, 'dist'), { recursive: true, force: true });
 for (const folder of ['client', 'core/contract'])
-  cpSync(join(BUILT, folder), join(CLIENT, 'dist', folder), { recursive: true });
+  cpSync(join(BUILT, 'src', folder), join(CLIENT, 'dist', folder), { recursive: true });
 // npm adds the file LICENSE of a package folder to the package.
 cpSync(join(ROOT, 'LICENSE'), join(CLIENT, 'LICENSE'));
 
@@ -30,9 +29,7 @@ cpSync(join(ROOT, 'LICENSE'), join(CLIENT, 'LICENSE'));
 function copyNamedFiles(file: string): void {
   const code = readFileSync(join(BUILT, file), 'utf8');
   for (const named of filesRead(code).filter(each => each.startsWith('.'))) {
-    const from = resolve(SOURCES, dirname(file), named);
-    // package.json is outside the sources, and the package has it at the same relative path.
-    if (!relative(SOURCES, from).startsWith('..')) cpSync(from, resolve(BUILT, dirname(file), named));
+    cpSync(resolve(ROOT, dirname(file), named), resolve(BUILT, dirname(file), named));
   }
   writeFileSync(
     join(BUILT, file),

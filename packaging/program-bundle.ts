@@ -5,7 +5,7 @@ import { type BuildOptions, build, type OnLoadResult, type Plugin } from 'esbuil
 import { programsNamed, replacePrograms, replaceReads } from './named-files.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const SOURCES = join(ROOT, 'src');
+const SOURCES = ['src', 'tools'].map(folder => join(ROOT, folder, '/'));
 
 export interface ProgramBundle {
   /** The whole program: an ES module that imports only modules of Node. */
@@ -20,7 +20,12 @@ export interface ProgramBundle {
 export async function bundleProgram(): Promise<ProgramBundle> {
   const program = `import { main } from './main.ts';\nawait main(process.argv);\n`;
   const packages = new Set<string>();
-  const stdin = { contents: program, loader: 'ts', resolveDir: SOURCES, sourcefile: 'program.ts' } as const;
+  const stdin = {
+    contents: program,
+    loader: 'ts',
+    resolveDir: join(ROOT, 'src'),
+    sourcefile: 'program.ts',
+  } as const;
   const code = await bundle({ stdin }, packages);
   return { code, packages: [...packages].sort() };
 }
@@ -68,7 +73,7 @@ function namedFiles(packages: Set<string>): Plugin {
     name: 'named files',
     setup({ onLoad }) {
       onLoad({ filter: /\.ts$/ }, async ({ path }) =>
-        path.startsWith(SOURCES) ? await withNamedFiles(path, packages) : undefined,
+        SOURCES.some(each => path.startsWith(each)) ? await withNamedFiles(path, packages) : undefined,
       );
     },
   };

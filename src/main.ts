@@ -31,7 +31,7 @@ export const COMMANDS: Record<string, () => Promise<Command>> = {
   health: async () => (await import('./cli/health.ts')).healthCommand(),
   token: async () => (await import('./cli/token.ts')).tokenCommand(EXTRAS),
   add: async () => (await import('./cli/add.ts')).addCommand(),
-  import: async () => (await import('./import/import.ts')).importCommand(),
+  import: async () => (await import('../tools/import/import.ts')).importCommand(),
   list: async () => (await import('./cli/list.ts')).listCommand(),
   show: async () => (await import('./cli/show.ts')).showCommand(),
   export: async () => (await import('./cli/export.ts')).exportCommand(),
@@ -39,7 +39,7 @@ export const COMMANDS: Record<string, () => Promise<Command>> = {
   copy: async () => (await import('./cli/copy.ts')).copyCommand(),
   verify: async () => (await import('./cli/verify.ts')).verifyCommand(),
   backup: async () => (await import('./cli/backup/backup.ts')).backupCommand(),
-  check: async () => (await import('./cli/check/check.ts')).checkCommand(),
+  check: async () => (await import('../tools/check/check.ts')).checkCommand(),
   openapi: async () => (await import('./cli/openapi.ts')).openApiCommand(),
 };
 

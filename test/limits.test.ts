@@ -10,11 +10,11 @@ import * as contract from '../src/core/contract/limits.ts';
 import * as tokens from '../src/core/tokens/token-cache.ts';
 import { OPERATION_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from '../src/engines/postgres/connection.ts';
 import * as sqlite from '../src/engines/sqlite/wal-limits.ts';
-import { IN_FLIGHT_MAX } from '../src/import/import.ts';
-import { CHUNK_BYTES } from '../src/import/text/file-bytes.ts';
 import { LONG_BODIES_BYTES_MAX } from '../src/server/long-bodies.ts';
 import { TIMEOUT_POLL_INTERVAL_MS } from '../src/server/plant-server.ts';
 import { HEADERS_TIMEOUT_MS, SHUTDOWN_MS } from '../src/server/timeouts.ts';
+import { IN_FLIGHT_MAX } from '../tools/import/import.ts';
+import { CHUNK_BYTES } from '../tools/import/text/file-bytes.ts';
 
 const REFRESH_MS_MAX = tokens.TOKEN_REFRESH_INTERVAL_MS + tokens.TOKEN_REFRESH_INTERVAL_MIN_MS;
 const SLOW_REQUEST_MS_MAX = contract.REQUEST_TIMEOUT_MS + TIMEOUT_POLL_INTERVAL_MS;

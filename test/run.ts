@@ -30,11 +30,11 @@ const LONGEST = [
   'test/engines/foreign-schema.test.ts',
   'test/engines/postgres/postgres-faults.test.ts',
   'test/operate/console/verdict.test.ts',
-  'test/import/import-readers.test.ts',
+  'test/tools/import/import-readers.test.ts',
   'test/engines/sqlite/disk-full.test.ts',
   'test/extras/sandbox/sandbox.test.ts',
-  'test/import/dry-run.test.ts',
-  'test/import/safe-import.test.ts',
+  'test/tools/import/dry-run.test.ts',
+  'test/tools/import/safe-import.test.ts',
 ];
 
 const exclude = (path: string): boolean => path.includes('node_modules');

@@ -57,7 +57,7 @@ function fail(message: string): never {
 
 /** The path of a source for each occurrence of a text. */
 function sourcesWith(text: string): string[] {
-  return globSync('src/**/*.{ts,js}', { cwd: ROOT }).flatMap(path =>
+  return globSync('{src,tools}/**/*.{ts,js}', { cwd: ROOT }).flatMap(path =>
     readFileSync(join(ROOT, path), 'utf8').split(text).slice(1).fill(path),
   );
 }

@@ -91,9 +91,10 @@ test('the package of the service contains the program and its documents, and no 
   assert.deepEqual(readdirSync(installed).sort(), [...documents, ...others].sort());
   const files = filesIn(installed, 'dist');
   // It contains all sources, compiled or unchanged, except files that only the compiler reads.
-  const expected = filesIn(ROOT, 'src')
+  const expected = ['package.json', 'src', 'tools']
+    .flatMap(each => (each === 'package.json' ? each : filesIn(ROOT, each)))
     .filter(each => !each.endsWith('.d.ts'))
-    .map(each => each.replace(/^src/, 'dist').replace(/\.ts$/, '.js'));
+    .map(each => join('dist', each).replace(/\.ts$/, '.js'));
   assert.deepEqual(files.sort(), expected.sort());
   for (const file of files) assert.ok(!readFileSync(join(installed, file)).includes(checkout), file);
 });

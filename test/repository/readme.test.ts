@@ -35,7 +35,7 @@ else
   test('the commands of the first start, the README and the reference work in this order', async t => {
     // A copy of the checkout and free ports: a service may be running on the ports of the README.
     const checkout = testFolder();
-    for (const part of ['bin', 'src', 'examples', 'package.json'])
+    for (const part of ['bin', 'src', 'tools', 'examples', 'package.json'])
       cpSync(join(ROOT, part), join(checkout, part), { recursive: true });
     symlinkSync(join(ROOT, 'node_modules'), join(checkout, 'node_modules'));
     const listen = `127.0.0.1:${await freePort()}`;

@@ -11,12 +11,16 @@ const CODE = /\.[cm]?[jt]s$/;
 /** Text that must not occur in files, with what to write instead. */
 const BANNED: [files: RegExp, text: RegExp, instead: string][] = [
   [
-    /^src\/(?!cli\/|command-line\/|import\/|main\.ts).*\.ts$/,
+    /^src\/(?!cli\/|command-line\/|main\.ts).*\.ts$/,
     /\bprocess\.(?:argv|exit|kill|on)/,
-    'a callback; src/main.ts, src/cli, src/command-line and src/import alone use these',
+    'a callback; of src, only main.ts, cli and command-line use these',
   ],
-  [/^src\//, /\bparse(?:Int|Float)\(/, 'a check of the text first: these read "12abc" as 12'],
-  [/^src\//, /\b(?:error|cause)\.message(?: [!=]==|\??\.(?:includes|match|startsWith)\()/, 'its code'],
+  [/^(?:src|tools)\//, /\bparse(?:Int|Float)\(/, 'a check of the text first: these read "12abc" as 12'],
+  [
+    /^(?:src|tools)\//,
+    /\b(?:error|cause)\.message(?: [!=]==|\??\.(?:includes|match|startsWith)\()/,
+    'its code',
+  ],
   [CODE, /@ts-(?:ignore|nocheck)|biome-ignore/, 'a fix, or another rule in biome.json or tsconfig.json'],
   [/^/, /(?<![\w.~-])\/(?:work|root|home|Users)\/[\w.]/, 'a relative path: this exists on one machine'],
   [/package-lock\.json$/, /"resolved": "[a-z+]+:/, 'npm install --omit-lockfile-registry-resolved'],
@@ -24,7 +28,7 @@ const BANNED: [files: RegExp, text: RegExp, instead: string][] = [
 
 /** A path from the root of the repository. */
 const OWN_PATH =
-  /(?<![\w./-])(?:bench|deploy|docs|examples|faults|packaging|src|test)\/[\w./-]+\.(?:c?js|css|html|json|md|mjs|py|sql|ts|yaml)\b/g;
+  /(?<![\w./-])(?:bench|deploy|docs|examples|faults|packaging|src|test|tools)\/[\w./-]+\.(?:c?js|css|html|json|md|mjs|py|sql|ts|yaml)\b/g;
 
 type Manifest = Partial<
   Record<'dependencies' | 'devDependencies' | 'optionalDependencies', Record<string, string>>

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { createServer, type IncomingHttpHeaders, request } from 'node:http';
+import { suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { commandProcess } from '../../harness/command-lines.ts';
+import { startFaulty } from '../../harness/faulty-service.ts';
+import { countsIn, linesOf, pasteUndo, siteOf } from '../../harness/import-site.ts';
+import { type LoopbackServer, listen } from '../../harness/loopback-server.ts';
+import { type RunningService, startTestService } from '../../harness/running-service.ts';
+
+const commands = commandProcess();
+
+/** Passes requests on to a service. @param change changes the headers; `false` loses the response */
+async function startProxy(
+  service: RunningService,
+  change: (headers: IncomingHttpHeaders, number: number) => boolean,
+): Promise<LoopbackServer> {
+  let count = 0;
+  return await listen(
+    createServer((incoming, response) => {
+      const { headers, method, url } = incoming;
+      const isAnswered = change(headers, ++count);
+      const passed = request(`${service.url}${url}`, { method, headers }, answer => {
+        if (!isAnswered) {
+          incoming.socket.destroy();
+          answer.resume();
+          return;
+        }
+        response.writeHead(answer.statusCode!, answer.headers);
+        answer.pipe(response);
+      });
+      incoming.pipe(passed);
+    }),
+  );
+}
+
+const GATEWAYS: [what: string, dropsFrom: number, replacedMax: number, says: RegExp][] = [
+  [
+    'from the first request replaces nothing',
+    1,
+    0,
+    /^plant-store: the service accepts a request with an invalid If-Plant-Revision, .* update the service, /,
+  ],
+  [
+    'after the test of the header replaces one plant',
+    2,
+    1,
+    /^plant-store: plant 0 was replaced by revision 2, although import sends If-Plant-Revision: 0, .* update the service, /,
+  ],
+];
+for (const [what, dropsFrom, replacedMax, says] of GATEWAYS)
+  test(`a gateway that drops the header ${what}, and ends the import`, async () => {
+    await using service = await startTestService();
+    await using proxy = await startProxy(service, (headers, number) => {
+      if (number >= dropsFrom) delete headers['if-plant-revision'];
+      return true;
+    });
+    const direct = await siteOf(commands, service);
+    const site = await siteOf(commands, service, undefined, proxy.url);
+    const rows = (word: string): string =>
+      Array.from({ length: 500 }, (_, index) => `${index},${word} ${index}\n`).join('');
+    await direct.write({ 'stored.csv': `id,name\n${rows('stored')}` });
+    assert.equal((await direct.run('import', 'stored.csv')).exitCode, 0);
+    const before = await direct.exported();
+    // An import that ends early knows the time only to a second.
+    await wait(1_100);
+
+    await site.write({ 'list.csv': `id,name\n${rows('other')}` });
+    const ended = await site.run('import', '--in-flight', '16', 'list.csv');
+    assert.match(ended.stderr, says);
+    assert.equal(ended.exitCode, 1);
+    if (replacedMax === 0) assert.equal(ended.stdout, '');
+    else {
+      const [, replaced] = /, ([0-9]+) replaced, /.exec(ended.stdout)!;
+      assert.ok(Number(replaced) >= 1 && Number(replaced) <= replacedMax, ended.stdout);
+      await pasteUndo(ended, direct);
+    }
+    assert.equal(await direct.exported(), before);
+  });
+
+test('rows whose responses are lost are sent again, and count as stored', async () => {
+  await using service = await startTestService();
+  await using proxy = await startProxy(service, (_, number) => number % 7 !== 3);
+  const site = await siteOf(commands, service, undefined, proxy.url);
+  const rows = Array.from({ length: 100 }, (_, index) => `${index},name ${index},\n`);
+  await site.write({ 'list.csv': `id,name,tag\n${rows.join('')}` });
+  const { exitCode, stdout } = await site.run('import', 'list.csv');
+  assert.match(stdout, /^100 rows: \d+ created, [1-9]\d* unchanged, 0 replaced, 0 rejected/);
+  assert.equal(exitCode, 0);
+  assert.equal(await site.exported(), `id,name,tag\n${rows.join('')}`);
+});
+
+test('what --replace replaced can be undone, also if all responses of replaced plants were lost', async () => {
+  await using service = await startTestService();
+  // The request of each new plant of the second import is even.
+  await using proxy = await startProxy(service, (_, number) => number % 2 === 0);
+  const direct = await siteOf(commands, service);
+  const site = await siteOf(commands, service, undefined, proxy.url);
+  await direct.write({ 'stored.csv': 'id,name\n1,a\n2,b\n' });
+  assert.equal((await direct.run('import', 'stored.csv')).exitCode, 0);
+  const before = await direct.exported();
+  await wait(1_100);
+  await site.write({ 'list.csv': 'id,name\n1,A\n2,B\n' });
+  const imported = await site.run('import', '--replace', '--in-flight', '1', 'list.csv');
+  assert.equal(countsIn(imported), '0 created, 2 unchanged, 0 replaced, 0 rejected');
+  assert.match(imported.stdout, /^to undo what rows of a failed request may have replaced, run: /m);
+  assert.notEqual(await direct.exported(), before);
+  assert.equal(
+    countsIn(await pasteUndo(imported, direct)).slice(0, 38),
+    '0 created, 0 unchanged, 2 replaced, 0 ',
+  );
+  assert.equal(await direct.exported(), before);
+});
+
+test('a second import of the same list has nothing to undo', async () => {
+  await using service = await startTestService();
+  const site = await siteOf(commands, service);
+  await site.write({ 'list.csv': 'id,name\n1,a\n' });
+  for (const count of ['1 created', '1 unchanged']) {
+    const { stdout } = await site.run('import', '--replace', 'list.csv');
+    assert.match(stdout, new RegExp(`${count}, .*\n$`));
+    assert.doesNotMatch(stdout, /undo/);
+  }
+});
+
+test('the undo has its own file, the options that were given, and a count of rows', async () => {
+  await using service = await startTestService();
+  const site = await siteOf(commands, service);
+  await site.write({
+    'stored.csv': 'id,name\n1,a\n',
+    'earlier.csv': 'id,name\n1,b\n1,c\n',
+    token: service.token,
+  });
+  assert.equal((await site.run('import', 'stored.csv')).exitCode, 0);
+  const given = ['--url', service.url, '--token-file', 'token'];
+  const { stdout } = await site.run('import', '--replace', ...given, 'earlier.csv');
+  const lines = linesOf(stdout).slice(1);
+  assert.equal(lines.length, 2, stdout);
+  assert.match(
+    lines[0]!,
+    /^to undo what 2 rows replaced, run: npx plant-store export --database \S+ --at \S+ --changed > earlier-\d\S+Z\.csv$/,
+  );
+  const [file] = /\S+$/.exec(lines[0]!)!;
+  assert.ok(lines[1]!.endsWith(`: npx plant-store import --replace ${given.join(' ')} ${file}`), stdout);
+  const again = await site.run('import', '--replace', ...given, 'earlier.csv');
+  assert.ok(again.stdout.includes(' > earlier-') && !again.stdout.includes(file), again.stdout);
+});
+
+suite('the time of the command that undoes --replace', () => {
+  const DATE = 'Mon, 30 Nov 2026 05:00:00 GMT';
+  const WAIT_MS = 300;
+  const replaceWith = async (fields: Record<string, string>): Promise<string> => {
+    await using server = await startFaulty(({ respond }) => {
+      const stored = { 'Plant-Outcome': 'revised', 'Plant-Revision': '2', 'Plant-Id': '1', ...fields };
+      setTimeout(() => respond(200, '{"name":"a"}', stored), WAIT_MS);
+    });
+    const args = ['import', '--replace', '--url', server.url, '--token', 'plant_test', '-'];
+    const finished = await commands.run({ args, stdin: 'id,name\n1,a\n' });
+    return linesOf(finished.stdout)[1]!;
+  };
+
+  test('is before the first row was sent, by the clock of the service', async () => {
+    const [, time] = / --at (\S+) --changed /.exec(await replaceWith({ Date: DATE }))!;
+    const ahead = Date.parse(DATE) - Date.parse(time!);
+    assert.ok(ahead > WAIT_MS - 50 && ahead < WAIT_MS + 10_000, `${ahead} ms`);
+  });
+
+  test('is for a person to choose if no response has one', async () => {
+    assert.match(await replaceWith({ Date: 'x' }), /docs\/operate\/corrections\.md/);
+  });
+});

@@ -1,0 +1,83 @@
+import type { ErrorBody } from '../../../src/core/contract/errors.ts';
+import type { NewPlantReading } from '../../../src/core/contract/plant.ts';
+import { quoted, SHOWN_LENGTH_MAX, visible } from '../../../src/formats/visible-text.ts';
+import type { MadeId } from './id-maker.ts';
+
+/** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */
+export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
+
+/** The message after the name of a file without text. */
+export const EMPTY = 'is empty: it contains no plant';
+
+/** The members of a plant. */
+export const MEMBERS = ['id', 'name', 'tag'] as const;
+
+/** Names of the columns or members, if they differ. An empty `id` or `tag`: none. */
+export type ColumnNames = Partial<Record<(typeof MEMBERS)[number], string>>;
+
+/**
+ * The names of all columns or members that are read.
+ *
+ * @param idColumns of which the ids are made, one of which can be the name; undefined: the file has
+ *   the ids
+ */
+export function readNames(columns: ColumnNames = {}, idColumns?: readonly string[]): string[] {
+  const names = MEMBERS.map(member => columns[member] ?? member);
+  const all = new Set([...(idColumns ?? names.slice(0, 1)), ...names.slice(1)]);
+  return [...all].filter(name => name !== '');
+}
+
+export function shownColumns(names: readonly (string | undefined)[]): string {
+  const line = visible(names.map(name => JSON.stringify(name ?? '')).join(', '));
+  return line.length > SHOWN_LENGTH_MAX ? `${line.slice(0, SHOWN_LENGTH_MAX)}…` : line;
+}
+
+export const LINE_BREAK = /[\r\n]/;
+
+/** A field with a line break. */
+export interface LineBreak {
+  column: string;
+  text: string;
+}
+
+/** The format of a rejects file. JSON Lines have no header. */
+export type RejectsFormat = { kind: 'csv'; header: string } | { kind: 'jsonl' };
+
+/** A row of an input file, with its plant or the reason why it has none. */
+export interface PlantRow {
+  /** Number of the CSV data row, JSON line or array element, counted from 1. */
+  readonly number: number;
+  /** Where a person finds the row, such as `line 4 (row 3)`. */
+  place(): string;
+  /** The first field with a line break. If its quote is unclosed, it contains the next rows. */
+  readonly lineBreak: LineBreak | undefined;
+  /** The plant of the row, or the reason why it has none. */
+  readonly reading: NewPlantReading;
+  /** The id that was made for the row; undefined if the file has ids. */
+  readonly madeId: MadeId | undefined;
+  /** The format of the input, which its rejects file has, too. */
+  rejectsFormat(): RejectsFormat;
+  /** The row as a line of the rejects file: its exact text and the reason. */
+  rejectsLine(fault: ErrorBody): string;
+}
+
+/** Rows in file order. Each batch contains the rows of one chunk of the file. */
+export type PlantRows = AsyncGenerator<PlantRow[], void, undefined>;
+
+/**
+ * Columns that a rejects file adds to each row. They replace those of an earlier rejects file. The
+ * line and the row are numbers in the file that was imported.
+ */
+export const REASON_NAMES = ['line', 'row', 'error', 'message'];
+
+export const SAFE_TO_REPEAT = 'you can safely run the import again';
+
+/** Makes a text such as `"name" is "two\nlines"`. */
+export function lineBreakText({ column, text }: LineBreak): string {
+  return `${quoted(column)} is ${quoted(text)}`;
+}
+
+/** The message about a row that is too long. @param delimiter may be unclosed in the row */
+export function tooLong(delimiter: string): string {
+  return `is longer than ${ROW_LENGTH_MAX / 1024 / 1024} MiB; check it for an unclosed ${delimiter}`;
+}

@@ -1,0 +1,82 @@
+import type { Command } from 'commander';
+import type { StoredPlant } from '../../src/client/plant-store.ts';
+import { type DatabaseOptions, readDatabase } from '../../src/command-line/database-option.ts';
+import { Failure } from '../../src/command-line/failure.ts';
+import { StoreRejected, StoreUnavailable } from '../../src/core/commit/store-errors.ts';
+import { hashToken } from '../../src/core/tokens/token.ts';
+import { databaseAddressOf } from '../../src/engines/database-url.ts';
+import { storeAt } from '../../src/engines/openers/open-store.ts';
+import type { PlantReader } from '../../src/engines/plant-reader.ts';
+
+/**
+ * Whether a store has a token. A token is random, so a store that has it is that of the service, or
+ * a copy. A token of an OpenID provider is in no store.
+ *
+ * @returns undefined if this user cannot read the tokens
+ */
+export async function hasToken(reader: PlantReader, token: string): Promise<boolean | undefined> {
+  try {
+    const hash = hashToken(token);
+    return (await reader.tokens()).some(stored => stored.hash === hash);
+  } catch (error) {
+    if (unusableStoreText(error) === undefined) throw error;
+    return undefined;
+  }
+}
+
+/** Why a store cannot be used here; undefined if the error is not about that. */
+export function unusableStoreText(error: unknown): string | undefined {
+  if (error instanceof Failure) return error.message;
+  return error instanceof StoreRejected || error instanceof StoreUnavailable ? error.fault : undefined;
+}
+
+/** What other commands of this machine need to open the store of the service. */
+export type ServiceStore =
+  | { kind: 'options'; words: string[] }
+  /** The address has a password, which is not printed. It is in the variable. */
+  | { kind: 'variable' }
+  /** The store is not on this machine, or it is not certain that it is that of the service. */
+  | { kind: 'unknown' };
+
+/**
+ * Whether the store that commands read here is that of the service: it has the token and what the
+ * import stored. A copy lacks the latter.
+ *
+ * @param lastPlant that the service confirmed
+ */
+export async function findServiceStore(
+  command: Command,
+  token: string,
+  lastPlant: StoredPlant | undefined,
+): Promise<ServiceStore> {
+  const options = command.opts<DatabaseOptions>();
+  try {
+    await using reader = await storeAt(readDatabase(options)).openReader();
+    const isSame = (await hasToken(reader, token)) && (await hasPlant(reader, lastPlant));
+    return isSame ? namedStore(command, options) : { kind: 'unknown' };
+  } catch (error) {
+    if (unusableStoreText(error) === undefined) throw error;
+    return { kind: 'unknown' };
+  }
+}
+
+/** @param plant undefined: no response has confirmed one, so the token decides */
+async function hasPlant(reader: PlantReader, plant: StoredPlant | undefined): Promise<boolean> {
+  if (plant === undefined) return true;
+  const [stored] = await reader.latestRevisions([plant.id]);
+  return stored !== undefined && stored.revision >= plant.revision;
+}
+
+function namedStore(
+  command: Command,
+  { database, databasePasswordFile }: DatabaseOptions,
+): Exclude<ServiceStore, { kind: 'unknown' }> {
+  const address = databaseAddressOf(database);
+  if (address.engine === 'postgres' && address.address.password !== undefined) return { kind: 'variable' };
+  const url = command.getOptionValueSource('database') === 'default' ? [] : ['--database', database];
+  const file =
+    command.getOptionValueSource('databasePasswordFile') === 'cli'
+      ? ['--database-password-file', databasePasswordFile!]
+      : [];
+  return { kind: 'options', words: [...url, ...file] };
+}
