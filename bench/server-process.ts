@@ -8,8 +8,8 @@ import { freePort } from '../test/harness/free-port.ts';
 /** A tick of the kernel is 10 ms, see proc_pid_stat(5). */
 const TICK_US = 10_000;
 const POLL_INTERVAL_MS = 3;
-const START_MS_MAX = 30_000;
-const STOP_MS_MAX = 15_000;
+const START_MAX_MS = 30_000;
+const STOP_MAX_MS = 15_000;
 
 /** A server process that responds. */
 export interface ServerProcess {
@@ -64,7 +64,7 @@ export function cpuUsOf(pid: number): number {
 }
 
 async function firstResponse(url: string, token: string, child: ChildProcess): Promise<void> {
-  const untilMs = performance.now() + START_MS_MAX;
+  const untilMs = performance.now() + START_MAX_MS;
   let failure: unknown;
   child.on('error', error => {
     failure = error;
@@ -80,13 +80,13 @@ async function firstResponse(url: string, token: string, child: ChildProcess): P
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
     await wait(POLL_INTERVAL_MS);
   }
-  throw new Error(`no response within ${START_MS_MAX} ms`);
+  throw new Error(`no response within ${START_MAX_MS} ms`);
 }
 
 async function end(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
   child.kill('SIGTERM');
-  const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX);
+  const late = setTimeout(() => child.kill('SIGKILL'), STOP_MAX_MS);
   await ended;
   clearTimeout(late);
 }

@@ -42,7 +42,7 @@ const PAUSE_MS = 10;
 /** How both instances end in each round of restarts. */
 const ROUNDS = ['SIGTERM', 'SIGTERM', 'SIGKILL'] as const;
 /** No response may take longer while one instance runs. Far longer than any on a slow machine. */
-const RESPONSE_MS_MAX = 4_000;
+const RESPONSE_MAX_MS = 4_000;
 const temporary = mkdtempSync(join(tmpdir(), 'plant-store-deploy-'));
 // The workers of nginx run as another user, and write long bodies to a file.
 chmodSync(temporary, 0o755);
@@ -222,7 +222,7 @@ function assertResponses(proxy: Proxy, log: readonly LoggedRequest[], failuresMa
   console.log(`${proxy}: ${failures} of ${log.length} requests failed, the longest took ${longestMs} ms`);
   assert.ok(failures < log.length, 'no plant was stored');
   assert.ok(failures <= failuresMax, `at most ${failuresMax} may fail`);
-  assert.ok(longestMs <= RESPONSE_MS_MAX, `none may take longer than ${RESPONSE_MS_MAX} ms`);
+  assert.ok(longestMs <= RESPONSE_MAX_MS, `none may take longer than ${RESPONSE_MAX_MS} ms`);
 }
 
 /** Clients that send plants through a proxy, one after the other; `await using` stops them. */

@@ -6,18 +6,18 @@ import { type Round, runOnStores, type ServedStore } from './served-store.ts';
 
 const INSTANCES = 3;
 /** Maximum pause before a fault. */
-const PAUSE_MS_MAX = 300;
+const PAUSE_MAX_MS = 300;
 /** Maximum absence of a server. After 3 s the plants of a worker get 503. */
-const AWAY_MS_MAX = 5_000;
+const AWAY_MAX_MS = 5_000;
 /** A service learns of a revoked token within this time. */
-const REVOKED_MS_MAX = 5_000;
+const REVOKED_MAX_MS = 5_000;
 /** Number of the last requests whose plants a transaction in doubt locks. */
 const IN_DOUBT_REQUESTS = 100;
 /** The lock timeout of a command that copies the table. */
-const CONVERSION_MS_MAX = 2_500;
+const CONVERSION_MAX_MS = 2_500;
 const LOCK_NOT_AVAILABLE = '55P03';
 /** From the start of a fault until every statement that was sent before it has ended. */
-const IN_FLIGHT_MS_MAX = 500;
+const IN_FLIGHT_MAX_MS = 500;
 
 interface Cluster {
   url: URL;
@@ -32,7 +32,7 @@ const FAULTS: Record<string, (round: CitusRound, worker: CitusNode) => Promise<v
   'kills of a worker': (_, worker) => worker.crash(),
   'kills of the coordinator': ({ place }) => place.coordinator.crash(),
   'frozen coordinators': withoutCoordinator,
-  'frozen workers': ({ random }, worker) => worker.freezeFor(random(AWAY_MS_MAX)),
+  'frozen workers': ({ random }, worker) => worker.freezeFor(random(AWAY_MAX_MS)),
   'kills of all workers': async ({ place }) => {
     await Promise.all(place.workers.map(worker => worker.crash()));
   },
@@ -96,7 +96,7 @@ export function citusFaults(address: string): Scenario {
           const { store, place, random, number } = round;
           const names = Object.keys(FAULTS);
           const name = names[number % names.length]!;
-          await wait(random(PAUSE_MS_MAX));
+          await wait(random(PAUSE_MAX_MS));
           await FAULTS[name]!(round, place.workers[random(place.workers.length)]!);
           await store.recovered();
           return name;
@@ -108,10 +108,10 @@ export function citusFaults(address: string): Scenario {
 /** Without the coordinator no service learns of a revoked token, so none may confirm plants. */
 async function withoutCoordinator({ store, place: { coordinator }, random }: CitusRound): Promise<void> {
   const since = performance.now();
-  await coordinator.freezeFor(REVOKED_MS_MAX + random(AWAY_MS_MAX));
+  await coordinator.freezeFor(REVOKED_MAX_MS + random(AWAY_MAX_MS));
   const until = performance.now();
   store.faults.push(
-    ...confirmedBetween(store, since + REVOKED_MS_MAX, until).map(
+    ...confirmedBetween(store, since + REVOKED_MAX_MS, until).map(
       ({ plant }) => `plant ${plant.id} was confirmed, while nobody could revoke its token`,
     ),
   );
@@ -172,7 +172,7 @@ export function nextRevisions(table: string, ids: readonly bigint[]): string {
  * the instances hold a lock for which it waits.
  */
 async function convertTable({ store, place: { url } }: CitusRound, call: string): Promise<void> {
-  const ended = await query(url, `SET lock_timeout = '${CONVERSION_MS_MAX}ms'; SELECT ${call}`).then(
+  const ended = await query(url, `SET lock_timeout = '${CONVERSION_MAX_MS}ms'; SELECT ${call}`).then(
     () => 'success',
     ({ code, message }) => (code === LOCK_NOT_AVAILABLE ? LOCK_NOT_AVAILABLE : message),
   );
@@ -193,9 +193,9 @@ async function withoutStandby({ store, place, random }: CitusRound, worker: Citu
     await worker.query('SELECT pg_reload_conf()');
   };
   await setStandbys('away');
-  await wait(IN_FLIGHT_MS_MAX);
+  await wait(IN_FLIGHT_MAX_MS);
   const since = performance.now();
-  await wait(AWAY_MS_MAX / 2 + random(AWAY_MS_MAX));
+  await wait(AWAY_MAX_MS / 2 + random(AWAY_MAX_MS));
   const until = performance.now();
   await setStandbys('');
   const confirmed = confirmedBetween(store, since, until);

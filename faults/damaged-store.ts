@@ -38,7 +38,7 @@ interface PrintedPlant {
 const SENT_MAX = { affected: 8, others: 6, added: 3 };
 const SHOWN_MAX = 3;
 /** A service is killed afterwards. Far longer than an examination takes. */
-const SERVICE_MS_MAX = 120_000;
+const SERVICE_MAX_MS = 120_000;
 /** The message of the comparison with an earlier seal. */
 const AGAINST = 'plant-store: the store does not hold exactly ';
 
@@ -180,7 +180,7 @@ export class StoreExamination {
     );
     const confirmed = new Map<NewPlant, string | undefined>();
     try {
-      const options = { ...this.#options, timeout: SERVICE_MS_MAX };
+      const options = { ...this.#options, timeout: SERVICE_MAX_MS };
       await using service = await startServe(this.#database, [], options);
       const send = async (plant: NewPlant): Promise<void> => {
         const client = new LoggingClient(service.url, token, []);

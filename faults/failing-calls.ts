@@ -8,7 +8,7 @@ import { type Round, runOnStores } from './served-store.ts';
 
 const NTH_MAX = 200;
 /** Two years: longer than any timeout. The clock steps once in so many failures. */
-const CLOCK_SECONDS_MAX = 63_000_000;
+const CLOCK_MAX_SECONDS = 63_000_000;
 const CLOCK_EVERY = 8;
 /** How long permanent failures last. */
 const FAILING_MS = 60;
@@ -67,7 +67,7 @@ async function fail(
 ): Promise<string> {
   const { call, nth, shape, error, permanent } = failing;
   const begin = store.log.length;
-  if (random(CLOCK_EVERY) === 0) calls.setClock(random(2 * CLOCK_SECONDS_MAX) - CLOCK_SECONDS_MAX);
+  if (random(CLOCK_EVERY) === 0) calls.setClock(random(2 * CLOCK_MAX_SECONDS) - CLOCK_MAX_SECONDS);
   calls.begin(failing);
   await until('the call fails', () => calls.failed > 0);
   if (permanent) await wait(FAILING_MS);

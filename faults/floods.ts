@@ -12,7 +12,7 @@ interface Kind {
   connections?: number;
   /** By default as many as the service reads. */
   inFlightMax?: number;
-  /** The limit for other clients, by default {@link P99_MS_MAX}. */
+  /** The limit for other clients, by default {@link P99_MAX_MS}. */
   p99MsMax?: number;
 }
 
@@ -33,14 +33,14 @@ const KINDS: Record<(typeof REQUEST_KINDS)[number], Kind> = {
 /** The share of the time of each kind before its flood begins. */
 const ALONE_SHARE = 0.2;
 /** The flood and the service share two cores. */
-const P50_MS_MAX = 100;
-const P99_MS_MAX = 250;
-const SHUTDOWN_MS_MAX = 10_000;
-const RESIDENT_BYTES_MAX = 512 * 1024 * 1024;
+const P50_MAX_MS = 100;
+const P99_MAX_MS = 250;
+const SHUTDOWN_MAX_MS = 10_000;
+const RESIDENT_MAX_BYTES = 512 * 1024 * 1024;
 /** Far longer than the first response takes. */
-const RESPONSE_MS_MAX = 30_000;
+const RESPONSE_MAX_MS = 30_000;
 /** Kills a service that does not end. */
-const END_MS_MAX = 60_000;
+const END_MAX_MS = 60_000;
 
 export const floods: Scenario = {
   name: 'floods',
@@ -69,15 +69,15 @@ async function flood(
   const others = opened.use(new OtherClient(serve));
   const kindMs = budgetMs / REQUEST_KINDS.length;
   const alone = await others.sendFor(kindMs * ALONE_SHARE, signal);
-  const { status, connections = 100, inFlightMax = Infinity, p99MsMax = P99_MS_MAX } = KINDS[kind];
+  const { status, connections = 100, inFlightMax = Infinity, p99MsMax = P99_MAX_MS } = KINDS[kind];
   const { url, token } = serve;
   const flooding = opened.use(new Load({ kind, url, token, connections, inFlightMax }));
   const beside = await others.sendFor(kindMs * (1 - ALONE_SHARE), signal);
   // A short run ends before the first timeout of a body. On a busy machine, others need longer.
   const mustRespond = kind !== 'begun bodies';
-  if (mustRespond) await Promise.race([flooding.responded, wait(RESPONSE_MS_MAX, undefined, { ref: false })]);
+  if (mustRespond) await Promise.race([flooding.responded, wait(RESPONSE_MAX_MS, undefined, { ref: false })]);
   const residentBytes = residentBytesOf(serve.child.pid!, 'VmHWM');
-  const killing = setTimeout(() => serve.child.kill('SIGKILL'), END_MS_MAX);
+  const killing = setTimeout(() => serve.child.kill('SIGKILL'), END_MAX_MS);
   const beganMs = performance.now();
   // If it does not stop in time, its exit code is 1.
   const { exitCode } = await serve.stop('SIGTERM');
@@ -99,9 +99,9 @@ async function flood(
   expect(status in responses || !mustRespond, `no response was ${status}`);
   expect(withRetryAfter === (responses[503] ?? 0), 'a response 503 has no Retry-After');
   for (const fault of others.faults()) expect(false, fault);
-  for (const line of [...others.rejected(), ...lateness(beside, { p50: P50_MS_MAX, p99: p99MsMax })])
+  for (const line of [...others.rejected(), ...lateness(beside, { p50: P50_MAX_MS, p99: p99MsMax })])
     expect(false, line, late);
-  expect(residentBytes <= RESIDENT_BYTES_MAX, `${mebibytes(residentBytes)} MiB of memory`);
+  expect(residentBytes <= RESIDENT_MAX_BYTES, `${mebibytes(residentBytes)} MiB of memory`);
   expect(exitCode === 0, `it ended with ${exitCode}`);
-  expect(shutdownMs <= SHUTDOWN_MS_MAX, `it ended after ${Math.round(shutdownMs)} ms`, late);
+  expect(shutdownMs <= SHUTDOWN_MAX_MS, `it ended after ${Math.round(shutdownMs)} ms`, late);
 }

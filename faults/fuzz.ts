@@ -18,9 +18,9 @@ const REQUESTS = 1_000_000;
 const LANES = 16;
 const DRAWS_PER_STORE = 10;
 const SHOWN_CHARACTERS_MAX = 4_000;
-const END_MS_MAX = 15_000;
+const END_MAX_MS = 15_000;
 /** From the last sent byte of a connection to its end. */
-const END_OF_CONNECTION_MS_MAX = 1_000;
+const END_OF_CONNECTION_MAX_MS = 1_000;
 /** A connection that is open for longer hangs. A slow machine needs far less. */
 const HANG_MS = 30_000;
 const PINO_WARN = 40;
@@ -68,7 +68,7 @@ export const fuzzing: Scenario = {
       tell(`${counts.requests} requests, ${faults.length} faults`);
     }
     const slowestMs = Math.round(result.slowestMs);
-    const late = slowestMs > END_OF_CONNECTION_MS_MAX ? [`a connection took ${slowestMs} ms`] : [];
+    const late = slowestMs > END_OF_CONNECTION_MAX_MS ? [`a connection took ${slowestMs} ms`] : [];
     return { faults, late, measurements: { ...counts, 'slowest connection, ms': slowestMs } };
   },
 };
@@ -189,7 +189,7 @@ function assess(response: RawResponse, sentAt: number, log: LoggedRequest[]): vo
 
 /** Stops the service, and checks its log and its store. */
 async function end({ serve, database, log, result }: Target): Promise<void> {
-  const late = setTimeout(() => serve.child.kill('SIGKILL'), END_MS_MAX);
+  const late = setTimeout(() => serve.child.kill('SIGKILL'), END_MAX_MS);
   const { exitCode, stdout } = await serve.stop('SIGTERM');
   clearTimeout(late);
   if (exitCode !== 0) result.faults.push(`the service ended with ${exitCode}`);

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { newSqliteFile, type Scenario } from './scenario.ts';
 import { runOnStores } from './served-store.ts';
 
-const LOAD_MS_MAX = 300;
+const LOAD_MAX_MS = 300;
 
 /** Kills the service with `kill -9` again and again, and sometimes its writing threads before. */
 export const kills: Scenario = {
@@ -25,7 +25,7 @@ export const kills: Scenario = {
           await store.recovered();
           await wait(random(50));
         }
-        await wait(random(LOAD_MS_MAX));
+        await wait(random(LOAD_MAX_MS));
         await store.kill();
         await store.startUnderLoad();
         return `kills after ${deaths} deaths of threads`;

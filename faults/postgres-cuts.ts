@@ -5,9 +5,9 @@ import type { Scenario } from './scenario.ts';
 import { runOnStores } from './served-store.ts';
 
 /** The longest time from a cut until the statement reaches the server. */
-const LATE_MS_MAX = 1_500;
+const LATE_MAX_MS = 1_500;
 /** Random times below this are shorter or longer than the timeout of a statement. */
-const SILENT_MS_MAX = 4_000;
+const SILENT_MAX_MS = 4_000;
 
 /** Returns a random integer from 0 to `below - 1`. */
 type Random = (below: number) => number;
@@ -17,7 +17,7 @@ const CUTS: Record<string, (proxy: PostgresProxy, random: Random) => Promise<unk
   'cuts before the commit, which happens later': async (proxy, random) => {
     const statement = await proxy.holdNext(PLANT_INSERT);
     statement.cut();
-    await wait(random(LATE_MS_MAX));
+    await wait(random(LATE_MAX_MS));
     await statement.deliver();
   },
   'cuts during the commit': async proxy => {
@@ -34,7 +34,7 @@ const CUTS: Record<string, (proxy: PostgresProxy, random: Random) => Promise<unk
   'late replies': async (proxy, random) => {
     const statement = await proxy.holdNext(PLANT_INSERT);
     await statement.deliver();
-    await wait(random(SILENT_MS_MAX));
+    await wait(random(SILENT_MAX_MS));
     statement.respond();
   },
   'cuts of every connection': async (proxy, random) => {
@@ -43,7 +43,7 @@ const CUTS: Record<string, (proxy: PostgresProxy, random: Random) => Promise<unk
   },
   'stalls of the server': async (proxy, random) => {
     proxy.stall();
-    await wait(random(SILENT_MS_MAX));
+    await wait(random(SILENT_MAX_MS));
     proxy.passAgain();
   },
 };

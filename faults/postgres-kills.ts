@@ -5,7 +5,7 @@ import { type Round, runOnStores } from './served-store.ts';
 
 const INSTANCES = 3;
 /** The longest time between two kills, and the longest time until PostgreSQL starts again. */
-const BETWEEN_MS_MAX = 300;
+const BETWEEN_MAX_MS = 300;
 
 /** The kills, in order. A frozen PostgreSQL has many statements in flight. */
 const KILLS = [
@@ -36,7 +36,7 @@ export const postgresKills: Scenario = {
 
 async function kill({ store, place: server, random, number }: Round<PostgresServer>): Promise<string> {
   const how = KILLS[number % KILLS.length]!;
-  await wait(random(BETWEEN_MS_MAX));
+  await wait(random(BETWEEN_MAX_MS));
   if (how === 'kills of an instance') {
     await store.replace(random(INSTANCES), 'SIGKILL');
     return how;
@@ -53,10 +53,10 @@ async function kill({ store, place: server, random, number }: Round<PostgresServ
   }
   if (how === 'kills of a frozen PostgreSQL') {
     await server.signal('SIGSTOP');
-    await wait(random(BETWEEN_MS_MAX));
+    await wait(random(BETWEEN_MAX_MS));
   }
   await (how === 'stops of PostgreSQL' ? server.stop() : server.kill());
-  await wait(random(BETWEEN_MS_MAX));
+  await wait(random(BETWEEN_MAX_MS));
   await server.startAgain();
   await store.recovered();
   return how;

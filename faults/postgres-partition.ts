@@ -7,7 +7,7 @@ import type { Scenario } from './scenario.ts';
 import { type Round, runOnStores } from './served-store.ts';
 
 /** Random times below this are shorter or longer than the timeout of the store. */
-const PARTITION_MS_MAX = 6_000;
+const PARTITION_MAX_MS = 6_000;
 /** Ends the cut connections on the server, as `tcp_user_timeout` does later. */
 const TERMINATE_CONNECTIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE client_addr = '${STORE_LINK.there}'`;
 
@@ -50,9 +50,9 @@ async function partitionNetwork({ store, place, random, number }: Round<Place>):
   const partition = PARTITIONS[number % PARTITIONS.length]!;
   network.begin(partition);
   try {
-    await wait(random(PARTITION_MS_MAX / 2));
+    await wait(random(PARTITION_MAX_MS / 2));
     if (random(2) === 0) await server.query(TERMINATE_CONNECTIONS);
-    await wait(random(PARTITION_MS_MAX / 2));
+    await wait(random(PARTITION_MAX_MS / 2));
     // The third instance still works.
     await store.load.stores(1);
   } finally {

@@ -7,11 +7,11 @@ import { LoopDisk } from './loop-disk.ts';
 import type { Order, Scenario } from './scenario.ts';
 import { type Round, runOnStores, type ServedStore } from './served-store.ts';
 
-const LOAD_MS_MAX = 300;
+const LOAD_MAX_MS = 300;
 /** Clients read sent responses within this time. */
 const READ_MS = 10;
 /** The longest time that the service runs on after the power cut. */
-const WITHOUT_DISK_MS_MAX = 100;
+const WITHOUT_DISK_MAX_MS = 100;
 
 interface Place {
   disk: LoopDisk;
@@ -49,11 +49,11 @@ export const powerCut: Scenario = {
 };
 
 async function cutPower({ store, place, random }: Round<Place>, { mutant }: Order): Promise<string> {
-  await wait(random(LOAD_MS_MAX));
+  await wait(random(LOAD_MAX_MS));
   // The mutant synchronous-off has no flush in which to kill it.
   const isKilledFirst = random(3) === 0 && mutant !== 'synchronous-off';
   if (isKilledFirst) await killInFlush(store, place.calls);
-  const runsOnMs = random(2) === 0 ? random(WITHOUT_DISK_MS_MAX) : undefined;
+  const runsOnMs = random(2) === 0 ? random(WITHOUT_DISK_MAX_MS) : undefined;
   const { child } = store.instance();
   child.kill('SIGSTOP');
   await wait(READ_MS);

@@ -9,11 +9,11 @@ import { faultsIn } from '../test/harness/stored-revisions.ts';
 import { type Mutant, type Order, type Result, spread } from './scenario.ts';
 
 /** The service promises a response within this time, also while the store is unavailable. */
-const RESPONSE_MS_MAX = 5_000;
+const RESPONSE_MAX_MS = 5_000;
 /** From the end of a fault to the next 200. TCP repeats a lost SYN after 1 s (RFC 6298 section 2.1). */
-const RECOVERY_MS_MAX = 1_500;
+const RECOVERY_MAX_MS = 1_500;
 /** From the start of a service to its first confirmed plant. */
-const RESTART_MS_MAX = 2_000;
+const RESTART_MAX_MS = 2_000;
 /** Confirmed plants before each fault. */
 const STORED_BEFORE_FAULT = 100;
 
@@ -260,8 +260,8 @@ function lateOn({ restartMs, recoveryMs, longestResponseMs }: ServedStore): stri
   const laterThan = (tookMs: number[], mostMs: number, what: string): string[] =>
     tookMs.filter(ms => ms > mostMs).map(ms => `${what} took ${Math.round(ms)} ms`);
   return [
-    ...laterThan(restartMs.slice(1), RESTART_MS_MAX, 'from a restart to the first 200'),
-    ...laterThan(recoveryMs, RECOVERY_MS_MAX, 'from the end of a fault to the next 200'),
-    ...laterThan([longestResponseMs], RESPONSE_MS_MAX, 'a response'),
+    ...laterThan(restartMs.slice(1), RESTART_MAX_MS, 'from a restart to the first 200'),
+    ...laterThan(recoveryMs, RECOVERY_MAX_MS, 'from the end of a fault to the next 200'),
+    ...laterThan([longestResponseMs], RESPONSE_MAX_MS, 'a response'),
   ];
 }

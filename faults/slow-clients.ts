@@ -17,13 +17,13 @@ const OPENED_AT_A_TIME = 200;
 const DRIP_INTERVAL_MS = 500;
 const OTHERS = { p50: 50, p99: 50 };
 /** From the first byte. For a reader from its last byte that the system accepted. */
-const CUT_MS_MAX = { sender: 15_000, reader: 30_000 };
+const CUT_MAX_MS = { sender: 15_000, reader: 30_000 };
 /** Much later: it is never cut. */
 const NEVER_MS = 90_000;
 /** The buffers are full if no request of a slow reader was sent for this time. */
 const STALLED_MS = 2_500;
 /** Far more than the buffers between a client and the service hold. */
-const ACCEPTED_BYTES_MAX = 32 * 1024 * 1024;
+const ACCEPTED_MAX_BYTES = 32 * 1024 * 1024;
 /** The id of plants that must not be stored. */
 const GHOST_ID = -1n;
 const GHOST = `{"id":${GHOST_ID},"name":"A"}`;
@@ -100,7 +100,7 @@ async function inTime<T>(event: Promise<T>): Promise<T> {
 
 function assess(outcomes: readonly Outcome[], { faults, late, measurements }: Required<Result>): void {
   for (const [kind, alike] of Map.groupBy(outcomes, each => each.kind)) {
-    const mostMs = kind in SENDERS ? CUT_MS_MAX.sender : CUT_MS_MAX.reader;
+    const mostMs = kind in SENDERS ? CUT_MAX_MS.sender : CUT_MAX_MS.reader;
     const cutMs = alike.flatMap(({ tookMs }) => tookMs ?? []);
     const lastMs = Math.ceil(Math.max(0, ...cutMs));
     measurements[`slow ${kind}`] = `${cutMs.length} of ${alike.length} cut, the last after ${lastMs} ms`;
@@ -153,7 +153,7 @@ export const slowClients: Scenario = {
       for (const [kind, begin] of Object.entries(SENDERS))
         for (const connection of await openMany(roundsMax))
           pending.push(outcomeOf(kind, beSlow(begin, connection, token)));
-      const tookMs = await others.sendFor(CUT_MS_MAX.sender, signal);
+      const tookMs = await others.sendFor(CUT_MAX_MS.sender, signal);
       result.measurements[`round ${++round}, others p50, p99, max`] = times(tookMs);
       result.late.push(...lateness(tookMs, OTHERS));
       const idleLeft = idle.filter(({ socket }) => socket.readyState === 'open').length;
@@ -204,7 +204,7 @@ class SlowReader {
     while (await inTime(isAccepted())) {
       this.#acceptedMs = performance.now();
       acceptedBytes += request.length;
-      assert.ok(acceptedBytes < ACCEPTED_BYTES_MAX, `${acceptedBytes} bytes were accepted`);
+      assert.ok(acceptedBytes < ACCEPTED_MAX_BYTES, `${acceptedBytes} bytes were accepted`);
     }
     return this.#acceptedMs;
   }

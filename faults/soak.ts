@@ -10,12 +10,12 @@ const CONNECTIONS = 64;
 const MEASURE_SECONDS = 5;
 const SAMPLE_INTERVAL_MS = 1_000;
 /** The measurement starts after this time, or after a sixth of a short run. */
-const SETTLING_SECONDS_MAX = 300;
+const SETTLING_MAX_SECONDS = 300;
 const GROWTH_MAX = 0.05;
 /**
  * Far above the 16 MiB at which the write-ahead log restarts, and far below its growth in a minute.
  */
-const WAL_BYTES_MAX = 128 * 1024 * 1024;
+const WAL_MAX_BYTES = 128 * 1024 * 1024;
 
 interface Sample {
   residentBytes: number;
@@ -66,7 +66,7 @@ export const soak: Scenario = {
 };
 
 function assess(samples: readonly Sample[], seconds: number): Result {
-  const settled = samples.slice(Math.ceil(Math.min(SETTLING_SECONDS_MAX, seconds / 6)), seconds);
+  const settled = samples.slice(Math.ceil(Math.min(SETTLING_MAX_SECONDS, seconds / 6)), seconds);
   // Compares medians of a tenth each, because memory varies between two garbage collections.
   const tenth = Math.max(1, Math.floor(settled.length / 10));
   const bytesOf = (part: Sample[]): number => median(part.map(({ residentBytes }) => residentBytes));
@@ -75,7 +75,7 @@ function assess(samples: readonly Sample[], seconds: number): Result {
   const walBytes = Math.max(...samples.map(each => each.walBytes));
   const faults: string[] = [];
   if (growth >= GROWTH_MAX) faults.push(`memory grew by ${(growth * 100).toFixed(1)} %`);
-  if (walBytes > WAL_BYTES_MAX) faults.push(`the write-ahead log reached ${walBytes} bytes`);
+  if (walBytes > WAL_MAX_BYTES) faults.push(`the write-ahead log reached ${walBytes} bytes`);
   const measurements: Result['measurements'] = {
     'memory at the start and at the end in MiB': `${mebibytes(firstBytes)}, ${mebibytes(lastBytes)}`,
     'growth of memory in %': (growth * 100).toFixed(1),

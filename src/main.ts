@@ -2,8 +2,8 @@ import { Command, CommanderError } from 'commander';
 import { BACKUP_PROCESS } from './cli/backup/own-program.ts';
 import type { Extra } from './cli/extra.ts';
 import { unknownVariables } from './cli/options/unknown-variables.ts';
-import { Failure } from './command-line/failure.ts';
-import { Interruption } from './command-line/interruption.ts';
+import { Failure } from './cli/shared/failure.ts';
+import { Interruption } from './cli/shared/interruption.ts';
 import {
   StoreDamaged,
   StoreInternalError,

@@ -5,8 +5,8 @@ import type { Attached } from './core/extension-points.ts';
 import type { Problem } from './core/problem.ts';
 import { RateLimit, type RateLimitPolicy } from './core/tokens/rate-limit.ts';
 import type { TokenCache } from './core/tokens/token-cache.ts';
-import type { DatabaseAddress } from './engines/database-url.ts';
-import { storeAt } from './engines/openers/open-store.ts';
+import type { DatabaseAddress } from './engines/openers/database-url.ts';
+import { openerOf } from './engines/openers/open-store.ts';
 import type { ServedSettings, ServedStore } from './engines/openers/store-opener.ts';
 import { schemaUpdateOf } from './engines/storage-engine.ts';
 import type { TokenTable } from './engines/tables/token-table.ts';
@@ -184,7 +184,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
 
 async function openStore(settings: ServiceSettings): Promise<ServedStore> {
   const { database, log } = settings;
-  const store = await storeAt(database).openServed(settings, message => log.info(message));
+  const store = await openerOf(database).openServed(settings, message => log.info(message));
   const schemaUpdate = schemaUpdateOf(store.engine.schemaSteps);
   if (schemaUpdate !== undefined) log.info(schemaUpdate);
   return store;

@@ -20,13 +20,13 @@ import { faultsIn } from './harness/stored-revisions.ts';
 import { until } from './harness/until.ts';
 
 /** Far longer than a shutdown, even one that `serve` itself ends with the exit code 1. */
-const SHUTDOWN_MS_MAX = 60_000;
+const SHUTDOWN_MAX_MS = 60_000;
 
 const sqlite = sqliteUnderTest();
 
 /** Ends a service. If it hangs, it is killed, and then has no exit code. */
 async function stopInTime(serve: ServeProcess, signal: NodeJS.Signals): Promise<Finished> {
-  const late = setTimeout(() => serve.child.kill('SIGKILL'), SHUTDOWN_MS_MAX);
+  const late = setTimeout(() => serve.child.kill('SIGKILL'), SHUTDOWN_MAX_MS);
   const finished = await serve.stop(signal);
   clearTimeout(late);
   return finished;

@@ -1,20 +1,20 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { PlantChanged, PlantStore, PlantStoreError } from '../client/plant-store.ts';
 import { mayHaveStored } from '../client/plant-store-error.ts';
-import { Failure } from '../command-line/failure.ts';
-import { parseId } from '../command-line/id-argument.ts';
-import { pipelinedTransport } from '../command-line/pipelined-transport.ts';
-import {
-  addServiceOptions,
-  readServiceAddress,
-  type ServiceAddress,
-  unauthorizedText,
-} from '../command-line/service-options.ts';
 import { ERRORS } from '../core/contract/errors.ts';
 import { REVISION_MAX } from '../core/contract/limits.ts';
 import { newPlantJson, plantJson } from '../core/contract/plant.ts';
 import { readRevisionNumber } from '../core/revision-condition.ts';
 import { visible, withoutToken } from '../formats/visible-text.ts';
+import { Failure } from './shared/failure.ts';
+import { parseId } from './shared/id-argument.ts';
+import { pipelinedTransport } from './shared/pipelined-transport.ts';
+import {
+  addServiceOptions,
+  readServiceAddress,
+  type ServiceAddress,
+  unauthorizedText,
+} from './shared/service-options.ts';
 
 /** The time covers a restart of the service, and is acceptable for a person who waits. */
 const RETRY_FOR_MS = 5_000;

@@ -1,10 +1,10 @@
 import { Command } from 'commander';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from '../command-line/database-option.ts';
-import { Failure } from '../command-line/failure.ts';
 import { inExistingStore } from '../engines/openers/open-store.ts';
 import { makeConsoleCode } from '../operate/console/console-code.ts';
 import { type ListenAddress, listenerUrl } from '../server/listen-address.ts';
 import { opsSetting } from './options/serve-options.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './shared/database-option.ts';
+import { Failure } from './shared/failure.ts';
 
 export function consoleCommand(): Command {
   return addDatabaseOptions(new Command('console'))

@@ -1,14 +1,8 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { passwordFileOption, readDatabase } from '../command-line/database-option.ts';
-import { Failure } from '../command-line/failure.ts';
-import { readTypedId } from '../command-line/id-text.ts';
-import { stoppable } from '../command-line/interruption.ts';
-import { CountedProgress } from '../command-line/progress-display.ts';
-import { readTextFile } from '../command-line/setting.ts';
 import { StoreDamaged, StoreMissing, StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';
 import { problemText } from '../core/problem.ts';
-import type { DatabaseAddress } from '../engines/database-url.ts';
-import { storeAt } from '../engines/openers/open-store.ts';
+import type { DatabaseAddress } from '../engines/openers/database-url.ts';
+import { openerOf } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import { runningService } from '../engines/sqlite/files/serve-lock.ts';
 import { amount, formatCount, perSecond } from '../formats/number-text.ts';
@@ -26,6 +20,12 @@ import {
   type StoreSummary,
 } from '../proof/store-copy.ts';
 import { reportDamage } from './output/damage.ts';
+import { passwordFileOption, readDatabase } from './shared/database-option.ts';
+import { Failure } from './shared/failure.ts';
+import { readTypedId } from './shared/id-text.ts';
+import { stoppable } from './shared/interruption.ts';
+import { CountedProgress } from './shared/progress-display.ts';
+import { readTextFile } from './shared/setting.ts';
 
 const HELP = `
 The command only reads the source. A service may use the source meanwhile.
@@ -113,8 +113,8 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const sourceAddress = await at(SOURCE, async () => readDatabase({ ...options, database: options.from }));
   const targetAddress = await at(TARGET, async () => readDatabase({ ...options, database: options.to }));
   // The source is opened first. If it cannot be read, no target is created.
-  const source = await open(SOURCE, () => storeAt(sourceAddress).openReader());
-  const existing = await open(TARGET, () => storeAt(targetAddress).openReader().catch(ifMissing));
+  const source = await open(SOURCE, () => openerOf(sourceAddress).openReader());
+  const existing = await open(TARGET, () => openerOf(targetAddress).openReader().catch(ifMissing));
   if (existing !== undefined) await checkDistinct(source, existing);
   const damaged: DamagedCounts = { [SOURCE]: 0, [TARGET]: 0 };
   const leftOut: SourcePass['leftOut'] = new Map();
@@ -135,10 +135,10 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
     rejectUnknownIds(options.except, leftOut);
   }
 
-  const writer = await open(TARGET, () => storeAt(targetAddress).openCopyTarget());
+  const writer = await open(TARGET, () => openerOf(targetAddress).openCopyTarget());
   const to = {
     name: TARGET,
-    reader: existing ?? (await open(TARGET, () => storeAt(targetAddress).openReader())),
+    reader: existing ?? (await open(TARGET, () => openerOf(targetAddress).openReader())),
   };
   await pass('checking', each => checkTarget({ ...each, target: to }));
   rejectDamagedTarget(damaged);

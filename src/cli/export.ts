@@ -2,16 +2,14 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from '../command-line/database-option.ts';
-import { Failure } from '../command-line/failure.ts';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import { ID_MIN } from '../core/contract/limits.ts';
 import { isSameContent } from '../core/contract/plant.ts';
-import { shownDatabase } from '../engines/database-url.ts';
-import { nameMatcher } from '../engines/folded-text.ts';
-import { storeAt } from '../engines/openers/open-store.ts';
+import { shownDatabase } from '../engines/openers/database-url.ts';
+import { openerOf } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
-import type { PlantFilter } from '../engines/plant-search.ts';
+import { nameMatcher } from '../engines/search/folded-text.ts';
+import type { PlantFilter } from '../engines/search/plant-search.ts';
 import { alignedColumns } from '../formats/aligned-columns.ts';
 import { csvLine, REVISION_CSV_HEADER, revisionCsv } from '../formats/csv.ts';
 import { amount } from '../formats/number-text.ts';
@@ -19,6 +17,8 @@ import { visible } from '../formats/visible-text.ts';
 import { type CheckedRevision, checkedRevisions, Damaged, plantsAt } from '../proof/checked-revisions.ts';
 import { reportDamage } from './output/damage.ts';
 import { revisionJson, revisionText, tokenLabels } from './output/revision-text.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './shared/database-option.ts';
+import { Failure } from './shared/failure.ts';
 
 /** Characters of one write to stdout. A write for each line would be far slower. */
 const CHUNK_LENGTH = 64 * 1024;
@@ -103,7 +103,7 @@ export async function printPlants(options: PrintOptions, content: Content): Prom
   const { format } = options;
   const isRecord = content !== 'plants';
   const database = readDatabase(options);
-  await using reader = await storeAt(database).openReader();
+  await using reader = await openerOf(database).openReader();
   let count = 0;
   let chunk = format === 'csv' ? (isRecord ? REVISION_CSV_HEADER : PLANT_CSV_HEADER) : '';
   const labelOf = tokenLabels(reader);

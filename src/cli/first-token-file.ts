@@ -1,8 +1,8 @@
 import * as fs from 'node:fs';
 import { resolve } from 'node:path';
 import { hashToken } from '../core/tokens/token.ts';
-import type { DatabaseAddress } from '../engines/database-url.ts';
-import { storeAt } from '../engines/openers/open-store.ts';
+import type { DatabaseAddress } from '../engines/openers/database-url.ts';
+import { openerOf } from '../engines/openers/open-store.ts';
 
 /** @returns the file for the first token, beside the SQLite file; undefined on PostgreSQL */
 export function firstTokenFile(database: DatabaseAddress): string | undefined {
@@ -39,7 +39,7 @@ export async function publishFirstToken(database: DatabaseAddress): Promise<stri
   const partial = partialOf(file);
   if (!fs.existsSync(partial)) return undefined;
   const token = fs.readFileSync(partial, 'utf8').trimEnd();
-  await using reader = await storeAt(database).openReader();
+  await using reader = await openerOf(database).openReader();
   const isStored = (await reader.tokens()).some(({ hash }) => hash === hashToken(token));
   if (isStored) fs.renameSync(partial, file);
   else fs.rmSync(partial);

@@ -1,14 +1,14 @@
 import { Command } from 'commander';
 import { readBody } from '../client/fetch-transport.ts';
 import { jsonObject } from '../client/plant-store-error.ts';
-import { Failure } from '../command-line/failure.ts';
 import { visible } from '../formats/visible-text.ts';
 import { type ListenAddress, listenerUrl } from '../server/listen-address.ts';
 import { opsSetting } from './options/serve-options.ts';
+import { Failure } from './shared/failure.ts';
 
 /** The service needs less time to report a store that does not respond. */
 const RESPONSE_TIMEOUT_MS = 5_000;
-const RESPONSE_BYTES_MAX = 100_000;
+const RESPONSE_MAX_BYTES = 100_000;
 
 export function healthCommand(): Command {
   return new Command('health')
@@ -40,5 +40,5 @@ async function reportHealth({ ops }: { ops: ListenAddress }): Promise<void> {
 async function responseFrom(url: string): Promise<{ httpStatus: number; text: string }> {
   const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
   const { status, body } = await fetch(url, { signal, redirect: 'manual' });
-  return { httpStatus: status, text: Buffer.concat(await readBody(body, RESPONSE_BYTES_MAX)).toString() };
+  return { httpStatus: status, text: Buffer.concat(await readBody(body, RESPONSE_MAX_BYTES)).toString() };
 }

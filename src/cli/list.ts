@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { addDatabaseOptions } from '../command-line/database-option.ts';
-import { parseId } from '../command-line/id-argument.ts';
-import { countUpTo } from '../command-line/setting.ts';
 import { printPlants } from './export.ts';
+import { addDatabaseOptions } from './shared/database-option.ts';
+import { parseId } from './shared/id-argument.ts';
+import { countUpTo } from './shared/setting.ts';
 
 export function listCommand(): Command {
   return addDatabaseOptions(new Command('list'))

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { StoreDamaged } from '../core/commit/store-errors.ts';
-import type { DatabaseAddress } from '../engines/database-url.ts';
+import type { DatabaseAddress } from '../engines/openers/database-url.ts';
 import { inExistingStore } from '../engines/openers/open-store.ts';
 import { wasOpenedForWriting } from '../engines/sqlite/access/reading-database.ts';
 import { wasServed } from '../engines/sqlite/files/serve-lock.ts';

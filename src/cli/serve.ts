@@ -2,12 +2,9 @@ import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Command } from 'commander';
 import { type Logger, pino } from 'pino';
-import { readDatabase } from '../command-line/database-option.ts';
-import { Failure } from '../command-line/failure.ts';
-import { onFirstSignal } from '../command-line/interruption.ts';
 import { newPlantJson } from '../core/contract/plant.ts';
 import { problemText } from '../core/problem.ts';
-import { type DatabaseAddress, databaseFlag, shownDatabase } from '../engines/database-url.ts';
+import { type DatabaseAddress, databaseFlag, shownDatabase } from '../engines/openers/database-url.ts';
 import { rejectIfServed } from '../engines/sqlite/files/serve-lock.ts';
 import type { ShownSetting } from '../operate/console/operator-console.ts';
 import { ListenFailed } from '../server/listen.ts';
@@ -18,6 +15,9 @@ import type { Extra } from './extra.ts';
 import { firstTokenFile, handOverFirstToken, publishFirstToken } from './first-token-file.ts';
 import { addServeOptions, rateLimitText, type ServeOptions } from './options/serve-options.ts';
 import { logOutput } from './output/log-output.ts';
+import { readDatabase } from './shared/database-option.ts';
+import { Failure } from './shared/failure.ts';
+import { onFirstSignal } from './shared/interruption.ts';
 
 /** Time from SIGTERM to the end of the process, even if a hanging disk blocks the store. */
 export const EXIT_MS = 9_500;

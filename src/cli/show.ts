@@ -1,16 +1,16 @@
 import { Command } from 'commander';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from '../command-line/database-option.ts';
-import { Failure } from '../command-line/failure.ts';
-import { parseId } from '../command-line/id-argument.ts';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
-import { shownDatabase } from '../engines/database-url.ts';
-import { storeAt } from '../engines/openers/open-store.ts';
+import { shownDatabase } from '../engines/openers/database-url.ts';
+import { openerOf } from '../engines/openers/open-store.ts';
 import { alignedColumns } from '../formats/aligned-columns.ts';
 import { amount } from '../formats/number-text.ts';
 import { visible } from '../formats/visible-text.ts';
 import { checkedRevisions, Damaged, revisionsOfPlant } from '../proof/checked-revisions.ts';
 import { reportDamage } from './output/damage.ts';
 import { revisionJson, revisionText, tokenLabels } from './output/revision-text.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './shared/database-option.ts';
+import { Failure } from './shared/failure.ts';
+import { parseId } from './shared/id-argument.ts';
 
 export function showCommand(): Command {
   return addDatabaseOptions(new Command('show'))
@@ -22,7 +22,7 @@ export function showCommand(): Command {
 
 async function show(id: bigint, { json, ...options }: DatabaseOptions & { json?: true }): Promise<void> {
   const database = readDatabase(options);
-  await using reader = await storeAt(database).openReader();
+  await using reader = await openerOf(database).openReader();
   const labelOf = tokenLabels(reader);
   const textOf = json ? revisionJson : revisionText;
   const texts: string[] = [];

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from '../command-line/database-option.ts';
-import { storeAt } from '../engines/openers/open-store.ts';
+import { openerOf } from '../engines/openers/open-store.ts';
 import { bytesText } from '../formats/bytes-text.ts';
 import { amount } from '../formats/number-text.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './shared/database-option.ts';
 import { countTags, tagsJson, tagsText } from './tag-counts.ts';
 
 interface StatsOptions extends DatabaseOptions {
@@ -19,7 +19,7 @@ export function statsCommand(): Command {
 }
 
 async function printStats(options: StatsOptions): Promise<void> {
-  const store = storeAt(readDatabase(options));
+  const store = openerOf(readDatabase(options));
   if (options.byTag) {
     const counts = await countTags(store);
     return console.log(options.json ? tagsJson(counts) : tagsText(counts));

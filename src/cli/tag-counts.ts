@@ -1,8 +1,8 @@
-import { CountedProgress } from '../command-line/progress-display.ts';
 import type { StoreOpener } from '../engines/openers/store-opener.ts';
-import type { TagCounts } from '../engines/plant-search.ts';
+import type { TagCounts } from '../engines/search/plant-search.ts';
 import { alignedColumns } from '../formats/aligned-columns.ts';
 import { visible } from '../formats/visible-text.ts';
+import { CountedProgress } from './shared/progress-display.ts';
 
 /** More tags are counted together, because a client may send another one with each plant. */
 const COUNTED_TAGS_MAX = 1_000_000;

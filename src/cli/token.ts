@@ -1,14 +1,14 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from '../command-line/database-option.ts';
-import { Failure } from '../command-line/failure.ts';
 import type { StoredToken } from '../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../core/tokens/token.ts';
-import { shownDatabase } from '../engines/database-url.ts';
-import { inExistingStore, storeAt } from '../engines/openers/open-store.ts';
+import { shownDatabase } from '../engines/openers/database-url.ts';
+import { inExistingStore, openerOf } from '../engines/openers/open-store.ts';
 import { schemaUpdateOf } from '../engines/storage-engine.ts';
 import { alignedColumns } from '../formats/aligned-columns.ts';
 import { isTokenLabel, TOKEN_LABEL_LENGTH_MAX } from '../formats/token-label.ts';
 import type { Extra } from './extra.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './shared/database-option.ts';
+import { Failure } from './shared/failure.ts';
 
 /** @param extras may add options for a new token */
 export function tokenCommand(extras: readonly Extra[]): Command {
@@ -52,7 +52,7 @@ async function create(
   const createdAt = Date.now();
   const expiresAt = options.expires === undefined ? null : createdAt + options.expires;
   for (const { apply } of newTokens) await apply(options, hashToken(token));
-  const store = await storeAt(database).openForCommand('create');
+  const store = await openerOf(database).openForCommand('create');
   if (store.schemaSteps.before === 0) console.error(`created a new store at ${shownDatabase(database)}`);
   const schemaUpdate = schemaUpdateOf(store.schemaSteps);
   if (schemaUpdate !== undefined) console.error(schemaUpdate);
@@ -66,7 +66,7 @@ async function create(
 }
 
 async function list(options: DatabaseOptions & { json?: true }): Promise<void> {
-  await using reader = await storeAt(readDatabase(options)).openReader();
+  await using reader = await openerOf(readDatabase(options)).openReader();
   const tokens = await reader.tokens();
   if (options.json) return void process.stdout.write(tokens.map(tokenJson).join(''));
   const table = [

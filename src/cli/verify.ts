@@ -1,13 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { Command } from 'commander';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from '../command-line/database-option.ts';
-import { Failure } from '../command-line/failure.ts';
-import { checkNewFile, makeNewFile } from '../command-line/new-file.ts';
-import { CountedProgress } from '../command-line/progress-display.ts';
 import { StoreDamaged, StoreRejected } from '../core/commit/store-errors.ts';
-import type { DatabaseAddress } from '../engines/database-url.ts';
-import { storeAt } from '../engines/openers/open-store.ts';
+import type { DatabaseAddress } from '../engines/openers/database-url.ts';
+import { openerOf } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import type { DamageRecord } from '../engines/tables/damage-record.ts';
 import { amount } from '../formats/number-text.ts';
@@ -16,6 +12,10 @@ import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../proof/s
 import { settledTime, type Verification, verifyRevisions } from '../proof/verification.ts';
 import { noteRun } from './note-run.ts';
 import { reportFaults } from './output/damage.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './shared/database-option.ts';
+import { Failure } from './shared/failure.ts';
+import { checkNewFile, makeNewFile } from './shared/new-file.ts';
+import { CountedProgress } from './shared/progress-display.ts';
 
 const HELP = `
 The command checks every revision and prints a line, the seal. Keep the line on
@@ -97,7 +97,7 @@ interface VerifiedStore {
 }
 
 async function verifyStore(database: DatabaseAddress, earlier: Seal | undefined): Promise<VerifiedStore> {
-  await using reader = await storeAt(database).openReader();
+  await using reader = await openerOf(database).openReader();
   // Known damage is read first, since this run may not cover damage that is found later. The page
   // with this row may be damaged, too.
   const knownDamage = await reader.knownDamage().catch(() => undefined);

@@ -3,7 +3,7 @@
  * description, the error catalogue and the limits. It runs in every JavaScript runtime.
  */
 export { ERRORS, type ErrorBody, type ErrorName } from '../core/contract/errors.ts';
-export { BODY_BYTES_MAX, HEADER_BYTES_MAX, ID_MAX, ID_MIN } from '../core/contract/limits.ts';
+export { BODY_MAX_BYTES, HEADER_MAX_BYTES, ID_MAX, ID_MIN } from '../core/contract/limits.ts';
 export {
   type NewPlant,
   type NewPlantReading,

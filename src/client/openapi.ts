@@ -1,7 +1,7 @@
 import { ERROR_NAMES, ERRORS, errorBody, ID_RULE } from '../core/contract/errors.ts';
 import {
-  BODY_BYTES_MAX,
-  HEADER_BYTES_MAX,
+  BODY_MAX_BYTES,
+  HEADER_MAX_BYTES,
   REQUEST_TIMEOUT_MS,
   RETRY_AFTER_SECONDS,
   REVISION_MAX,
@@ -116,13 +116,13 @@ export const STATUS_DESCRIPTIONS: Record<string, { description: string; headers?
         'The latest revision of the plant is not the one in If-Plant-Revision, and has different content. Nothing was stored.',
       headers: CHANGED_HEADERS,
     },
-    413: { description: `The body exceeds the size limit, ${BODY_BYTES_MAX} bytes by default.` },
+    413: { description: `The body exceeds the size limit, ${BODY_MAX_BYTES} bytes by default.` },
     415: { description: 'The body is not application/json in UTF-8, or it has a Content-Encoding.' },
     429: {
       description: 'The token exceeded its rate limit. By default there is no rate limit.',
       headers: { 'Retry-After': retryAfter(1), ...rateLimitHeaders(true) },
     },
-    431: { description: `The request line and the headers are larger than ${HEADER_BYTES_MAX} bytes.` },
+    431: { description: `The request line and the headers are larger than ${HEADER_MAX_BYTES} bytes.` },
     500: { description: `Unexpected internal error. ${STORED_OR_NOT}` },
     503: {
       description: `The service cannot store the plant now, or cannot confirm that it did. ${STORED_OR_NOT}`,

@@ -5,7 +5,7 @@ import { BulkCreate, CONCURRENCY_MAX, type PlantResult } from './bulk-create.ts'
 import { fetchTransport } from './fetch-transport.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import type { PlantStoreError } from './plant-store-error.ts';
-import { Call, type ClientState, closedError, sendPlant, TIMER_MS_MAX } from './retrying-request.ts';
+import { Call, type ClientState, closedError, sendPlant, TIMER_MAX_MS } from './retrying-request.ts';
 import type { StoredPlant } from './stored-plant.ts';
 import { isBaseUrl, plantsUrl, type Transport } from './transport.ts';
 
@@ -77,8 +77,8 @@ export class PlantStore {
     const base = checkUrl(options.url ?? environment('PLANT_STORE_URL'));
     const source = options.url === undefined ? 'PLANT_STORE_URL' : 'the option url';
     const addressAdvice = `check ${source}, the address of the service without /plants: ${base}`;
-    checkNumber('responseTimeoutMs', responseTimeoutMs, 1, TIMER_MS_MAX);
-    checkNumber('retryForMs', retryForMs, 0, TIMER_MS_MAX);
+    checkNumber('responseTimeoutMs', responseTimeoutMs, 1, TIMER_MAX_MS);
+    checkNumber('retryForMs', retryForMs, 0, TIMER_MAX_MS);
     const token = checkToken(options.token ?? environment('PLANT_STORE_TOKEN'));
     if (typeof fetchWith !== 'function') throw new TypeError('fetch must be a function');
     const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };

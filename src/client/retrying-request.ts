@@ -16,9 +16,9 @@ const RETRY_DELAY_MAX_MS = 2_000;
 /** Longest `Retry-After` that the client follows. A longer one is cut to this value. */
 export const RETRY_AFTER_MAX_MS = 60_000;
 /** Longest delay of a timer: 2^31 - 1 ms, nearly 25 days. */
-export const TIMER_MS_MAX = 2_147_483_647;
+export const TIMER_MAX_MS = 2_147_483_647;
 /** Bytes of a response beside the plant that it repeats. Far more than needed. */
-const RESPONSE_BYTES_MAX = 64 * 1024;
+const RESPONSE_MAX_BYTES = 64 * 1024;
 /** Bytes of one character of a plant in a response: JSON may write it as `\u0000`. */
 const RESPONSE_BYTES_PER_CHARACTER = 6;
 
@@ -130,7 +130,7 @@ async function post(
       ? service.headers
       : { ...service.headers, 'If-Plant-Revision': String(ifRevision) };
   const body = newPlantJson(plant);
-  const responseBytesMax = RESPONSE_BYTES_MAX + RESPONSE_BYTES_PER_CHARACTER * body.length;
+  const responseBytesMax = RESPONSE_MAX_BYTES + RESPONSE_BYTES_PER_CHARACTER * body.length;
   const aborter = new AbortController();
   let abort!: (reason: unknown) => void;
   const response = new Promise<ReceivedResponse>((resolve, reject) => {

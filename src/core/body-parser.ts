@@ -1,10 +1,10 @@
 import type { Clock } from './clock.ts';
-import { SHORT_BODY_BYTES_MAX } from './contract/limits.ts';
+import { SHORT_BODY_MAX_BYTES } from './contract/limits.ts';
 import { type NewPlantReading, readNewPlant, readNewPlantInSlices } from './contract/plant.ts';
+import { IterationBudget } from './iteration-budget.ts';
 import type { OpenRequest } from './request.ts';
-import { TickBudget } from './tick-budget.ts';
 
-/** Time per tick for the parsing of bodies longer than {@link SHORT_BODY_BYTES_MAX}. */
+/** Time per tick for the parsing of bodies longer than {@link SHORT_BODY_MAX_BYTES}. */
 const LONG_BODY_BUDGET_MS = 2;
 
 /** The result of parsing a body. */
@@ -20,16 +20,16 @@ export type ParsedBody =
  * memory.
  */
 export class BodyParser {
-  readonly #longBodyBudget: TickBudget;
+  readonly #longBodyBudget: IterationBudget;
   /** Settles when all long bodies so far are parsed. */
   #longBodiesParsed: Promise<unknown> = Promise.resolve();
 
   constructor(clock: Clock) {
-    this.#longBodyBudget = new TickBudget(LONG_BODY_BUDGET_MS, clock);
+    this.#longBodyBudget = new IterationBudget(LONG_BODY_BUDGET_MS, clock);
   }
 
   async parse(body: Uint8Array, open: OpenRequest): Promise<ParsedBody> {
-    if (body.length <= SHORT_BODY_BYTES_MAX) return { kind: 'parsed', reading: readNewPlant(body) };
+    if (body.length <= SHORT_BODY_MAX_BYTES) return { kind: 'parsed', reading: readNewPlant(body) };
     const parsed = this.#longBodiesParsed.then(() => this.#parseInSlices(body, open));
     // A body that fails does not stop the bodies after it.
     this.#longBodiesParsed = parsed.catch(() => {});
@@ -39,7 +39,7 @@ export class BodyParser {
   async #parseInSlices(body: Uint8Array, open: OpenRequest): Promise<ParsedBody> {
     const slices = readNewPlantInSlices(body);
     for (;;) {
-      if (!this.#longBodyBudget.hasTime()) await this.#longBodyBudget.nextTick();
+      if (!this.#longBodyBudget.hasTime()) await this.#longBodyBudget.nextIteration();
       if (!open.isAwaited) return { kind: 'abandoned' };
       const slice = slices.next();
       if (slice.done) return { kind: 'parsed', reading: slice.value };

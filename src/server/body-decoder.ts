@@ -1,5 +1,5 @@
 import type { ErrorName } from '../core/contract/errors.ts';
-import { HEADER_BYTES_MAX } from '../core/contract/limits.ts';
+import { HEADER_MAX_BYTES } from '../core/contract/limits.ts';
 import type { BodyFraming, ByteText } from '../core/request.ts';
 
 /** The state of a body after some of its bytes were decoded. */
@@ -122,14 +122,14 @@ export class BodyDecoder {
     end: number,
     { kind, part }: Extract<Expected, { kind: 'chunkLine' | 'trailer' }>,
   ): Expected {
-    if (part.length + end - start > HEADER_BYTES_MAX) return TOO_LARGE;
+    if (part.length + end - start > HEADER_MAX_BYTES) return TOO_LARGE;
     const line = part + bytes.toString('latin1', start, end);
     if (!line.endsWith('\n'))
       return kind === 'chunkLine' && !CHUNK_LINE_PART.test(line) ? BAD_HTTP : { kind, part: line };
     if (!line.endsWith('\r\n')) return BAD_HTTP;
     const content = line.slice(0, -2);
     const next = kind === 'chunkLine' ? this.#afterChunkLine(content) : this.#afterTrailer(content);
-    return next.kind !== 'invalid' && this.#extraBytes > HEADER_BYTES_MAX ? TOO_LARGE : next;
+    return next.kind !== 'invalid' && this.#extraBytes > HEADER_MAX_BYTES ? TOO_LARGE : next;
   }
 
   #afterChunkLine(line: string): Expected {

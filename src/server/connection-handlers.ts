@@ -1,7 +1,7 @@
 import type { ErrorName } from '../core/contract/errors.ts';
+import type { IterationBudget } from '../core/iteration-budget.ts';
 import type { ByteText } from '../core/request.ts';
 import { errorResponse, type HttpResponse } from '../core/response.ts';
-import type { TickBudget } from '../core/tick-budget.ts';
 import {
   type AwaitedBody,
   type BegunRequest,
@@ -18,7 +18,7 @@ import type { PendingResponse, ResponseQueue } from './response-queue.ts';
 import type { ServerContext } from './server-context.ts';
 
 /** Bytes of a body that are decoded at a time. If each chunk has one byte, this takes 1 ms. */
-const DECODED_BYTES_MAX = 8 * 1024;
+const DECODED_MAX_BYTES = 8 * 1024;
 /** Ticks for which the rest of a rejected request is discarded, so that it may become whole. */
 const DISCARD_TICKS = 2;
 
@@ -31,10 +31,10 @@ type BodyDecoding =
   | { kind: 'invalid'; error: ErrorName };
 
 /** Decodes bytes of a body, for as long as this tick has time. */
-function decodeBody(handled: HandledRequest, bytes: Buffer, budget: TickBudget): BodyDecoding {
+function decodeBody(handled: HandledRequest, bytes: Buffer, budget: IterationBudget): BodyDecoding {
   let end = 0;
   while (end < bytes.length && !handled.isComplete) {
-    const part = bytes.subarray(end, end + DECODED_BYTES_MAX);
+    const part = bytes.subarray(end, end + DECODED_MAX_BYTES);
     const decoded = handled.decode(part);
     if (decoded.kind === 'invalid') return decoded;
     end += decoded.kind === 'complete' ? decoded.bytes : part.length;

@@ -1,7 +1,7 @@
 import type { ErrorName } from '../core/contract/errors.ts';
+import type { IterationBudget } from '../core/iteration-budget.ts';
 import type { ByteText } from '../core/request.ts';
 import { errorResponse } from '../core/response.ts';
-import type { TickBudget } from '../core/tick-budget.ts';
 import type { ConnectionHandlers } from './connection-handlers.ts';
 import {
   type BegunRequest,
@@ -16,7 +16,7 @@ import {
 import type { LastRead } from './last-read.ts';
 import { HeadersReader } from './parsed-headers.ts';
 import { NEEDS_HANDLER } from './plain-creates.ts';
-import { EMPTY_LINES_BYTES_MAX, emptyLinesAt } from './request-headers.ts';
+import { EMPTY_LINES_MAX_BYTES, emptyLinesAt } from './request-headers.ts';
 import type { ResponseQueue } from './response-queue.ts';
 import { rejectsPlants, type ServerContext } from './server-context.ts';
 
@@ -90,7 +90,7 @@ export class ConnectionRequests {
     // An empty line begins no request, so its first byte starts no timeout.
     if (received.length === start + 1 && received[start] === '\r') return this.#states.enter(IDLE, '\r');
     const emptyBytes = emptyLinesAt(received, start);
-    if (emptyBytes > EMPTY_LINES_BYTES_MAX) return this.fail('badHttp');
+    if (emptyBytes > EMPTY_LINES_MAX_BYTES) return this.fail('badHttp');
     if (emptyBytes > 0) return { kind: 'whole', end: start + emptyBytes };
     // Any request may be a plain create. Reading the requests before this one has taken time.
     const now = start === 0 ? arrivedAt : this.#context.clock.now();
@@ -158,12 +158,12 @@ export class ConnectionRequests {
   }
 
   /** The time that this tick has for a plain create of this connection. */
-  get #plainBudget(): TickBudget {
+  get #plainBudget(): IterationBudget {
     return this.#context.plainCreates.budgetOf(this.#responses.length);
   }
 
   /** Goes on in a later tick with the body of a request. @param unread from its body on */
-  #delay(budget: TickBudget, request: BegunRequest, unread: ByteText): Entered {
+  #delay(budget: IterationBudget, request: BegunRequest, unread: ByteText): Entered {
     return this.#states.defer(budget, { ...request, kind: 'delayed' }, unread);
   }
 }

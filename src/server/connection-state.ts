@@ -1,6 +1,6 @@
+import type { IterationBudget } from '../core/iteration-budget.ts';
 import type { ByteText } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
-import type { TickBudget } from '../core/tick-budget.ts';
 import type { HandledRequest } from './handled-request.ts';
 import type { ParsedHeaders } from './parsed-headers.ts';
 import type { PendingResponse } from './response-queue.ts';
@@ -31,10 +31,10 @@ import type { PendingResponse } from './response-queue.ts';
  * | state | event | next state | sent |
  * |---|---|---|---|
  * | new, idle | an empty line, or its first byte | idle | |
- * | new, idle | empty lines over `EMPTY_LINES_BYTES_MAX` at once | flushing | 400 |
+ * | new, idle | empty lines over `EMPTY_LINES_MAX_BYTES` at once | flushing | 400 |
  * | new, idle, headers | a part of a header section | headers | |
  * | new, idle, headers | the same in the last read | flushing | 503 |
- * | new, idle, headers | an invalid section / one over `HEADER_BYTES_MAX` | flushing | 400 / 431 |
+ * | new, idle, headers | an invalid section / one over `HEADER_MAX_BYTES` | flushing | 400 / 431 |
  * | new, idle, headers | a whole plain create with a known token | idle | its response |
  * | new, idle, headers | a part of such a create, with its header section | plainBody | |
  * | new, idle, headers | the header section of any other request | handling | |
@@ -44,7 +44,7 @@ import type { PendingResponse } from './response-queue.ts';
  * | headers, plainBody | end of input | flushing | 400 |
  * | new, headers | `HEADERS_TIMEOUT_MS` after the accept / the first byte | flushing | 408 |
  * | plainBody | `REQUEST_TIMEOUT_MS` after the first byte | flushing | 408 |
- * | new, headers, plainBody | `LAST_PART_MS_MAX` after the phase closing began | flushing | 503 |
+ * | new, headers, plainBody | `LAST_PART_MAX_MS` after the phase closing began | flushing | 503 |
  * | new, idle, headers | bytes, while responses are too many or not taken | full | |
  * | full | all responses are written and taken | as from idle | |
  * | new, idle, headers, plainBody, body | bytes, after the time of a tick is spent | deferred | |
@@ -57,7 +57,7 @@ import type { PendingResponse } from './response-queue.ts';
  * |---|---|---|---|
  * | handling | the handler asks for a body that is not whole | body | 100, if it is expected |
  * | body | the rest of it | handling | |
- * | body | invalid / over `HEADER_BYTES_MAX` of chunk framing | flushing | 400 / 431 |
+ * | body | invalid / over `HEADER_MAX_BYTES` of chunk framing | flushing | 400 / 431 |
  * | body | end of input / `REQUEST_TIMEOUT_MS` after the first byte | flushing | 400 / 408 |
  * | handling | the plant is queued | idle | its response |
  * | handling | a response, and the request is whole | idle | the response |
@@ -79,7 +79,7 @@ import type { PendingResponse } from './response-queue.ts';
  * | flushing | the last response is written | lingering | |
  * | lingering | the client ends its side / `LINGER_MS` after it has taken all | closed | |
  * | any | a delivery of a wrapper ends it | lingering / closed | a response / a part of it |
- * | any | the client takes nothing of what is written for `UNTAKEN_MS_MAX` | closed | |
+ * | any | the client takes nothing of what is written for `UNTAKEN_MAX_MS` | closed | |
  * | any | reset / `SHUTDOWN_MS` after a stop began | closed | |
  */
 export type ConnectionState = HeadersState | AwaitedPlainBody | Handling | BodyState | PassiveState;
@@ -173,5 +173,5 @@ export interface StateMachine {
    */
   resume(mode: ReceivingMode): void;
   /** Enters `deferred`. A later tick resumes with `next`. @param unread as in `enter` */
-  defer(budget: TickBudget, next: ReceivingMode, unread: ByteText): Entered;
+  defer(budget: IterationBudget, next: ReceivingMode, unread: ByteText): Entered;
 }

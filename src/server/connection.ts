@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
+import type { IterationBudget } from '../core/iteration-budget.ts';
 import type { ByteText } from '../core/request.ts';
-import type { TickBudget } from '../core/tick-budget.ts';
 import { ConnectionHandlers } from './connection-handlers.ts';
 import { ConnectionRequests } from './connection-requests.ts';
 import {
@@ -19,7 +19,7 @@ import { ResponseQueue } from './response-queue.ts';
 import { ResponseWriter } from './response-writer.ts';
 import { rejectsPlants, type ServerContext } from './server-context.ts';
 import { readIntoSharedBuffer } from './shared-read-buffer.ts';
-import { UNTAKEN_MS_MAX } from './timeouts.ts';
+import { UNTAKEN_MAX_MS } from './timeouts.ts';
 
 /**
  * A connection with a client: its socket and its {@link ConnectionState}, which only `enter` changes.
@@ -78,7 +78,7 @@ export class Connection implements StateMachine {
   /** Ends what has lasted too long. It is called often. @param now ms, monotonic clock */
   enforceTimeouts(now: number): void {
     const { waitingSinceMs } = this.#output;
-    if (waitingSinceMs !== undefined && now - waitingSinceMs >= UNTAKEN_MS_MAX) {
+    if (waitingSinceMs !== undefined && now - waitingSinceMs >= UNTAKEN_MAX_MS) {
       this.destroy();
       return;
     }
@@ -150,7 +150,7 @@ export class Connection implements StateMachine {
     else this.#requests.read(mode, this.#unread);
   }
 
-  defer(budget: TickBudget, next: ReceivingMode, unread: ByteText): Entered {
+  defer(budget: IterationBudget, next: ReceivingMode, unread: ByteText): Entered {
     const state: ConnectionState = { kind: 'deferred', next };
     budget.defer(() => {
       if (this.#state === state) this.resume(next);

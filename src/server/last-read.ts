@@ -1,12 +1,12 @@
 import type { ServerContext } from './server-context.ts';
 
 /** In the last phase of a stop, a part of a request may become whole for this long. */
-const LAST_PART_MS_MAX = 250;
+const LAST_PART_MAX_MS = 250;
 
 /**
  * The last read of one connection: in the last phase of a stop, each connection reads once more,
  * what the kernel already has of its requests. After that, it waits for no further request, and only
- * `LAST_PART_MS_MAX` for the rest of one. The tables of `connection-state.ts` say what happens in
+ * `LAST_PART_MAX_MS` for the rest of one. The tables of `connection-state.ts` say what happens in
  * each state.
  */
 export class LastRead {
@@ -30,7 +30,7 @@ export class LastRead {
 
   /** Whether the time for the rest of a request is over. @param now ms, monotonic clock */
   isTooLate(now: number): boolean {
-    return now - this.#closingSinceMs >= LAST_PART_MS_MAX;
+    return now - this.#closingSinceMs >= LAST_PART_MAX_MS;
   }
 
   /** When the last phase of a stop began, infinite before it; ms, monotonic clock. */

@@ -1,7 +1,7 @@
-import { SHORT_BODY_BYTES_MAX } from '../core/contract/limits.ts';
+import { SHORT_BODY_MAX_BYTES } from '../core/contract/limits.ts';
 
 /** Memory for all long bodies until their responses are taken. Further long bodies get 503. */
-export const LONG_BODIES_BYTES_MAX = 64 * 1024 * 1024;
+export const LONG_BODIES_MAX_BYTES = 64 * 1024 * 1024;
 
 /** The memory for all long bodies of a server. */
 export class LongBodyMemory {
@@ -9,7 +9,7 @@ export class LongBodyMemory {
 
   /** @returns false if there is no room */
   reserve(bytes: number): boolean {
-    if (this.#reservedBytes + bytes > LONG_BODIES_BYTES_MAX) return false;
+    if (this.#reservedBytes + bytes > LONG_BODIES_MAX_BYTES) return false;
     this.#reservedBytes += bytes;
     return true;
   }
@@ -30,7 +30,7 @@ export class BodyShare implements Disposable {
 
   /** Makes the share large enough for a body of this length. @returns false if there is no room */
   grow(bytes: number): boolean {
-    if (bytes <= Math.max(SHORT_BODY_BYTES_MAX, this.#bytes)) return true;
+    if (bytes <= Math.max(SHORT_BODY_MAX_BYTES, this.#bytes)) return true;
     if (!this.#memory.reserve(bytes - this.#bytes)) return false;
     this.#bytes = bytes;
     return true;
@@ -80,7 +80,7 @@ export class ReceivedBody {
     if (length > this.#buffer.length) {
       // Doubling bounds how often each byte is copied, for chunks of any size.
       const room = Math.max(this.#announced, Math.min(length * 2, this.#bytesMax));
-      if (length > SHORT_BODY_BYTES_MAX && !this.#share.grow(room)) return 'noRoom';
+      if (length > SHORT_BODY_MAX_BYTES && !this.#share.grow(room)) return 'noRoom';
       const larger = Buffer.allocUnsafe(room);
       this.#buffer.copy(larger, 0, 0, this.#length);
       this.#buffer = larger;

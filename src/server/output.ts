@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../core/clock.ts';
 
 /** Most bytes in one write. Short writes show that a slow client still takes something. */
-const CHUNK_BYTES_MAX = 64 * 1024;
+const CHUNK_MAX_BYTES = 64 * 1024;
 
 /** A write that waits until the client has taken all earlier ones. */
 type Held =
@@ -55,8 +55,8 @@ export class Output {
     }
     const all = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
     let start = 0;
-    for (; all.length - start > CHUNK_BYTES_MAX; start += CHUNK_BYTES_MAX) {
-      const chunk = all.subarray(start, start + CHUNK_BYTES_MAX);
+    for (; all.length - start > CHUNK_MAX_BYTES; start += CHUNK_MAX_BYTES) {
+      const chunk = all.subarray(start, start + CHUNK_MAX_BYTES);
       this.#held.push({ kind: 'chunk', bytes: chunk, onTaken: undefined });
     }
     this.#held.push({ kind: 'chunk', bytes: all.subarray(start), onTaken });
@@ -102,5 +102,5 @@ export class Output {
 
 /** Counts the bytes only of a long text. A text has at most three bytes for each UTF-16 unit. */
 function isOneChunk(bytes: string | Uint8Array): boolean {
-  return bytes.length * 3 <= CHUNK_BYTES_MAX || Buffer.byteLength(bytes) <= CHUNK_BYTES_MAX;
+  return bytes.length * 3 <= CHUNK_MAX_BYTES || Buffer.byteLength(bytes) <= CHUNK_MAX_BYTES;
 }

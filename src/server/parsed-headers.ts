@@ -1,10 +1,10 @@
 import { type CreateHeaders, createHeadersOf } from '../core/create-headers.ts';
+import type { IterationBudget } from '../core/iteration-budget.ts';
 import type { ByteText, RequestHeaders } from '../core/request.ts';
-import type { TickBudget } from '../core/tick-budget.ts';
 import { findHeaders, type HeadersReading, readHeaders } from './request-headers.ts';
 
 /** Longest header section in the cache. Access tokens take one to two KiB. */
-const CACHED_BYTES_MAX = 3 * 1024;
+const CACHED_MAX_BYTES = 3 * 1024;
 /** Maximum of header sections in the cache. */
 const CACHED_MAX = 1_000;
 
@@ -48,7 +48,7 @@ export class HeadersCache {
 
   /** @param received with the empty line at its end @returns undefined if it is invalid */
   read(received: ByteText): ParsedHeaders | undefined {
-    if (received.length > CACHED_BYTES_MAX) return parsedHeadersOf(received);
+    if (received.length > CACHED_MAX_BYTES) return parsedHeadersOf(received);
     const found = this.#sections.get(received);
     if (found !== undefined) return found;
     // A copy: a slice would keep all received bytes in memory.
@@ -88,16 +88,21 @@ export class HeadersReader {
    * 2 ms
    * @returns the header section that begins at `start`, or why there is none
    */
-  read(received: ByteText, start: number, scanned: number, longHeaders: TickBudget): ParsedHeadersReading {
+  read(
+    received: ByteText,
+    start: number,
+    scanned: number,
+    longHeaders: IterationBudget,
+  ): ParsedHeadersReading {
     const latest = this.#latest;
     // This takes half the time of `startsWith`.
     if (latest && received.slice(start, start + latest.section.length) === latest.section) return latest;
     const reading = findHeaders(received, start, scanned);
     if (reading.kind !== 'headers') return reading;
-    if (reading.section.length > CACHED_BYTES_MAX && !longHeaders.hasTime()) return LATER;
+    if (reading.section.length > CACHED_MAX_BYTES && !longHeaders.hasTime()) return LATER;
     const parsed = this.#cache.read(reading.section);
     if (parsed === undefined) return BAD_HTTP;
-    if (parsed.section.length <= CACHED_BYTES_MAX) this.#latest = parsed;
+    if (parsed.section.length <= CACHED_MAX_BYTES) this.#latest = parsed;
     return parsed;
   }
 }

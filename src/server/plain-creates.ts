@@ -1,9 +1,9 @@
 import type { Clock } from '../core/clock.ts';
-import { SHORT_BODY_BYTES_MAX } from '../core/contract/limits.ts';
+import { SHORT_BODY_MAX_BYTES } from '../core/contract/limits.ts';
 import type { CreatePlant } from '../core/create-plant.ts';
+import { IterationBudget } from '../core/iteration-budget.ts';
 import type { ByteText, ReceivedRequest } from '../core/request.ts';
 import type { HttpResponse } from '../core/response.ts';
-import { TickBudget } from '../core/tick-budget.ts';
 import { onlyChunkAt } from './body-decoder.ts';
 import type { ParsedHeaders } from './parsed-headers.ts';
 
@@ -36,14 +36,14 @@ export const NEEDS_HANDLER: PlainBodyReading = { kind: 'needsHandler' };
 export class PlainCreates {
   readonly #createPlant: CreatePlant;
   readonly #bodyBytesMax: number;
-  readonly #firstRequestBudget: TickBudget;
-  readonly #pipelinedBudget: TickBudget;
+  readonly #firstRequestBudget: IterationBudget;
+  readonly #pipelinedBudget: IterationBudget;
 
   constructor(createPlant: CreatePlant, clock: Clock) {
     this.#createPlant = createPlant;
-    this.#firstRequestBudget = new TickBudget(FIRST_REQUEST_BUDGET_MS, clock);
-    this.#pipelinedBudget = new TickBudget(PIPELINED_BUDGET_MS, clock);
-    this.#bodyBytesMax = Math.min(SHORT_BODY_BYTES_MAX, createPlant.bodyBytesMax);
+    this.#firstRequestBudget = new IterationBudget(FIRST_REQUEST_BUDGET_MS, clock);
+    this.#pipelinedBudget = new IterationBudget(PIPELINED_BUDGET_MS, clock);
+    this.#bodyBytesMax = Math.min(SHORT_BODY_MAX_BYTES, createPlant.bodyBytesMax);
   }
 
   /**
@@ -66,7 +66,7 @@ export class PlainCreates {
     return isShort ? { kind: 'whole', tokenId, content: chunk.content, end: chunk.end } : NEEDS_HANDLER;
   }
 
-  budgetOf(pendingResponses: number): TickBudget {
+  budgetOf(pendingResponses: number): IterationBudget {
     return pendingResponses === 0 ? this.#firstRequestBudget : this.#pipelinedBudget;
   }
 

@@ -2,9 +2,9 @@ import { type AddressInfo, type BlockList, Server } from 'node:net';
 import { type Clock, repeat, SYSTEM_CLOCK, sleep } from '../core/clock.ts';
 import type { CreatePlant } from '../core/create-plant.ts';
 import type { ResponseObserver } from '../core/extension-points.ts';
+import { IterationBudget } from '../core/iteration-budget.ts';
 import type { ReceivedRequest, RequestHeaders } from '../core/request.ts';
 import { errorResponse, type HttpResponse } from '../core/response.ts';
-import { TickBudget } from '../core/tick-budget.ts';
 import { Connection } from './connection.ts';
 import { type AllowedOrigins, preflightResponse } from './cross-origin.ts';
 import type { HandledRequest, HandlerResult } from './handled-request.ts';
@@ -78,7 +78,7 @@ export class PlantServer {
       headersCache: new HeadersCache(varyingField),
       plainCreates: new PlainCreates(createPlant, clock),
       handle: handled => this.#handle(handled),
-      handlerBudget: new TickBudget(HANDLER_BUDGET_MS, clock),
+      handlerBudget: new IterationBudget(HANDLER_BUDGET_MS, clock),
       longBodies,
       onInternalError: settings.onInternalError,
       responseHeaders: new ResponseHeaders(documentation?.helpFields, corsOrigins, clock),

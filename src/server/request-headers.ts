@@ -1,5 +1,5 @@
 import type { ErrorName } from '../core/contract/errors.ts';
-import { HEADER_BYTES_MAX } from '../core/contract/limits.ts';
+import { HEADER_MAX_BYTES } from '../core/contract/limits.ts';
 import { fieldValues } from '../core/header-fields.ts';
 import type { BodyFraming, ByteText, RequestHeaders } from '../core/request.ts';
 
@@ -43,7 +43,7 @@ const LENGTH = /^0*[0-9]{1,19}$/;
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*([^#]*)/i;
 
 /** Limit of empty lines before one request. No client sends that many. */
-export const EMPTY_LINES_BYTES_MAX = 64;
+export const EMPTY_LINES_MAX_BYTES = 64;
 const EMPTY_LINES = /(?:\r\n)*/y;
 
 /** RFC 9112 section 2.2: empty lines before a request are ignored. @returns their bytes */
@@ -63,7 +63,7 @@ export function findHeaders(received: ByteText, start: number, scanned = 0): Hea
   const scanStart = start + Math.max(0, scanned - SECTION_END.length);
   const end = received.indexOf(SECTION_END, scanStart);
   const length = (end === -1 ? received.length : end + SECTION_END.length) - start;
-  if (length > HEADER_BYTES_MAX) return TOO_LARGE;
+  if (length > HEADER_MAX_BYTES) return TOO_LARGE;
   if (end !== -1) return { kind: 'headers', section: received.slice(start, start + length) };
   const lineEnd = received.indexOf('\r\n', start);
   const line = received.slice(start, lineEnd === -1 ? undefined : lineEnd);
@@ -71,7 +71,7 @@ export function findHeaders(received: ByteText, start: number, scanned = 0): Hea
   const isPossible =
     !FORBIDDEN_IN_PART.test(received) && (lineEnd === -1 ? REQUEST_LINE_PART : REQUEST_LINE).test(line);
   if (!isPossible) return BAD_HTTP;
-  return length < HEADER_BYTES_MAX ? MORE : TOO_LARGE;
+  return length < HEADER_MAX_BYTES ? MORE : TOO_LARGE;
 }
 
 /**

@@ -33,7 +33,7 @@ function pendingOf(
 /** A connection with this many pending responses reads no further request. */
 const PENDING_MAX = 1_024;
 /** A connection whose pending plants have this many body bytes reads no further request either. */
-const PENDING_BYTES_MAX = 256 * 1024;
+const PENDING_MAX_BYTES = 256 * 1024;
 
 /**
  * The responses of one connection in the order of its requests, whatever the order in which they
@@ -59,7 +59,7 @@ export class ResponseQueue {
   /** Whether no further request is read until all responses are written and taken. */
   get isFull(): boolean {
     return (
-      this.#pending.length >= PENDING_MAX || this.#bodyBytes >= PENDING_BYTES_MAX || this.#writer.isWaiting
+      this.#pending.length >= PENDING_MAX || this.#bodyBytes >= PENDING_MAX_BYTES || this.#writer.isWaiting
     );
   }
 

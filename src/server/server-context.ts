@@ -1,8 +1,8 @@
 import type { BlockList } from 'node:net';
 import type { Clock } from '../core/clock.ts';
 import type { ResponseObserver } from '../core/extension-points.ts';
+import type { IterationBudget } from '../core/iteration-budget.ts';
 import type { ReceivedRequest } from '../core/request.ts';
-import type { TickBudget } from '../core/tick-budget.ts';
 import type { HandledRequest, HandlerResult } from './handled-request.ts';
 import type { LongBodyMemory } from './long-bodies.ts';
 import type { HeadersCache } from './parsed-headers.ts';
@@ -35,7 +35,7 @@ export interface ServerContext {
   /** Handles a request that is no plain create with a known token. */
   readonly handle: (handled: HandledRequest) => Promise<HandlerResult>;
   /** Time per tick for the requests that `handle` handles, and for their bodies. */
-  readonly handlerBudget: TickBudget;
+  readonly handlerBudget: IterationBudget;
   /** The limit for the memory of long bodies is one for all connections. */
   readonly longBodies: LongBodyMemory;
   /** Called with the cause of each 500 response. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 import { suite, type TestContext, test } from 'node:test';
+import { pipelinedTransport } from '../../src/cli/shared/pipelined-transport.ts';
 import {
   type CreatePlantsOptions,
   PlantChanged,
@@ -11,7 +12,6 @@ import {
   PlantStoreError,
   type PlantStoreOptions,
 } from '../../src/client/plant-store.ts';
-import { pipelinedTransport } from '../../src/command-line/pipelined-transport.ts';
 import { ERRORS } from '../../src/core/contract/errors.ts';
 import { errorBody, type Post, startFaulty } from '../harness/faulty-service.ts';
 import { type LoopbackServer, listen } from '../harness/loopback-server.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import packageJson from '../../package.json' with { type: 'json' };
 import { EXIT_MS } from '../../src/cli/serve.ts';
-import { BODY_BYTES_MAX, REQUEST_TIMEOUT_MS } from '../../src/core/contract/limits.ts';
+import { BODY_MAX_BYTES, REQUEST_TIMEOUT_MS } from '../../src/core/contract/limits.ts';
 import { COMMANDS } from '../../src/main.ts';
 import { READINESS_TIMEOUT_MS } from '../../src/operate/health/store-state.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS } from '../../src/server/timeouts.ts';
@@ -55,7 +55,7 @@ test('limits in the files fit those of the service', () => {
       /\/readyz,.*\n.*\n +timeoutSeconds: (\d+)$/,
       seconds => seconds * 1_000 > READINESS_TIMEOUT_MS,
     ],
-    ['nginx.conf', /client_max_body_size (\d+)m;/, mebibytes => mebibytes * 1024 ** 2 === BODY_BYTES_MAX],
+    ['nginx.conf', /client_max_body_size (\d+)m;/, mebibytes => mebibytes * 1024 ** 2 === BODY_MAX_BYTES],
     ['nginx.conf', /client_header_timeout (\d+)s;/, seconds => seconds * 1_000 === HEADERS_TIMEOUT_MS],
     ['nginx.conf', /client_body_timeout (\d+)s;/, seconds => seconds * 1_000 === REQUEST_TIMEOUT_MS],
     ['nginx.conf', /keepalive 64;\n(?: +#.*\n)+ +keepalive_timeout (\d+)s;/, isShorterThanKeepAlive],

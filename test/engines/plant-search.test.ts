@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import { StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { ID_MAX, ID_MIN } from '../../src/core/contract/limits.ts';
 import type { NewPlant } from '../../src/core/contract/plant.ts';
-import { PAGE_PLANTS, type PlantFilter, searchAll } from '../../src/engines/plant-search.ts';
+import { PAGE_PLANTS, type PlantFilter, searchAll } from '../../src/engines/search/plant-search.ts';
 import type { StorageEngine } from '../../src/engines/storage-engine.ts';
 import { openReader, openSearch } from '../harness/open-store.ts';
 import { plantWrite } from '../harness/plant-write.ts';

@@ -8,7 +8,7 @@ import { inflate } from '@sparticuz/chromium';
 import axe from 'axe-core';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { CACHE, createAtomically } from './cache.ts';
-import { EVENT_MS_MAX } from './until.ts';
+import { EVENT_MAX_MS } from './until.ts';
 
 export type TestBrowser = Awaited<ReturnType<typeof startBrowser>>;
 
@@ -35,14 +35,14 @@ export async function startBrowser(env: Record<string, string> = {}) {
     // The flags that the package recommends disable the same-origin policy, which is tested. The
     // sandbox does not work for root.
     args: ['--no-sandbox', '--no-zygote', '--disable-gpu'],
-    timeout: EVENT_MS_MAX,
+    timeout: EVENT_MAX_MS,
     env: { ...process.env, ...files.env, ...env },
   });
   return {
     /** Opens a page that shares no data with other pages. */
     openPage: async (options?: BrowserContextOptions): Promise<RecordedPage> => {
       const context = await browser.newContext(options);
-      context.setDefaultTimeout(EVENT_MS_MAX);
+      context.setDefaultTimeout(EVENT_MAX_MS);
       return record(await context.newPage());
     },
     [Symbol.asyncDispose]: () => browser.close(),

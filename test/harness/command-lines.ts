@@ -22,7 +22,7 @@ interface CommandLine {
 }
 
 /** Far longer than all commands take on a slow machine. */
-const RUN_MS_MAX = 900_000;
+const RUN_MAX_MS = 900_000;
 
 /** A process that runs commands one after the other. One for each would cost 0.3 s of CPU time. */
 class CommandProcess implements AsyncDisposable {
@@ -34,7 +34,7 @@ class CommandProcess implements AsyncDisposable {
   constructor(cwd: string, { nodeArgs = [], env }: Pick<StartOptions, 'nodeArgs' | 'env'> = {}) {
     const args = [...nodeArgs, fileURLToPath(import.meta.url)];
     const { PATH, NODE_COMPILE_CACHE } = process.env;
-    const options = { cwd, env: { PATH, NODE_COMPILE_CACHE, ...env }, timeout: RUN_MS_MAX };
+    const options = { cwd, env: { PATH, NODE_COMPILE_CACHE, ...env }, timeout: RUN_MAX_MS };
     this.#child = spawn(process.execPath, args, options);
     this.#ended = once(this.#child, 'close');
     this.#stdout = textsOf(this.#child.stdout);

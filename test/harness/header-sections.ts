@@ -1,7 +1,7 @@
 import type { Sending } from './arbitrary-requests.ts';
 
 /** Longer header sections are read anew each time. */
-const REMEMBERED_BYTES_MAX = 3 * 1024;
+const REMEMBERED_MAX_BYTES = 3 * 1024;
 
 /** Follows each header section and its body: it is served only where both were read as meant. */
 const LAST_REQUEST = 'GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
@@ -40,10 +40,10 @@ function headerSections(token: string): Record<'plain' | 'odd', string[]> {
       ...withValues('Host', 'plants.example:65535', '127.0.0.1:8080'),
       ...withValues('Content-Type', 'application/json; charset=utf-8', 'APPLICATION/JSON;charset="UTF-8"'),
       ...withLines('User-Agent: curl/8.5.0\r\nAccept: */*\r\nCookie: a=b; c="d"', 'Connection: Keep-Alive'),
-      ofLength(REMEMBERED_BYTES_MAX),
+      ofLength(REMEMBERED_MAX_BYTES),
     ],
     odd: [
-      ofLength(REMEMBERED_BYTES_MAX + 1),
+      ofLength(REMEMBERED_MAX_BYTES + 1),
       ...['\r\nPOST /plants HTTP/1.1', 'POST /plants HTTP/1.1 ', 'POST /plants http/1.1'].map(line =>
         [line, ...lines.slice(1)].join('\r\n'),
       ),

@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net';
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { setImmediate as pollSockets, setTimeout as wait } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import { BODY_BYTES_MAX } from '../../src/core/contract/limits.ts';
+import { BODY_MAX_BYTES } from '../../src/core/contract/limits.ts';
 import { makeToken } from '../../src/core/tokens/token.ts';
 import type { LoadOrder, LoadResult, Responses } from './load.ts';
 import { chunked, type RequestParts, requestBytes } from './raw-connection.ts';
@@ -19,7 +19,7 @@ const BLOCK_REQUESTS = 100;
 const SLEEP_MS = 0.1;
 /** An open loop sends at its rate before the measurement, while V8 compiles this client. */
 const WARM_UP_SECONDS = 1;
-const CONNECT_MS_MAX = 5_000;
+const CONNECT_MAX_MS = 5_000;
 /** The delay before a new connection in place of a closed one. */
 const RECONNECT_MS = 20;
 /** How long to wait for responses after the last request. */
@@ -106,16 +106,16 @@ function blocksOf({ kind = 'plants', token }: LoadOrder): (count: number) => Uin
     }
     case 'begun bodies': {
       const headers = requestBytes(token, {
-        headers: { 'Content-Length': String(BODY_BYTES_MAX) },
+        headers: { 'Content-Length': String(BODY_MAX_BYTES) },
         body: '',
       });
-      const almost = Buffer.concat([headers, Buffer.alloc(BODY_BYTES_MAX - 1, ' ')]);
+      const almost = Buffer.concat([headers, Buffer.alloc(BODY_MAX_BYTES - 1, ' ')]);
       return () => almost;
     }
     case 'many members': {
       // Short names, so that the body has almost the largest possible number of members.
       let members = '';
-      for (let index = 0; members.length < BODY_BYTES_MAX - 100; index++)
+      for (let index = 0; members.length < BODY_MAX_BYTES - 100; index++)
         members += `,"a${index.toString(36)}":0`;
       return alike(token, { body: `{"id":1,"name":"f"${members}}` });
     }
@@ -159,7 +159,7 @@ function send(connection: Connection, count: number, dueMs: number): void {
 
 /** Sends plants at a fixed rate, each on a connection that is free, and waits for no response. */
 async function sendAtRate({ ratePerSecond, seconds }: NonNullable<LoadOrder['open']>): Promise<void> {
-  const connectBeforeMs = performance.now() + CONNECT_MS_MAX;
+  const connectBeforeMs = performance.now() + CONNECT_MAX_MS;
   while (connections.size < order.connections && performance.now() < connectBeforeMs) await pollSockets();
   const startMs = performance.now();
   countedFromMs = startMs + WARM_UP_SECONDS * 1000;

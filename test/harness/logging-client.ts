@@ -10,7 +10,7 @@ interface Unusual {
 }
 
 /** A missing response then counts as a broken connection. Far longer than any response takes. */
-const RESPONSE_TIMEOUT_MS_MAX = 20_000;
+const RESPONSE_TIMEOUT_MAX_MS = 20_000;
 
 /** A client with one connection that sends plants one after another and records the responses. */
 export class LoggingClient {
@@ -25,8 +25,8 @@ export class LoggingClient {
     this.#log = log;
     this.#connection = new Client(url, {
       connect: { ca },
-      headersTimeout: RESPONSE_TIMEOUT_MS_MAX,
-      bodyTimeout: RESPONSE_TIMEOUT_MS_MAX,
+      headersTimeout: RESPONSE_TIMEOUT_MAX_MS,
+      bodyTimeout: RESPONSE_TIMEOUT_MAX_MS,
     });
   }
 

@@ -1,9 +1,9 @@
 /** Opens stores by the URL of a database, as for `--database`. */
-import { databaseAddressOf } from '../../src/engines/database-url.ts';
-import { storeAt } from '../../src/engines/openers/open-store.ts';
+import { databaseAddressOf } from '../../src/engines/openers/database-url.ts';
+import { openerOf as openerOfAddress } from '../../src/engines/openers/open-store.ts';
 import type { ServedSettings, StoreOpener } from '../../src/engines/openers/store-opener.ts';
 
-const openerOf = (url: string): StoreOpener => storeAt(databaseAddressOf(url));
+const openerOf = (url: string): StoreOpener => openerOfAddress(databaseAddressOf(url));
 
 export const openServedStore = async ({ database, ...settings }: ServedSettings & { database: string }) =>
   openerOf(database).openServed(settings, () => {});

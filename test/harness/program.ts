@@ -51,14 +51,14 @@ export function startProgram(
 }
 
 /** Far longer than a command takes on a slow machine. */
-const COMMAND_MS_MAX = 180_000;
+const COMMAND_MAX_MS = 180_000;
 
 /** Starts the command line. @returns the process, and its result when it ends */
 export function startCommand(
   args: string[],
   options?: StartOptions,
 ): { child: ChildProcess; finished: Promise<Finished> } {
-  const child = startProgram(args, { timeout: COMMAND_MS_MAX, ...options });
+  const child = startProgram(args, { timeout: COMMAND_MAX_MS, ...options });
   const output = [readText(child.stdout!), readText(child.stderr!), once(child, 'close')] as const;
   const finished = Promise.all(output).then(([stdout, stderr, [exitCode]]) => ({ stdout, stderr, exitCode }));
   return { child, finished };

@@ -1,4 +1,4 @@
-import { HEADER_BYTES_MAX } from '../../src/core/contract/limits.ts';
+import { HEADER_MAX_BYTES } from '../../src/core/contract/limits.ts';
 import { hashToken, makeToken } from '../../src/core/tokens/token.ts';
 import { openCommandStore } from './open-store.ts';
 import { chunked, type RequestParts, requestBytes } from './raw-connection.ts';
@@ -18,7 +18,7 @@ export interface RequestCase {
 }
 
 /** The body limit of the service that receives these requests. */
-export const BODY_BYTES_MAX = 1000;
+export const BODY_MAX_BYTES = 1000;
 /** Well-formed tokens: {@link makeTokensKnown} stores two, and one is unknown. */
 const TOKENS = { expired: makeToken(), revoked: makeToken(), unknown: makeToken() };
 
@@ -64,8 +64,8 @@ const IN_CHUNKS = { 'Content-Length': null, 'Transfer-Encoding': 'chunked' };
 const ONE_CHUNK = 'size\r\nBODY\r\n0\r\n\r\n';
 const CHALLENGE = 'Bearer realm="plant-store"';
 const INVALID_TOKEN = `${CHALLENGE}, error="invalid_token", error_description="the token is unknown, mistyped, expired or revoked; copy it again or ask the operator for a new one"`;
-const EXPECTED = { Expect: '100-continue', 'Content-Length': String(BODY_BYTES_MAX) };
-const TOO_LONG = '{"id":1,"name":"A"}'.padEnd(BODY_BYTES_MAX + 1);
+const EXPECTED = { Expect: '100-continue', 'Content-Length': String(BODY_MAX_BYTES) };
+const TOO_LONG = '{"id":1,"name":"A"}'.padEnd(BODY_MAX_BYTES + 1);
 
 /** By the rule that rejects them. */
 export const REJECTED_REQUESTS: Record<string, RequestCase[]> = {
@@ -147,7 +147,7 @@ export const REJECTED_REQUESTS: Record<string, RequestCase[]> = {
 
   'the response to a body that is not a NewPlant is 400': [
     ...cases(
-      ['', '{"id":1,"name":"A"}{}', '\ufeff{"id":1,"name":"A"}', '['.repeat(BODY_BYTES_MAX)].map(body => ({
+      ['', '{"id":1,"name":"A"}{}', '\ufeff{"id":1,"name":"A"}', '['.repeat(BODY_MAX_BYTES)].map(body => ({
         body,
       })),
       { error: 40001 },
@@ -176,11 +176,11 @@ export const REJECTED_REQUESTS: Record<string, RequestCase[]> = {
 
   'the response to headers over 16 KiB is 431': cases(
     [
-      { headers: { 'X-Padding': 'a'.repeat(HEADER_BYTES_MAX) } },
+      { headers: { 'X-Padding': 'a'.repeat(HEADER_MAX_BYTES) } },
       // The parser counts the name and the value of each line.
-      { headers: { a: Array<string>(HEADER_BYTES_MAX / 8).fill('12345678') } },
-      target(`/plants?${'a'.repeat(HEADER_BYTES_MAX)}`),
-      authorization(`Bearer ${'a'.repeat(HEADER_BYTES_MAX)}`),
+      { headers: { a: Array<string>(HEADER_MAX_BYTES / 8).fill('12345678') } },
+      target(`/plants?${'a'.repeat(HEADER_MAX_BYTES)}`),
+      authorization(`Bearer ${'a'.repeat(HEADER_MAX_BYTES)}`),
     ],
     { error: 43101, closes: true },
   ),
@@ -231,7 +231,7 @@ export const ACCEPTED_REQUESTS: RequestCase[] = [
   ),
   {
     what: 'as many bytes in chunks as the limit allows',
-    bytes: (token, body) => requestBytes(token, chunked(body.padEnd(BODY_BYTES_MAX))),
+    bytes: (token, body) => requestBytes(token, chunked(body.padEnd(BODY_MAX_BYTES))),
   },
   {
     what: 'a byte in each chunk',
@@ -249,7 +249,7 @@ export const ACCEPTED_REQUESTS: RequestCase[] = [
   ].map(wire => chunks(wire)),
   {
     what: 'as many bytes as the limit allows',
-    bytes: (token, body) => requestBytes(token, { body: body.padEnd(BODY_BYTES_MAX) }),
+    bytes: (token, body) => requestBytes(token, { body: body.padEnd(BODY_MAX_BYTES) }),
   },
 ];
 

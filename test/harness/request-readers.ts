@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, METHODS } from 'node:http';
 import { Duplex } from 'node:stream';
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { HEADER_BYTES_MAX } from '../../src/core/contract/limits.ts';
+import { HEADER_MAX_BYTES } from '../../src/core/contract/limits.ts';
 import { BodyDecoder } from '../../src/server/body-decoder.ts';
 import {
-  EMPTY_LINES_BYTES_MAX,
+  EMPTY_LINES_MAX_BYTES,
   emptyLinesAt,
   findHeaders,
   readHeaders,
@@ -25,7 +25,7 @@ export function takenByService(bytes: Buffer): TakenRequest[] {
   const text = bytes.toString('latin1');
   for (let start = 0; start < bytes.length; ) {
     const emptyBytes = emptyLinesAt(text, start);
-    if (emptyBytes > EMPTY_LINES_BYTES_MAX) return taken;
+    if (emptyBytes > EMPTY_LINES_MAX_BYTES) return taken;
     start += emptyBytes;
     const reading = findHeaders(text, start);
     const headers = reading.kind === 'headers' ? readHeaders(reading.section) : undefined;
@@ -43,7 +43,7 @@ export function takenByService(bytes: Buffer): TakenRequest[] {
   return taken;
 }
 
-const oracle = createServer({ maxHeaderSize: HEADER_BYTES_MAX, requireHostHeader: false });
+const oracle = createServer({ maxHeaderSize: HEADER_MAX_BYTES, requireHostHeader: false });
 // With a maximum, Node drops further fields.
 oracle.maxHeadersCount = 0;
 

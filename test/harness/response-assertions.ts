@@ -7,12 +7,12 @@ const NEVER = /node:|node_modules|sqlite|\.ts:|at Object|Unexpected token|undefi
 export function assertCommonHeaders({ headers }: RawResponse): void {
   assert.equal(headers.get('content-type'), 'application/json');
   const ageMs = Date.now() - Date.parse(headers.get('date') ?? '');
-  assert.ok(ageMs >= 0 && ageMs < DATE_AGE_MS_MAX, 'Date, RFC 9110 section 6.6.1');
+  assert.ok(ageMs >= 0 && ageMs < DATE_AGE_MAX_MS, 'Date, RFC 9110 section 6.6.1');
   assertHardened(headers);
 }
 
 /** Far longer than a response takes on a slow machine. */
-const DATE_AGE_MS_MAX = 30_000;
+const DATE_AGE_MAX_MS = 30_000;
 
 export function assertHardened(headers: RawResponse['headers']): void {
   assert.equal(headers.get('x-content-type-options'), 'nosniff');

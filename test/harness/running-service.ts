@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CONNECTIONS_DEFAULT } from '../../src/cli/options/serve-options.ts';
 import { hashToken, makeToken } from '../../src/core/tokens/token.ts';
-import { databaseAddressOf } from '../../src/engines/database-url.ts';
+import { databaseAddressOf } from '../../src/engines/openers/database-url.ts';
 import { type Service, type ServiceSettings, startService } from '../../src/service.ts';
 import { openCommandStore } from './open-store.ts';
 

@@ -9,7 +9,7 @@ import { until } from './until.ts';
 /**
  * Far longer than a response takes on a busy machine. `test/limits.test.ts` checks the promised 5 s.
  */
-const RESPONSE_MS_MAX = 15_000;
+const RESPONSE_MAX_MS = 15_000;
 /** The interval of requests during an outage, so that some meet each state of the service. */
 const PROBE_INTERVAL_MS = 100;
 /** Longer than an operation of the store may take, so that some requests come after its timeout. */
@@ -58,7 +58,7 @@ export async function assertUnavailable(service: RunningService, log: LoggedRequ
   for (const { status, retryAfter } of await Promise.all(responses)) {
     assert.deepEqual([status, retryAfter], [503, '1']);
   }
-  const late = log.slice(begin).filter(({ sentAt, respondedAt }) => respondedAt - sentAt > RESPONSE_MS_MAX);
+  const late = log.slice(begin).filter(({ sentAt, respondedAt }) => respondedAt - sentAt > RESPONSE_MAX_MS);
   assert.deepEqual(late, []);
 }
 

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
 
 /** Far longer than any awaited event takes, also on a machine whose cores are all busy. */
-export const EVENT_MS_MAX = 90_000;
+export const EVENT_MAX_MS = 90_000;
 
-const PAUSE_MS_MIN = 5;
-const PAUSE_MS_MAX = 200;
+const PAUSE_MIN_MS = 5;
+const PAUSE_MAX_MS = 200;
 
 /**
  * Waits for an event, and fails after a timeout. The pauses between the checks take three times as
@@ -17,7 +17,7 @@ export async function until(what: string, hasHappened: () => boolean | Promise<b
     const checkedAt = performance.now();
     if (await hasHappened()) return;
     const now = performance.now();
-    assert.ok(now - since < EVENT_MS_MAX, `it did not happen: ${what}`);
-    await wait(Math.min(Math.max(PAUSE_MS_MIN, 3 * (now - checkedAt)), PAUSE_MS_MAX));
+    assert.ok(now - since < EVENT_MAX_MS, `it did not happen: ${what}`);
+    await wait(Math.min(Math.max(PAUSE_MIN_MS, 3 * (now - checkedAt)), PAUSE_MAX_MS));
   }
 }

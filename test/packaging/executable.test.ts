@@ -98,7 +98,7 @@ test('the executable opens no debugger on SIGUSR1', async () => {
   await assertNoDebugger('sqlite:plants.db', inNewFolder('signalled'));
 });
 
-const UNPACKED_BYTES_MAX = 180_000_000;
+const UNPACKED_MAX_BYTES = 180_000_000;
 const USER = 65_532;
 /** Runs a program of the image as a container engine does: as its user, with a read-only root. */
 const IN_CONTAINER = `
@@ -118,7 +118,7 @@ function readArchive(): Buffer {
 function unpack(archive: Buffer) {
   for (const each of [root, volume]) mkdirSync(each);
   const read = (file: string): Buffer =>
-    execFileSync('tar', ['-xO', file], { input: archive, maxBuffer: UNPACKED_BYTES_MAX });
+    execFileSync('tar', ['-xO', file], { input: archive, maxBuffer: UNPACKED_MAX_BYTES });
   const [{ Config, Layers, RepoTags }] = JSON.parse(read('manifest.json').toString());
   const { config } = JSON.parse(read(Config).toString());
   const layer = read(Layers[0]);

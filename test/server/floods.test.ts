@@ -4,9 +4,9 @@ import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { BODY_BYTES_MAX } from '../../src/core/contract/limits.ts';
+import { BODY_MAX_BYTES } from '../../src/core/contract/limits.ts';
 import { makeToken } from '../../src/core/tokens/token.ts';
-import { LONG_BODIES_BYTES_MAX } from '../../src/server/long-bodies.ts';
+import { LONG_BODIES_MAX_BYTES } from '../../src/server/long-bodies.ts';
 import { chunked, type RawConnection, requestBytes } from '../harness/raw-connection.ts';
 import { addToken } from '../harness/running-service.ts';
 import { serverSideOf } from '../harness/server-side.ts';
@@ -30,11 +30,11 @@ test('idle connections do not keep their last bodies in memory', async () => {
   for (let count = 0; count < IDLE_BODIES; count++) {
     const { socket } = opened.use(await target.open());
     // Not by `response`, since the client must not keep the response.
-    socket.removeAllListeners('data').write(target.request(GHOST_ID, { body: '['.padEnd(BODY_BYTES_MAX) }));
+    socket.removeAllListeners('data').write(target.request(GHOST_ID, { body: '['.padEnd(BODY_MAX_BYTES) }));
     await once(socket, 'data');
   }
   // Other tests leave and free far less than the bodies together.
-  await until('their memory is free', () => buffered() < earlier + (IDLE_BODIES / 2) * BODY_BYTES_MAX);
+  await until('their memory is free', () => buffered() < earlier + (IDLE_BODIES / 2) * BODY_MAX_BYTES);
 });
 
 test('a client that waits for each response does not wait for clients that send thousands', async () => {
@@ -88,10 +88,10 @@ for (const [what, bytes] of Object.entries(COSTLY))
   });
 
 suite('long bodies that are incomplete', () => {
-  const MOST = LONG_BODIES_BYTES_MAX / BODY_BYTES_MAX;
+  const MOST = LONG_BODIES_MAX_BYTES / BODY_MAX_BYTES;
   const longHeaders = (): Buffer =>
     target.request(GHOST_ID, {
-      headers: { Expect: '100-continue', 'Content-Length': String(BODY_BYTES_MAX) },
+      headers: { Expect: '100-continue', 'Content-Length': String(BODY_MAX_BYTES) },
       body: '',
     });
 
@@ -152,7 +152,7 @@ suite('long bodies that are incomplete', () => {
       return next.length > 0;
     });
     const id = target.nextId();
-    next[0]!.write(plantJson(id).padEnd(BODY_BYTES_MAX));
+    next[0]!.write(plantJson(id).padEnd(BODY_MAX_BYTES));
     await target.assertCreated(next[0]!, id);
     next[0]!.write(longHeaders());
     assert.equal((await next[0]!.response()).status, 100, 'the memory of a body that was read is free');
@@ -167,7 +167,7 @@ suite('long bodies that are incomplete', () => {
     guess.write(requestBytes(makeToken(), { headers: { 'X-Odd': '\tform' } }));
     await assertRejected(guess, 40102);
     const token = await addToken(target.service.database, 'new');
-    const begun = requestBytes(token, { headers: { 'Content-Length': String(BODY_BYTES_MAX) }, body: '{' });
+    const begun = requestBytes(token, { headers: { 'Content-Length': String(BODY_MAX_BYTES) }, body: '{' });
     await Promise.all(connections.map(connection => writeApart(connection, begun)));
     for (const connection of connections) connection[Symbol.dispose]();
 
@@ -183,13 +183,13 @@ suite('long bodies that are incomplete', () => {
     using slow = begun.pop()!;
     slow.socket.pause();
     const id = target.nextId();
-    const body = `${`{"id":${id},"name":"`.padEnd(BODY_BYTES_MAX - 2, 'x')}"}`;
+    const body = `${`{"id":${id},"name":"`.padEnd(BODY_MAX_BYTES - 2, 'x')}"}`;
     slow.write(body);
     let sent = 1;
     const isUnread = (): boolean => (serverSideOf(slow)?.writableLength ?? 0) > 0;
     await until('a response does not fit the buffers between client and service', async () => {
       // Until then, it has the memory that the next body needs.
-      const responses = (): number => (serverSideOf(slow)?.bytesWritten ?? 0) / BODY_BYTES_MAX;
+      const responses = (): number => (serverSideOf(slow)?.bytesWritten ?? 0) / BODY_MAX_BYTES;
       await until('the response is sent or not taken', () => isUnread() || responses() > sent - 0.5);
       // Time for the system to take it, and for the service to notice that.
       await wait(100);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { suite, test } from 'node:test';
-import { BODY_BYTES_MAX } from '../../src/core/contract/limits.ts';
+import { BODY_MAX_BYTES } from '../../src/core/contract/limits.ts';
 import { makeToken } from '../../src/core/tokens/token.ts';
 import { TOKEN_REFRESH_INTERVAL_MIN_MS } from '../../src/core/tokens/token-cache.ts';
 import { ask, chunked, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
@@ -207,7 +207,7 @@ suite('a client that sends more after its last response can read that response',
       assert.equal(connection.socket.errored, null, 'the connection was not reset');
     });
 
-  const length = { 'Content-Length': String(16 * BODY_BYTES_MAX) };
+  const length = { 'Content-Length': String(16 * BODY_MAX_BYTES) };
   const rejected: [number, RequestParts][] = [
     [41301, { headers: length, body: '' }],
     [40401, { headers: length, body: '', target: '/nowhere' }],
@@ -218,7 +218,7 @@ suite('a client that sends more after its last response can read that response',
       connection.write(target.request(GHOST_ID, parts));
       // Like most clients, this one reads only after it has sent everything.
       connection.socket.pause();
-      connection.write(Buffer.concat([Buffer.alloc(16 * BODY_BYTES_MAX, ' '), target.request(GHOST_ID)]));
+      connection.write(Buffer.concat([Buffer.alloc(16 * BODY_MAX_BYTES, ' '), target.request(GHOST_ID)]));
       await new Promise(resolve => connection.socket.once('drain', resolve));
       connection.socket.resume();
       await assertRejected(connection, number);

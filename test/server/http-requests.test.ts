@@ -12,7 +12,7 @@ import {
 import {
   ACCEPTED_REQUESTS,
   authorization,
-  BODY_BYTES_MAX,
+  BODY_MAX_BYTES,
   makeTokensKnown,
   NOT_HTTP,
   REJECTED_REQUESTS,
@@ -22,7 +22,7 @@ import { assertCommonHeaders, assertErrorResponse, assertHardened } from '../har
 import { startTestService } from '../harness/running-service.ts';
 import { assertClosed, ConnectionTarget, GHOST_ID, plantJson } from './connection-target.ts';
 
-const settings = { bodyBytesMax: BODY_BYTES_MAX, opsHosts: ['plants.example', 'a'] };
+const settings = { bodyBytesMax: BODY_MAX_BYTES, opsHosts: ['plants.example', 'a'] };
 const target = await ConnectionTarget.start(settings);
 await makeTokensKnown(target.service.database);
 
@@ -71,7 +71,7 @@ for (const [rule, cases] of Object.entries(RULES)) {
 }
 
 test('the first error in this order is reported: path, method, credential, media type, size, JSON, shape, store', async () => {
-  await using strict = await startTestService({ bodyBytesMax: BODY_BYTES_MAX, repeatedIdRule: 'reject' });
+  await using strict = await startTestService({ bodyBytesMax: BODY_MAX_BYTES, repeatedIdRule: 'reject' });
   const send = (parts: RequestParts): Promise<RawResponse> => ask(strict.address.port, strict.token, parts);
   assert.equal((await send({ body: '{"id":1,"name":"First"}' })).status, 200);
   const good = { Authorization: `Bearer ${strict.token}` };
@@ -81,7 +81,7 @@ test('the first error in this order is reported: path, method, credential, media
       {
         target: '/plant',
         method: 'PUT',
-        body: '{'.repeat(BODY_BYTES_MAX + 1),
+        body: '{'.repeat(BODY_MAX_BYTES + 1),
         headers: { Authorization: null, 'Content-Encoding': 'gzip', 'Content-Type': 'text/plain' },
       },
       40401,

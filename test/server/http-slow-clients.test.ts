@@ -14,7 +14,7 @@ import { until } from '../harness/until.ts';
 import { assertRejected, ConnectionTarget } from './connection-target.ts';
 
 /** Longer than a slow machine needs to fill the buffers and to cut: an upper limit. */
-const TIMER_MS_MAX = 60_000;
+const TIMER_MAX_MS = 60_000;
 /** Longer than the timeout for the rest of a request and one check, far shorter than the cut. */
 const PAUSE_MS = 3_500;
 const { signal } = new AbortController();
@@ -74,7 +74,7 @@ suite('slow and hostile clients', { concurrency: true }, () => {
     connection.socket.pause();
     connection.write(requestBytes(service.token, { body: `{"id":1,"name":"${name}"}` }));
     await until('the response is not taken', () => (serverSideOf(connection)?.writableLength ?? 0) > 0);
-    const signal = AbortSignal.timeout(TIMER_MS_MAX);
+    const signal = AbortSignal.timeout(TIMER_MAX_MS);
     const closed = once(serverSideOf(connection)!, 'close', { signal });
     const sending = setInterval(() => connection.write('P'), 1_000);
     await closed.finally(() => clearInterval(sending));
@@ -86,7 +86,7 @@ suite('slow and hostile clients', { concurrency: true }, () => {
     const pages = Array<string>(400).fill('GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n');
     connection.write([...pages, 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'].join(''));
     await until('it is accepted', () => serverSideOf(connection) !== undefined);
-    await once(serverSideOf(connection)!, 'close', { signal: AbortSignal.timeout(TIMER_MS_MAX) });
+    await once(serverSideOf(connection)!, 'close', { signal: AbortSignal.timeout(TIMER_MAX_MS) });
   });
 
   // A short run of the fault scenario. `npm run faults` also measures the times of responses.

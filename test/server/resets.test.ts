@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BODY_BYTES_MAX } from '../../src/core/contract/limits.ts';
+import { BODY_MAX_BYTES } from '../../src/core/contract/limits.ts';
 import { makeToken } from '../../src/core/tokens/token.ts';
-import { LONG_BODIES_BYTES_MAX } from '../../src/server/long-bodies.ts';
+import { LONG_BODIES_MAX_BYTES } from '../../src/server/long-bodies.ts';
 import { chunked, type RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { scrape } from '../harness/scrape.ts';
 import { until } from '../harness/until.ts';
@@ -65,8 +65,8 @@ for (const [what, parts] of Object.entries(KINDS))
 
 test('after these resets, no memory for long bodies is reserved', async () => {
   using opened = new DisposableStack();
-  const headers = { Expect: '100-continue', 'Content-Length': String(BODY_BYTES_MAX) };
-  for (let reserved = 0; reserved < LONG_BODIES_BYTES_MAX; reserved += BODY_BYTES_MAX) {
+  const headers = { Expect: '100-continue', 'Content-Length': String(BODY_MAX_BYTES) };
+  for (let reserved = 0; reserved < LONG_BODIES_MAX_BYTES; reserved += BODY_MAX_BYTES) {
     const connection = opened.use(await target.open());
     connection.write(requestBytes(target.service.token, { headers, body: '' }));
     assert.equal((await connection.response()).status, 100);

@@ -8,7 +8,7 @@ import {
   KEEP_ALIVE_MS,
   LINGER_MS,
   SHUTDOWN_MS,
-  UNTAKEN_MS_MAX,
+  UNTAKEN_MAX_MS,
 } from '../../src/server/timeouts.ts';
 import { OTHER_TOKEN, PAGE, type SentRequest } from './connection-requests.ts';
 import type { ModelSocket } from './model-socket.ts';
@@ -18,7 +18,7 @@ import { count, type Happened } from './part.ts';
 const SLACK_MS = 150;
 const CHECKED_LATE_MS = TIMEOUT_POLL_INTERVAL_MS + SLACK_MS;
 /** A token is looked up twice, for at most 1 s each. */
-const HANDLED_MS_MAX = 2_000 + SLACK_MS;
+const HANDLED_MAX_MS = 2_000 + SLACK_MS;
 /** What arrives whole with its header section, up to this length, is discarded before the response. */
 const SURELY_DISCARDED_BYTES = 8 * 1024;
 const NAMES = new Map((Object.keys(ERRORS) as ErrorName[]).map(name => [ERRORS[name].number, name]));
@@ -299,7 +299,7 @@ export class ConnectionOracle {
         count(this.#run.happened, 'the client does not take everything at once');
       this.#stuckUntilMs = now;
       this.#checkUnread(socket.busySinceMs);
-      this.#limit('untaken', socket.acceptedAtMs, UNTAKEN_MS_MAX + CHECKED_LATE_MS);
+      this.#limit('untaken', socket.acceptedAtMs, UNTAKEN_MAX_MS + CHECKED_LATE_MS);
     } else if (socket.finishedAtMs !== undefined)
       this.#limit('linger', socket.finishedAtMs, LINGER_MS + CHECKED_LATE_MS);
     else if (this.#closeAtMs !== undefined)
@@ -330,8 +330,8 @@ export class ConnectionOracle {
     if (request.wholeAtMs <= now) {
       const written = this.#run.written.get(request.id);
       if (written === undefined && this.#run.written.has(request.id)) return;
-      this.#limit('response', Math.max(base, request.wholeAtMs, written?.atMs ?? 0), HANDLED_MS_MAX);
-    } else if (endedAtMs !== undefined) this.#limit('cut', Math.max(beganAtMs, endedAtMs), HANDLED_MS_MAX);
+      this.#limit('response', Math.max(base, request.wholeAtMs, written?.atMs ?? 0), HANDLED_MAX_MS);
+    } else if (endedAtMs !== undefined) this.#limit('cut', Math.max(beganAtMs, endedAtMs), HANDLED_MAX_MS);
     else if (request.headersAtMs > now)
       this.#limit('headers', beganAtMs, HEADERS_TIMEOUT_MS + CHECKED_LATE_MS);
     else this.#limit('body', beganAtMs, REQUEST_TIMEOUT_MS + CHECKED_LATE_MS);
@@ -360,7 +360,7 @@ export class ConnectionOracle {
       assert.ok(this.#hasBegun(this.#next) || socket.stuckAtClose, 'the stop waits for an idle connection');
     } else if (socket.stuckAtClose) {
       const untakenMs = now - socket.pieceAtMs;
-      assert.ok(untakenMs >= UNTAKEN_MS_MAX - SLACK_MS, `its client is cut after ${untakenMs} ms`);
+      assert.ok(untakenMs >= UNTAKEN_MAX_MS - SLACK_MS, `its client is cut after ${untakenMs} ms`);
       count(this.#run.happened, 'a client that takes nothing is cut');
     } else {
       const idleMs = now - Math.max(this.#stuckUntilMs, this.#lastResponseAtMs);

@@ -8,7 +8,7 @@ export const OTHER_TOKEN = makeToken();
 const UNKNOWN_TOKEN = makeToken();
 
 /** Largest body of the simulated service. */
-export const SIMULATED_BODY_BYTES_MAX = 100_000;
+export const SIMULATED_BODY_MAX_BYTES = 100_000;
 export const PAGE = 'page '.repeat(60_000);
 
 /** A plant that no client sends: only a service that takes a body for a request stores it. */
@@ -204,7 +204,7 @@ export class Requests {
     const isTooLarge = !isChunked && scheduler.happens(20);
     const token = isTooLarge ? VALID_TOKEN : scheduler.pick(UNKNOWN_TOKEN, 'plant_x', '');
     const repeated = isTooLarge
-      ? SMUGGLED.repeat(Math.ceil(SIMULATED_BODY_BYTES_MAX / SMUGGLED.length))
+      ? SMUGGLED.repeat(Math.ceil(SIMULATED_BODY_MAX_BYTES / SMUGGLED.length))
       : body;
     const framed = isChunked ? `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n` : repeated;
     const framing = isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${framed.length}`;

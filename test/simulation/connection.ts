@@ -12,7 +12,7 @@ import { RateLimit } from '../../src/core/tokens/rate-limit.ts';
 import { hashToken } from '../../src/core/tokens/token.ts';
 import type { TokenCache, TokenLookup } from '../../src/core/tokens/token-cache.ts';
 import type { ReservedAddress } from '../../src/server/listen.ts';
-import { BodyShare, LONG_BODIES_BYTES_MAX, LongBodyMemory } from '../../src/server/long-bodies.ts';
+import { BodyShare, LONG_BODIES_MAX_BYTES, LongBodyMemory } from '../../src/server/long-bodies.ts';
 import { PlantServer, SHUTDOWN_GRACE_MS } from '../../src/server/plant-server.ts';
 import { SHUTDOWN_MS } from '../../src/server/timeouts.ts';
 import { Client } from './connection-client.ts';
@@ -22,7 +22,7 @@ import {
   PAGE,
   Requests,
   type SentRequest,
-  SIMULATED_BODY_BYTES_MAX,
+  SIMULATED_BODY_MAX_BYTES,
   VALID_TOKEN,
 } from './connection-requests.ts';
 import { ModelLoop } from './model-socket.ts';
@@ -31,10 +31,10 @@ import { Scheduler } from './scheduler.ts';
 
 /** The stop of a service whose clients and store behave takes at most so long. */
 const PROMPT_STOP_MS = SHUTDOWN_GRACE_MS + 1_000;
-const LOOKUP_MS_MAX = 1_000;
+const LOOKUP_MAX_MS = 1_000;
 /** With more plants in flight, or so many bytes and one more plant, no request of a connection is read. */
 const IN_FLIGHT_MAX = 1_024;
-const IN_FLIGHT_BYTES_MAX = 256 * 1024 + SIMULATED_BODY_BYTES_MAX;
+const IN_FLIGHT_MAX_BYTES = 256 * 1024 + SIMULATED_BODY_MAX_BYTES;
 const VALID_TOKEN_ID = 1;
 const OTHER_TOKEN_ID = 2;
 const TOKEN_IDS = new Map([
@@ -80,7 +80,7 @@ class ModelQueue implements Pick<PlantQueue, 'write'> {
     const bodyBytes = request.bytes.length - request.headersBytes;
     inFlight.bytes += bodyBytes;
     if (++inFlight.plants === IN_FLIGHT_MAX) count(this.#run.happened, 'the most plants in flight');
-    const isFull = inFlight.plants > IN_FLIGHT_MAX || inFlight.bytes > IN_FLIGHT_BYTES_MAX;
+    const isFull = inFlight.plants > IN_FLIGHT_MAX || inFlight.bytes > IN_FLIGHT_MAX_BYTES;
     if (isFull) this.fault ??= `plant ${id} is read, although too many are in flight`;
     this.#run.written.set(id, undefined);
     return new Promise(resolve => {
@@ -156,7 +156,7 @@ class ModelTokens implements Pick<TokenCache, 'get' | 'lookUp' | 'lookUpCached'>
 
   async lookUp(hash: string): Promise<TokenLookup> {
     const waits = !TOKEN_IDS.has(hash) || this.#scheduler.happens(this.#stalePercent);
-    if (waits) await this.#scheduler.pause(0, this.#scheduler.pick(10, LOOKUP_MS_MAX));
+    if (waits) await this.#scheduler.pause(0, this.#scheduler.pick(10, LOOKUP_MAX_MS));
     const fails = waits && this.#run.areTokensUnavailable && this.#scheduler.happens(30);
     if (fails) return { kind: 'storeUnavailable' };
     const id = this.#valid(hash);
@@ -223,7 +223,7 @@ class Simulation {
     this.#allBehave = scheduler.happens(15);
     this.#loop = new ModelLoop(scheduler, scheduler.pick(0, 0, 5, 50));
     const isMemoryTight = scheduler.happens(10);
-    if (isMemoryTight) this.#otherBodies.grow(LONG_BODIES_BYTES_MAX - scheduler.pick(20_000, 60_000));
+    if (isMemoryTight) this.#otherBodies.grow(LONG_BODIES_MAX_BYTES - scheduler.pick(20_000, 60_000));
     const now = scheduler.now();
     this.#run = {
       happened,
@@ -253,7 +253,7 @@ class Simulation {
     const parts = {
       tokens,
       queue: this.#queue as unknown as PlantQueue,
-      bodyBytesMax: SIMULATED_BODY_BYTES_MAX,
+      bodyBytesMax: SIMULATED_BODY_MAX_BYTES,
       rateLimit,
       validators: [],
       wrappers: [],
@@ -322,7 +322,7 @@ class Simulation {
   /** All memory for long bodies must be free. */
   #checkMemory(): void {
     using all = new BodyShare(this.#longBodies);
-    assert.ok(all.grow(LONG_BODIES_BYTES_MAX), 'memory for long bodies is not given back');
+    assert.ok(all.grow(LONG_BODIES_MAX_BYTES), 'memory for long bodies is not given back');
   }
 }
 

@@ -10,7 +10,7 @@ import { type ModelServer, ServerError, Session, SessionEnded } from './model-se
 import { count } from './part.ts';
 
 /** A slow statement is executed within this time, also when its client has left. */
-const SLOW_MS_MAX = 4_000;
+const SLOW_MAX_MS = 4_000;
 
 /**
  * A connection to the model. For its caller it does what `PgConnection` does: the same timeouts and
@@ -135,7 +135,7 @@ export class ModelConnection {
     const { scheduler, faults, happened } = this.#model;
     this.#isExecuting = true;
     // At least 1 ms: a batch knows its row by the ms in which it began.
-    await scheduler.pause(1, scheduler.happens(faults.slow) ? SLOW_MS_MAX : 2);
+    await scheduler.pause(1, scheduler.happens(faults.slow) ? SLOW_MAX_MS : 2);
     if (scheduler.happens(faults.requestLost)) {
       count(happened, 'a request is lost');
       this.#session.end();

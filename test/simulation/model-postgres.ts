@@ -10,9 +10,9 @@ import type { Scheduler } from './scheduler.ts';
 
 const COLUMNS = 7;
 /** From the loss of a lock until every batch that needed it has ended. */
-const LOST_LOCK_MS_MAX = SHARDS_AGE_MAX_MS + OPERATION_TIMEOUT_MS;
+const LOST_LOCK_MAX_MS = SHARDS_AGE_MAX_MS + OPERATION_TIMEOUT_MS;
 /** How long a command has the table for itself. */
-const CONVERSION_MS_MAX = 400;
+const CONVERSION_MAX_MS = 400;
 
 export interface Reply {
   rows: TextRow[];
@@ -191,11 +191,11 @@ export class ModelPostgres {
    */
   async convertTable(timeoutMs: number): Promise<void> {
     const vanishedAtMs = Math.max(...this.pairs[0]!.servers.map(server => server.vanishedAtMs));
-    if (this.scheduler.now() - vanishedAtMs < LOST_LOCK_MS_MAX) return;
+    if (this.scheduler.now() - vanishedAtMs < LOST_LOCK_MAX_MS) return;
     const isConnected = this.#coordinatorSession();
     await this.tableLock.alone('ExclusiveLock', timeoutMs, isConnected, async () => {
       const copied = new Set(this.pairs.flatMap(pair => rowsOf(pair.primary)));
-      await this.scheduler.pause(1, CONVERSION_MS_MAX);
+      await this.scheduler.pause(1, CONVERSION_MAX_MS);
       if (!isConnected()) return;
       for (const server of this.pairs.flatMap(pair => pair.servers)) server.keepOnly(copied);
       this.tableLock.tableId++;
@@ -205,7 +205,7 @@ export class ModelPostgres {
 
   /** A schema step, or another command that changes no row. */
   async changeTable(): Promise<void> {
-    const change = () => this.scheduler.pause(1, CONVERSION_MS_MAX);
+    const change = () => this.scheduler.pause(1, CONVERSION_MAX_MS);
     const isConnected = this.#coordinatorSession();
     await this.tableLock.alone('AccessExclusiveLock', Number.POSITIVE_INFINITY, isConnected, change);
   }

@@ -3,11 +3,11 @@ import type { Clock } from '../../src/core/clock.ts';
 import type { Scheduler } from './scheduler.ts';
 
 /** As libuv reads. */
-const READ_BYTES_MAX = 64 * 1024;
+const READ_MAX_BYTES = 64 * 1024;
 /** Time from the arrival of bytes until the event loop reads them, or until it writes further ones. */
-const KERNEL_MS_MAX = 3;
+const KERNEL_MAX_MS = 3;
 /** How far the clock of a busy process may be ahead of the events. */
-const AHEAD_MS_MAX = 20;
+const AHEAD_MAX_MS = 20;
 const STEPS_PER_MS = 10;
 
 /**
@@ -31,7 +31,7 @@ export class ModelLoop implements Clock {
   now(): number {
     const now = this.#scheduler.now();
     this.#nowMs = Math.max(this.#nowMs, now);
-    const computes = this.#nowMs < now + AHEAD_MS_MAX && this.#scheduler.happens(this.#busyPercent);
+    const computes = this.#nowMs < now + AHEAD_MAX_MS && this.#scheduler.happens(this.#busyPercent);
     if (computes) this.#nowMs += (1 + this.#scheduler.random(STEPS_PER_MS)) / STEPS_PER_MS;
     return this.#nowMs;
   }
@@ -165,7 +165,7 @@ export class ModelSocket extends EventEmitter {
       this.writableLength += data.length;
       this.#writes.push({ rest, length: data.length, callback });
       if (this.#writes.length === 1) this.#begin();
-      if (this.#isReset) this.#scheduler.later(0, KERNEL_MS_MAX, () => this.#breakDown());
+      if (this.#isReset) this.#scheduler.later(0, KERNEL_MAX_MS, () => this.#breakDown());
     }
     return this.writableLength === 0;
   }
@@ -210,7 +210,7 @@ export class ModelSocket extends EventEmitter {
     this.#isReset = true;
     if (this.#scheduler.happens(50)) this.#arrived = [];
     this.#scheduleRead();
-    if (this.#writes.length > 0) this.#scheduler.later(0, KERNEL_MS_MAX, () => this.#breakDown());
+    if (this.#writes.length > 0) this.#scheduler.later(0, KERNEL_MAX_MS, () => this.#breakDown());
   }
 
   /** @returns how many bytes the client can take now */
@@ -222,7 +222,7 @@ export class ModelSocket extends EventEmitter {
     this.#untakenBytes -= bytes;
     if (this.#isWriteScheduled || this.#writes.length === 0) return;
     this.#isWriteScheduled = true;
-    this.#scheduler.later(0, KERNEL_MS_MAX, () => {
+    this.#scheduler.later(0, KERNEL_MAX_MS, () => {
       this.#isWriteScheduled = false;
       this.#goOnWriting(false);
     });
@@ -238,8 +238,8 @@ export class ModelSocket extends EventEmitter {
   read(): void {
     if (this.#arrived.length > 0) {
       const bytes = this.#arrived.length === 1 ? this.#arrived[0]! : Buffer.concat(this.#arrived);
-      this.#arrived = bytes.length > READ_BYTES_MAX ? [bytes.subarray(READ_BYTES_MAX)] : [];
-      this.emit('data', bytes.subarray(0, READ_BYTES_MAX));
+      this.#arrived = bytes.length > READ_MAX_BYTES ? [bytes.subarray(READ_MAX_BYTES)] : [];
+      this.emit('data', bytes.subarray(0, READ_MAX_BYTES));
     } else if (this.#isReset) this.#breakDown();
     else {
       this.readableEnded = true;
@@ -252,7 +252,7 @@ export class ModelSocket extends EventEmitter {
   #scheduleRead(): void {
     if (this.#isReadScheduled || !this.isReadable) return;
     this.#isReadScheduled = true;
-    this.#scheduler.later(0, KERNEL_MS_MAX, () => {
+    this.#scheduler.later(0, KERNEL_MAX_MS, () => {
       this.#isReadScheduled = false;
       if (this.isReadable) this.read();
     });

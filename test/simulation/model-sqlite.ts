@@ -13,11 +13,11 @@ import { count, type Happened } from './part.ts';
 import type { Scheduler } from './scheduler.ts';
 
 /** Longest times of half an operation, of a message, and from the end of a thread to its `exit` event. */
-const WORK_MS_MAX = 5;
-const MESSAGE_MS_MAX = 5;
-const EXIT_MS_MAX = 30;
+const WORK_MAX_MS = 5;
+const MESSAGE_MAX_MS = 5;
+const EXIT_MAX_MS = 30;
 /** Longest time of half an operation while there is trouble. */
-const HANG_MS_MAX = 500;
+const HANG_MAX_MS = 500;
 /** The message of an error that only a thread has that was ended within an operation. */
 export const TERMINATED = 'terminated within an operation';
 /** The message of an error of SQLite, and of one of our own code. */
@@ -70,7 +70,7 @@ export class ModelSqlite {
   }
 
   workMsMax(): number {
-    return this.goesWrong(10, 'an operation hangs') ? HANG_MS_MAX : WORK_MS_MAX;
+    return this.goesWrong(10, 'an operation hangs') ? HANG_MAX_MS : WORK_MAX_MS;
   }
 
   readonly startWorker: StartWorker = (program, { workerData }) => {
@@ -126,7 +126,7 @@ class ModelThread extends EventEmitter implements CalledWorker {
     this.#resultOf = resultOf;
     this.#shortReply = shortReply;
     model.running.add(this);
-    if (model.goesWrong(10, 'a thread dies at its start')) this.#later(EXIT_MS_MAX, () => this.#die());
+    if (model.goesWrong(10, 'a thread dies at its start')) this.#later(EXIT_MAX_MS, () => this.#die());
   }
 
   postMessage(call: unknown): void {
@@ -198,7 +198,7 @@ class ModelThread extends EventEmitter implements CalledWorker {
 
   #post(message: Reply<unknown>): void {
     this.#messages.push(message);
-    this.#later(MESSAGE_MS_MAX, () => this.#deliver());
+    this.#later(MESSAGE_MAX_MS, () => this.#deliver());
   }
 
   #deliver(): void {
@@ -213,7 +213,7 @@ class ModelThread extends EventEmitter implements CalledWorker {
       return;
     }
     this.#isDying = true;
-    this.#later(MESSAGE_MS_MAX, () => {
+    this.#later(MESSAGE_MAX_MS, () => {
       if (this.#messages.length > 0) count(this.#model.happened, 'an error overtakes a reply');
       this.#model.running.delete(this);
       this.emit('error', new Error('the simulated thread dies'));
@@ -223,7 +223,7 @@ class ModelThread extends EventEmitter implements CalledWorker {
 
   #end(): void {
     this.#isDying = true;
-    this.#later(EXIT_MS_MAX, () => {
+    this.#later(EXIT_MAX_MS, () => {
       // A commit in progress is durable, or it is not.
       if (this.#executing !== undefined && this.#model.scheduler.happens(50))
         replyTo(this.#resultOf, this.#executing.call);

@@ -3,9 +3,9 @@ import type { ModelServer } from './model-server.ts';
 import { count } from './part.ts';
 
 /** Longest time of most kinds of trouble. */
-const TROUBLE_MS_MAX = 3_000;
+const TROUBLE_MAX_MS = 3_000;
 /** A client may notice so late that the host of its connection has vanished. */
-const NOTICED_MS_MAX = 8_000;
+const NOTICED_MAX_MS = 8_000;
 
 /**
  * What goes wrong with a model of PostgreSQL. Each run has some kinds of trouble only: with all of
@@ -75,7 +75,7 @@ export class Trouble {
     }
     faults.settingLost = Math.min(faults.settingLost, 3);
     this.#model.faults = faults;
-    this.#later(TROUBLE_MS_MAX, () => {
+    this.#later(TROUBLE_MAX_MS, () => {
       if (this.#model.faults === faults) this.#model.faults = this.#model.noFaults();
     });
   }
@@ -99,7 +99,7 @@ export class Trouble {
   #stop(server: ModelServer): void {
     const isSilent = this.#model.scheduler.happens(30);
     if (isSilent) this.#count('a host vanishes');
-    server.stop(isSilent ? NOTICED_MS_MAX : 0);
+    server.stop(isSilent ? NOTICED_MAX_MS : 0);
   }
 
   #disconnectStandby(): void {
@@ -107,7 +107,7 @@ export class Trouble {
     if (!primary.isSynchronous) return;
     this.#count('a standby is not connected');
     primary.isConnectedToStandby = false;
-    this.#later(TROUBLE_MS_MAX, () => {
+    this.#later(TROUBLE_MAX_MS, () => {
       primary.isConnectedToStandby = true;
       primary.replicate();
     });
@@ -117,7 +117,7 @@ export class Trouble {
     const { primary } = this.#pair();
     this.#count(event);
     primary[what] = true;
-    this.#later(TROUBLE_MS_MAX, () => {
+    this.#later(TROUBLE_MAX_MS, () => {
       primary[what] = false;
     });
   }
@@ -135,7 +135,7 @@ export class Trouble {
 
   #convertTable(): void {
     const { scheduler } = this.#model;
-    void scheduler.start(() => this.#model.convertTable(scheduler.random(TROUBLE_MS_MAX)));
+    void scheduler.start(() => this.#model.convertTable(scheduler.random(TROUBLE_MAX_MS)));
   }
 
   #changeTable(): void {
@@ -164,7 +164,7 @@ export class Trouble {
       if (pair.primary !== old || old.standby !== other) return;
       if (other.log.length < old.log.length) this.#count('a failover loses commits');
       pair.failOver();
-      this.#later(TROUBLE_MS_MAX, () => {
+      this.#later(TROUBLE_MAX_MS, () => {
         if (pair.primary === other && other.standby === undefined) old.follow(other);
       });
     });

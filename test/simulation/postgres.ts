@@ -30,9 +30,9 @@ const RUN_MS = 3_000;
 /** After the trouble. Then clients have noticed the end of every connection. */
 const HEAL_MS = 12_000;
 /** A batch in flight, then one that was started before it ended, then the own batch. */
-const CALL_MS_MAX = 3 * OPERATION_TIMEOUT_MS + 500;
+const CALL_MAX_MS = 3 * OPERATION_TIMEOUT_MS + 500;
 /** A new plant is confirmed within this time by a healthy database. */
-const HEALTHY_CALL_MS_MAX = 1_000;
+const HEALTHY_CALL_MAX_MS = 1_000;
 
 /** One service: the write path as `PostgresEngine` assembles it. */
 class Instance {
@@ -155,7 +155,7 @@ class Simulation {
     let hasEnded = false;
     const running = scheduler.start(() => this.#story());
     void running.then(() => (hasEnded = true));
-    await scheduler.runUntil(scheduler.now() + RUN_MS + 2 * HEAL_MS + CALL_MS_MAX, () => this.#check());
+    await scheduler.runUntil(scheduler.now() + RUN_MS + 2 * HEAL_MS + CALL_MAX_MS, () => this.#check());
     assert.ok(hasEnded && this.#sent.open === 0, 'something waits for ever');
     return scheduler.steps;
   }
@@ -223,7 +223,7 @@ class Simulation {
     this.#sent.settle(sent, result);
     count(this.#happened, result.kind === 'confirmed' ? result.outcome : result.error);
     const tookMs = this.#scheduler.now() - sinceMs;
-    assert.ok(tookMs <= CALL_MS_MAX, `a call took ${tookMs} ms`);
+    assert.ok(tookMs <= CALL_MAX_MS, `a call took ${tookMs} ms`);
     if (result.kind !== 'confirmed') {
       if (result.error === 'damaged') assert.equal(plant.id, this.#damagedId);
       if (result.error === 'idTaken') assert.equal(this.#rule, 'reject');
@@ -266,7 +266,7 @@ class Simulation {
     const confirmed = await Promise.all(plants.map(plant => this.#write(instance, plant)));
     assert.ok(!confirmed.includes(false), 'a healthy database stores no plant');
     const tookMs = this.#scheduler.now() - sinceMs;
-    assert.ok(tookMs <= HEALTHY_CALL_MS_MAX, `a healthy database takes ${tookMs} ms`);
+    assert.ok(tookMs <= HEALTHY_CALL_MAX_MS, `a healthy database takes ${tookMs} ms`);
     const { pool, connectionsMax } = instance;
     assert.ok(pool.connections <= connectionsMax + 2, 'there are too many connections');
   }

@@ -14,14 +14,14 @@ import { Scheduler } from './scheduler.ts';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 /** The limits of the production code, as its documents state them. */
-const KEYS_AGE_MS_MAX = 24 * HOUR_MS;
+const KEYS_AGE_MAX_MS = 24 * HOUR_MS;
 const READ_ON_DEMAND_INTERVAL_MS = 30_000;
-const UNKNOWN_KEY_MS_MAX = 5 * MINUTE_MS;
+const UNKNOWN_KEY_MAX_MS = 5 * MINUTE_MS;
 /** Longest time of a read, which then fails. */
-const HANG_MS_MAX = 5_000;
+const HANG_MAX_MS = 5_000;
 /** A token waits for the read in flight, for one because the keys are old, and for one because its key is new. */
-const TOKEN_MS_MAX = 3 * (HANG_MS_MAX + 1);
-const HEALTHY_READ_MS_MAX = 200;
+const TOKEN_MAX_MS = 3 * (HANG_MAX_MS + 1);
+const HEALTHY_READ_MAX_MS = 200;
 /** Times at which tokens arrive. */
 const BURSTS = 30;
 /** The code of `JWKSNoMatchingKey`. */
@@ -54,7 +54,7 @@ function extend(period: Period, beganAtMs: number, lastAtMs: number): void {
 
 /** @returns when the period began that has not ended by now */
 function beganAtOf({ beganAtMs, lastAtMs }: Period, nowMs: number): number {
-  return nowMs - lastAtMs < UNKNOWN_KEY_MS_MAX ? beganAtMs : Number.POSITIVE_INFINITY;
+  return nowMs - lastAtMs < UNKNOWN_KEY_MAX_MS ? beganAtMs : Number.POSITIVE_INFINITY;
 }
 
 /** An OpenID provider, and the set of keys that a read returns. */
@@ -109,12 +109,12 @@ class ModelProvider {
     const fails = this.hasTrouble && scheduler.happens(this.failingPercent);
     if (fails && scheduler.happens(30)) {
       count(this.#happened, 'the provider hangs');
-      await scheduler.pause(HANG_MS_MAX);
+      await scheduler.pause(HANG_MAX_MS);
       throw new Error('the simulated provider hangs');
     }
-    await scheduler.pause(0, HEALTHY_READ_MS_MAX / 2);
+    await scheduler.pause(0, HEALTHY_READ_MAX_MS / 2);
     const keys = [...this.published];
-    await scheduler.pause(0, HEALTHY_READ_MS_MAX / 2);
+    await scheduler.pause(0, HEALTHY_READ_MAX_MS / 2);
     if (!fails) {
       this.lastRead = { keys, endedAtMs: scheduler.now(), endedAtWallMs: scheduler.wallNow() };
       return { keys: keys.map(kid => ({ kty: 'EC', kid })) };
@@ -169,7 +169,7 @@ class Simulation {
         await scheduler.pause(0, pauseMsMax);
         this.#arrive();
       }
-      await scheduler.pause(2 * TOKEN_MS_MAX);
+      await scheduler.pause(2 * TOKEN_MAX_MS);
       this.#keys[Symbol.dispose]();
       const { reads } = provider;
       await scheduler.pause(2 * HOUR_MS);
@@ -279,14 +279,14 @@ class Simulation {
         undefined,
       );
       void scheduler.start(async () => {
-        await scheduler.pause(0, scheduler.pick(10, HANG_MS_MAX));
+        await scheduler.pause(0, scheduler.pick(10, HANG_MAX_MS));
         this.#tokensInFlight++;
         const beganAtMs = scheduler.now();
         if (key === undefined) await this.#keys.readAgain().catch(error => this.#checkUnavailable(error));
         else await this.#present(key);
         this.#tokensInFlight--;
         const tookMs = scheduler.now() - beganAtMs;
-        assert.ok(tookMs <= TOKEN_MS_MAX, `a token took ${tookMs} ms`);
+        assert.ok(tookMs <= TOKEN_MAX_MS, `a token took ${tookMs} ms`);
       });
     }
   }
@@ -300,7 +300,7 @@ class Simulation {
     const { publishedAtMs } = history;
     if (!areKnown && this.#provider.lastRead !== undefined) count(this.#happened, 'the keys are too old');
     // With a healthy provider, each key is found or rejected from this time on.
-    const decidedAtMs = READ_ON_DEMAND_INTERVAL_MS + HANG_MS_MAX + beganAtOf(history.arrivals, arrivedAtMs);
+    const decidedAtMs = READ_ON_DEMAND_INTERVAL_MS + HANG_MAX_MS + beganAtOf(history.arrivals, arrivedAtMs);
     if (areKnown && !wasKnown) extend(history.arrivals, arrivedAtMs, arrivedAtMs);
     try {
       await this.#keys.keyOf({ alg: 'ES256', kid: key }, { payload: '', signature: '' });
@@ -312,7 +312,7 @@ class Simulation {
         this.#checkRejected(key, isPublished ? publishedAtMs : Number.POSITIVE_INFINITY, arrivedAtMs);
       } else {
         this.#checkUnavailable(error);
-        const isHealthy = this.#healthySinceMs + READ_ON_DEMAND_INTERVAL_MS + HANG_MS_MAX <= arrivedAtMs;
+        const isHealthy = this.#healthySinceMs + READ_ON_DEMAND_INTERVAL_MS + HANG_MAX_MS <= arrivedAtMs;
         assert.ok(!areKnown || !isHealthy || decidedAtMs > arrivedAtMs, `${key} stays unavailable`);
       }
       extend(history.failures, arrivedAtMs, scheduler.now());
@@ -333,7 +333,7 @@ class Simulation {
     if (lastRead === undefined) return false;
     const ageMs = this.#scheduler.now() - lastRead.endedAtMs;
     const wallAgeMs = this.#scheduler.wallNow() - lastRead.endedAtWallMs;
-    return Math.max(ageMs, Math.abs(wallAgeMs)) < KEYS_AGE_MS_MAX;
+    return Math.max(ageMs, Math.abs(wallAgeMs)) < KEYS_AGE_MAX_MS;
   }
 
   /**
@@ -363,7 +363,7 @@ class Simulation {
 
   /** Checks the state after a step and its consequences. */
   #check(): void {
-    if (this.#provider.hasTrouble) this.#healthySinceMs = this.#scheduler.now() + HANG_MS_MAX;
+    if (this.#provider.hasTrouble) this.#healthySinceMs = this.#scheduler.now() + HANG_MAX_MS;
     if (this.#areKnown())
       assert.equal(this.#keys.fault(), undefined, 'a fault is shown, although keys are known');
   }

@@ -5,7 +5,7 @@ import { seededRandom } from '../harness/seeded-random.ts';
 const START_MS = 1_000_000;
 const START_WALL_MS = Date.UTC(2026, 0, 1);
 /** A timer of Node is late if the event loop is busy. */
-const TIMER_LATE_MS_MAX = 20;
+const TIMER_LATE_MAX_MS = 20;
 /** All timestamps of a run are less than one millisecond ahead of the time. */
 const TIMESTAMP_STEP_MS = 1 / 1_000_000;
 /** More events than any run has. Then something repeats without end. */
@@ -55,7 +55,7 @@ export class Scheduler implements Clock {
   }
 
   setTimer(callback: () => void, delayMs: number): Disposable {
-    const lateMs = this.happens(10) ? this.random(TIMER_LATE_MS_MAX + 1) : 0;
+    const lateMs = this.happens(10) ? this.random(TIMER_LATE_MAX_MS + 1) : 0;
     return this.#add(this.#nowMs + Math.max(0, delayMs) + lateMs, callback);
   }
 

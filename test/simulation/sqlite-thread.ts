@@ -18,8 +18,8 @@ const RECOVERY_MS = 1_000;
 const HEALTHY_MS = 600;
 const IDLE_MS = 500;
 /** Longest time of a call. Several operations may hang one after the other. */
-const CALL_MS_MAX = 10_000;
-const HEALTHY_CALL_MS_MAX = 300;
+const CALL_MAX_MS = 10_000;
+const HEALTHY_CALL_MAX_MS = 300;
 const IDS = 20;
 /** SQLite writes plants in the order in which they are queued, so all have one sender. */
 const SENDER = 0;
@@ -67,7 +67,7 @@ class Simulation {
       await this.#serve();
       hasEnded = true;
     });
-    const endMs = scheduler.now() + TROUBLE_MS + RECOVERY_MS + HEALTHY_MS + IDLE_MS + 4 * CALL_MS_MAX;
+    const endMs = scheduler.now() + TROUBLE_MS + RECOVERY_MS + HEALTHY_MS + IDLE_MS + 4 * CALL_MAX_MS;
     await scheduler.runUntil(endMs, () => this.#check());
     assert.ok(hasEnded && this.#pending === 0, 'something waits for ever');
     assert.equal(this.#model.running.size, 0, 'a thread runs after the end');
@@ -175,7 +175,7 @@ class Simulation {
     } finally {
       this.#pending--;
       const tookMs = this.#scheduler.now() - beganAtMs;
-      const isInTime = tookMs <= (isHealthy ? HEALTHY_CALL_MS_MAX : CALL_MS_MAX);
+      const isInTime = tookMs <= (isHealthy ? HEALTHY_CALL_MAX_MS : CALL_MAX_MS);
       assert.ok(isInTime, `a call took ${tookMs} ms`);
     }
   }

@@ -18,12 +18,12 @@ import { Scheduler } from './scheduler.ts';
 /** A revoked token is rejected within this time, whatever hangs. */
 const REVOKED_WITHIN_MS = 5_000;
 /** Longest time of a lookup. A timer may be late. */
-const LOOKUP_MS_MAX = TOKEN_LOOKUP_TIMEOUT_MS + 50;
+const LOOKUP_MAX_MS = TOKEN_LOOKUP_TIMEOUT_MS + 50;
 /** With a healthy store for this long, every lookup gets an answer. */
 const HEALTHY_MS = 5_000;
 const RUN_MS = 15_000;
 /** Longest time of half a statement that hangs. */
-const HANG_MS_MAX = 5_000;
+const HANG_MAX_MS = 5_000;
 const GROUPS = 3;
 
 interface History {
@@ -224,7 +224,7 @@ class ModelStore implements TokenSource {
     this.#statementsInTrouble++;
     this.healthySinceMs = Number.POSITIVE_INFINITY;
     try {
-      return await this.#execute(execute, scheduler.pick(0, 500, HANG_MS_MAX), 25);
+      return await this.#execute(execute, scheduler.pick(0, 500, HANG_MAX_MS), 25);
     } finally {
       if (--this.#statementsInTrouble === 0) this.healthySinceMs = scheduler.now();
     }
@@ -279,13 +279,13 @@ class Simulation {
       await Promise.all(tasks);
       this.#store.endTrouble();
       // Until the last statement that hangs has ended, and a refresh has repeated what failed.
-      await scheduler.pause(2 * HANG_MS_MAX + HEALTHY_MS);
+      await scheduler.pause(2 * HANG_MAX_MS + HEALTHY_MS);
       await this.#cache.close();
       assert.deepEqual(this.#store.usedDays, this.#acceptedDays, 'the recorded days of use');
     });
     let hasEnded = false;
     void running.then(() => (hasEnded = true));
-    const endMs = scheduler.now() + 3 * RUN_MS + 10 * HANG_MS_MAX;
+    const endMs = scheduler.now() + 3 * RUN_MS + 10 * HANG_MAX_MS;
     await scheduler.runUntil(endMs, () => {});
     assert.ok(hasEnded && this.#lookups === 0, 'something waits for ever');
     return scheduler.steps;
@@ -327,7 +327,7 @@ class Simulation {
     this.#lookups--;
     if (found === undefined) return;
     const tookMs = this.#scheduler.now() - beganAtMs;
-    assert.ok(tookMs <= LOOKUP_MS_MAX, `a lookup took ${tookMs} ms`);
+    assert.ok(tookMs <= LOOKUP_MAX_MS, `a lookup took ${tookMs} ms`);
     if (found.kind === 'valid') this.#checkAccepted(hash, found.id, beganAtMs);
     else if (found.kind === 'rejected' && wasKnown) this.#checkRejected(hash, beganAtRealMs);
     else if (found.kind === 'storeUnavailable') this.#checkUnavailable(beganAtMs);

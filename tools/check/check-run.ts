@@ -1,7 +1,7 @@
+import { Failure } from '../../src/cli/shared/failure.ts';
+import { CountedProgress } from '../../src/cli/shared/progress-display.ts';
 import { jsonObject } from '../../src/client/plant-store-error.ts';
 import { isProtocolError, untrustedCertificate } from '../../src/client/transport.ts';
-import { Failure } from '../../src/command-line/failure.ts';
-import { CountedProgress } from '../../src/command-line/progress-display.ts';
 import { SHOWN_LENGTH_MAX, visible, withoutToken } from '../../src/formats/visible-text.ts';
 import { faultsOf } from './expectations.ts';
 import type { RunIds } from './ids.ts';

@@ -1,8 +1,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { Failure } from '../../src/cli/shared/failure.ts';
+import { stoppable } from '../../src/cli/shared/interruption.ts';
+import { addTokenOptions, readBaseUrl, readToken } from '../../src/cli/shared/service-options.ts';
 import { plantsUrl } from '../../src/client/transport.ts';
-import { Failure } from '../../src/command-line/failure.ts';
-import { stoppable } from '../../src/command-line/interruption.ts';
-import { addTokenOptions, readBaseUrl, readToken } from '../../src/command-line/service-options.ts';
 import { isInt64 } from '../../src/core/contract/int64.ts';
 import { checkRules } from './check-run.ts';
 import { drawIds, type IdRange, shownIds } from './ids.ts';

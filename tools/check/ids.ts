@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { Failure } from '../../src/command-line/failure.ts';
+import { Failure } from '../../src/cli/shared/failure.ts';
 import type { Rule } from './rules.ts';
 
 export interface IdRange {

@@ -6,10 +6,10 @@ import { agentOf, type PostResponse, post } from './http-post.ts';
 
 const ROUND_TRIP_TIMEOUT_MS = 10_000;
 /** Longer response bodies are cut. A valid body is far shorter. */
-const RESPONSE_BYTES_MAX = 1024 * 1024;
+const RESPONSE_MAX_BYTES = 1024 * 1024;
 /** Tries of a request whose responses ask for a retry, and the longest delay between them. */
 const TRIES_MAX = 5;
-const RETRY_DELAY_MS_MAX = 10_000;
+const RETRY_DELAY_MAX_MS = 10_000;
 const RETRY_DELAY_MS = 1_000;
 const SHOWN_BODY_LENGTH_MAX = 500;
 
@@ -91,7 +91,7 @@ export async function repeated<Result extends RoundTrip<CompleteResponse | NoRes
 export function retryDelayMs({ status, headers }: CompleteResponse): number | undefined {
   const retryAfter = headers.get('retry-after') ?? undefined;
   if (status !== 429 && !(status === 503 && retryAfter)) return undefined;
-  return Math.min(readRetryAfterMs(retryAfter) || RETRY_DELAY_MS, RETRY_DELAY_MS_MAX);
+  return Math.min(readRetryAfterMs(retryAfter) || RETRY_DELAY_MS, RETRY_DELAY_MAX_MS);
 }
 
 export async function sendOnce(
@@ -112,7 +112,7 @@ export async function sendOnce(
     const response = await post(plantsUrl, {
       headers,
       bodyParts,
-      responseBytesMax: RESPONSE_BYTES_MAX,
+      responseBytesMax: RESPONSE_MAX_BYTES,
       signal,
       agent,
     });

@@ -1,4 +1,4 @@
-import { CountedProgress } from '../../src/command-line/progress-display.ts';
+import { CountedProgress } from '../../src/cli/shared/progress-display.ts';
 import type { CsvForm } from './csv/csv-header.ts';
 import { fileRows } from './plant-file.ts';
 import { IdMaker, type IdRule } from './rows/id-maker.ts';

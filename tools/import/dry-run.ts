@@ -1,7 +1,7 @@
-import { Failure } from '../../src/command-line/failure.ts';
-import { CountedProgress } from '../../src/command-line/progress-display.ts';
+import { Failure } from '../../src/cli/shared/failure.ts';
+import { CountedProgress } from '../../src/cli/shared/progress-display.ts';
 import { ERRORS } from '../../src/core/contract/errors.ts';
-import { BODY_BYTES_MAX } from '../../src/core/contract/limits.ts';
+import { BODY_MAX_BYTES } from '../../src/core/contract/limits.ts';
 import { type NewPlant, newPlantJson } from '../../src/core/contract/plant.ts';
 import type { PlantReader } from '../../src/engines/plant-reader.ts';
 import { amount, formatCount } from '../../src/formats/number-text.ts';
@@ -235,7 +235,7 @@ function plantOf({ reading }: PlantRow): NewPlant | undefined {
 }
 
 function isTooLarge(plant: NewPlant): boolean {
-  return Buffer.byteLength(newPlantJson(plant)) > BODY_BYTES_MAX;
+  return Buffer.byteLength(newPlantJson(plant)) > BODY_MAX_BYTES;
 }
 
 /** Makes a text such as `7597049000137840730 of "1998.0347.A"`. */

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { countUpTo } from '../../src/command-line/setting.ts';
+import { countUpTo } from '../../src/cli/shared/setting.ts';
 import type { CsvForm } from './csv/csv-header.ts';
 import { type ColumnNames, MEMBERS } from './rows/plant-row.ts';
 

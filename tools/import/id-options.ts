@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { Failure } from '../../src/command-line/failure.ts';
-import { parseId } from '../../src/command-line/id-argument.ts';
-import { checkNewFile } from '../../src/command-line/new-file.ts';
+import { Failure } from '../../src/cli/shared/failure.ts';
+import { parseId } from '../../src/cli/shared/id-argument.ts';
+import { checkNewFile } from '../../src/cli/shared/new-file.ts';
 import type { CsvForm } from './csv/csv-header.ts';
 import type { IdRule } from './rows/id-maker.ts';
 

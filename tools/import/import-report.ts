@@ -1,6 +1,6 @@
 import { lstatSync } from 'node:fs';
+import { Interruption } from '../../src/cli/shared/interruption.ts';
 import type { StoredPlant } from '../../src/client/plant-store.ts';
-import { Interruption } from '../../src/command-line/interruption.ts';
 import { amount } from '../../src/formats/number-text.ts';
 import { visible } from '../../src/formats/visible-text.ts';
 import { areNewInDoubt, type ImportResult } from './import-result.ts';

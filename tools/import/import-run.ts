@@ -1,4 +1,4 @@
-import { Failure } from '../../src/command-line/failure.ts';
+import { Failure } from '../../src/cli/shared/failure.ts';
 import { checkFiles } from './checked-files.ts';
 import type { ImportResult } from './import-result.ts';
 import { Progress } from './progress.ts';

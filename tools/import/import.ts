@@ -1,15 +1,15 @@
 import { Command } from 'commander';
-import type { StoredPlant } from '../../src/client/plant-store.ts';
-import { databaseOption, passwordFileOption } from '../../src/command-line/database-option.ts';
-import { Failure } from '../../src/command-line/failure.ts';
-import { stoppable } from '../../src/command-line/interruption.ts';
-import { checkNewFile } from '../../src/command-line/new-file.ts';
+import { databaseOption, passwordFileOption } from '../../src/cli/shared/database-option.ts';
+import { Failure } from '../../src/cli/shared/failure.ts';
+import { stoppable } from '../../src/cli/shared/interruption.ts';
+import { checkNewFile } from '../../src/cli/shared/new-file.ts';
 import {
   addServiceOptions,
   givenServiceOptions,
   readServiceAddress,
-} from '../../src/command-line/service-options.ts';
-import { countUpTo } from '../../src/command-line/setting.ts';
+} from '../../src/cli/shared/service-options.ts';
+import { countUpTo } from '../../src/cli/shared/setting.ts';
+import type { StoredPlant } from '../../src/client/plant-store.ts';
 import { dryRun } from './dry-run.ts';
 import { addFormOptions, type FormOptions } from './form-options.ts';
 import { addIdOptions, type IdOptions, idRuleOf, rejectsOptions } from './id-options.ts';

@@ -1,4 +1,4 @@
-import { Failure } from '../../src/command-line/failure.ts';
+import { Failure } from '../../src/cli/shared/failure.ts';
 import { quoted, visible } from '../../src/formats/visible-text.ts';
 import type { CsvForm } from './csv/csv-header.ts';
 import { csvRows } from './csv/csv-rows.ts';

@@ -1,4 +1,4 @@
-import { CountedProgress, shareOf } from '../../src/command-line/progress-display.ts';
+import { CountedProgress, shareOf } from '../../src/cli/shared/progress-display.ts';
 import type { Outcome } from '../../src/core/contract/plant.ts';
 import { amount, formatCount, perSecond } from '../../src/formats/number-text.ts';
 

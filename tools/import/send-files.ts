@@ -1,6 +1,6 @@
+import { pipelinedTransport } from '../../src/cli/shared/pipelined-transport.ts';
+import type { ServiceAddress } from '../../src/cli/shared/service-options.ts';
 import { PlantChanged, PlantStore, PlantStoreError } from '../../src/client/plant-store.ts';
-import { pipelinedTransport } from '../../src/command-line/pipelined-transport.ts';
-import type { ServiceAddress } from '../../src/command-line/service-options.ts';
 import type { ErrorBody } from '../../src/core/contract/errors.ts';
 import type { FilesOptions } from './checked-files.ts';
 import { EarlierIds } from './earlier-ids.ts';

@@ -1,4 +1,4 @@
-import { Failure } from '../../src/command-line/failure.ts';
+import { Failure } from '../../src/cli/shared/failure.ts';
 import { ERRORS, type ErrorBody } from '../../src/core/contract/errors.ts';
 import type { NewPlant } from '../../src/core/contract/plant.ts';
 import type { Progress } from './progress.ts';

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
+import { type DatabaseOptions, readDatabase } from '../../src/cli/shared/database-option.ts';
+import { Failure } from '../../src/cli/shared/failure.ts';
 import type { StoredPlant } from '../../src/client/plant-store.ts';
-import { type DatabaseOptions, readDatabase } from '../../src/command-line/database-option.ts';
-import { Failure } from '../../src/command-line/failure.ts';
 import { StoreRejected, StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { hashToken } from '../../src/core/tokens/token.ts';
-import { databaseAddressOf } from '../../src/engines/database-url.ts';
-import { storeAt } from '../../src/engines/openers/open-store.ts';
+import { databaseAddressOf } from '../../src/engines/openers/database-url.ts';
+import { openerOf } from '../../src/engines/openers/open-store.ts';
 import type { PlantReader } from '../../src/engines/plant-reader.ts';
 
 /**
@@ -51,7 +51,7 @@ export async function findServiceStore(
 ): Promise<ServiceStore> {
   const options = command.opts<DatabaseOptions>();
   try {
-    await using reader = await storeAt(readDatabase(options)).openReader();
+    await using reader = await openerOf(readDatabase(options)).openReader();
     const isSame = (await hasToken(reader, token)) && (await hasPlant(reader, lastPlant));
     return isSame ? namedStore(command, options) : { kind: 'unknown' };
   } catch (error) {

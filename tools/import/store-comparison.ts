@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
-import { type DatabaseOptions, readDatabase } from '../../src/command-line/database-option.ts';
-import { Failure } from '../../src/command-line/failure.ts';
-import { readServiceAddress, type ServiceAddress } from '../../src/command-line/service-options.ts';
+import { type DatabaseOptions, readDatabase } from '../../src/cli/shared/database-option.ts';
+import { Failure } from '../../src/cli/shared/failure.ts';
+import { readServiceAddress, type ServiceAddress } from '../../src/cli/shared/service-options.ts';
 import { contentChecksum, isIntact } from '../../src/core/commit/checksum.ts';
 import type { IntactRevision, PlantRevision } from '../../src/core/commit/plant-revision.ts';
 import { isSameContent, type NewPlant } from '../../src/core/contract/plant.ts';
-import { shownDatabase } from '../../src/engines/database-url.ts';
-import { storeAt } from '../../src/engines/openers/open-store.ts';
+import { shownDatabase } from '../../src/engines/openers/database-url.ts';
+import { openerOf } from '../../src/engines/openers/open-store.ts';
 import type { PlantReader } from '../../src/engines/plant-reader.ts';
 import { IDS_MAX } from './earlier-ids.ts';
 import { hasToken, unusableStoreText } from './service-store.ts';
@@ -39,7 +39,7 @@ export async function openComparedStore(
   try {
     const database = readDatabase(command.opts<DatabaseOptions>());
     const name = shownDatabase(database);
-    const reader = await storeAt(database).openReader();
+    const reader = await openerOf(database).openReader();
     const match = service && (await hasToken(reader, service.token));
     if (match !== false || isNamed)
       return { kind: 'store', name, reader, doubt: match ? undefined : doubtOf(service, match) };

@@ -1,14 +1,14 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
 import { isBaseUrl } from '../../client/transport.ts';
-import { addDatabaseOptions, type DatabaseOptions } from '../../command-line/database-option.ts';
-import { choice, countUpTo, setting } from '../../command-line/setting.ts';
 import type { RepeatedIdRule } from '../../core/commit/plant-commits.ts';
-import { BODY_BYTES_MAX } from '../../core/contract/limits.ts';
+import { BODY_MAX_BYTES } from '../../core/contract/limits.ts';
 import type { RateLimitPolicy } from '../../core/tokens/rate-limit.ts';
 import { trustedProxiesOf } from '../../server/client-address.ts';
 import type { AllowedOrigins } from '../../server/cross-origin.ts';
 import { type ListenAddress, listenAddressOf } from '../../server/listen-address.ts';
 import type { Extra } from '../extra.ts';
+import { addDatabaseOptions, type DatabaseOptions } from '../shared/database-option.ts';
+import { choice, countUpTo, setting } from '../shared/setting.ts';
 
 export const BODY_LIMIT_MAX = 8 * 1024 * 1024;
 /** Default number of connections that write plants. */
@@ -61,7 +61,7 @@ export function addServeOptions(
     opsSetting(),
     setting('--ops-host <names>', OPS_HOSTS, parseHostNames),
     choice('--repeated-id <rule>', REPEATED_ID, ['revise', 'reject'], 'revise'),
-    setting('--body-limit <bytes>', BODY_LIMIT, countUpTo(BODY_LIMIT_MAX), BODY_BYTES_MAX),
+    setting('--body-limit <bytes>', BODY_LIMIT, countUpTo(BODY_LIMIT_MAX), BODY_MAX_BYTES),
     setting('--connections <count>', CONNECTIONS, countUpTo(CONNECTIONS_MAX), CONNECTIONS_DEFAULT),
     choice('--log-requests <on|off>', 'write a log line for each request', ['on', 'off'], 'off'),
     choice('--docs <on|off>', 'serve /docs and /openapi.json', ['on', 'off'], 'on'),

@@ -1,4 +1,4 @@
-import { HEADER_BYTES_MAX, ID_MAX, ID_MIN } from './limits.ts';
+import { HEADER_MAX_BYTES, ID_MAX, ID_MIN } from './limits.ts';
 
 /** The same request may succeed later after an error of the catalogue with one of these statuses. */
 const RETRY_STATUSES: readonly number[] = [408, 429, 500, 503];
@@ -65,7 +65,7 @@ export const ERRORS = {
   headersTooLarge: entry(
     431,
     43101,
-    `the request line and headers exceed ${HEADER_BYTES_MAX / 1024} KiB; shorten them`,
+    `the request line and headers exceed ${HEADER_MAX_BYTES / 1024} KiB; shorten them`,
   ),
   internal: entry(500, 50001, 'unexpected internal error; the log of the service contains its cause'),
   busy: entry(503, 50301, 'too many plants are waiting for the store; send this plant again shortly'),

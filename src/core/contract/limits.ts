@@ -9,11 +9,11 @@ export const ID_MAX = 2n ** 63n - 1n;
 export const REVISION_MAX = 2 ** 31 - 1;
 
 /** Largest request body. The response to a larger one is 413. It is a setting. */
-export const BODY_BYTES_MAX = 1024 * 1024;
+export const BODY_MAX_BYTES = 1024 * 1024;
 /** A body up to this length needs no room among the long bodies, and is parsed at once. */
-export const SHORT_BODY_BYTES_MAX = 16 * 1024;
+export const SHORT_BODY_MAX_BYTES = 16 * 1024;
 /** Largest request line and header section together. The response to a larger one is 431. */
-export const HEADER_BYTES_MAX = 16 * 1024;
+export const HEADER_MAX_BYTES = 16 * 1024;
 
 /** Time to receive a whole request. After it, the response is 408. */
 export const REQUEST_TIMEOUT_MS = 13_000;

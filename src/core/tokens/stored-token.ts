@@ -3,7 +3,7 @@ export const TOKENS_AT_A_TIME_MAX = 1_000;
 /** The number of consecutive token ids in a group. When a token changes, its group is read again. */
 export const TOKEN_GROUP_SIZE = 250;
 /** Latest expiry of a token: the last time that a Date can have (ECMAScript, Time Values). */
-export const TOKEN_EXPIRY_MS_MAX = 8.64e15;
+export const TOKEN_EXPIRY_MAX_MS = 8.64e15;
 
 /** A token in a store. Only its hash is stored, so a reader of the store cannot use the token. */
 export interface StoredToken {

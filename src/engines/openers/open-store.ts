@@ -1,11 +1,11 @@
-import type { DatabaseAddress } from '../database-url.ts';
 import type { StorageEngine } from '../storage-engine.ts';
+import type { DatabaseAddress } from './database-url.ts';
 import { PostgresOpener } from './postgres-opener.ts';
 import { SqliteOpener } from './sqlite-opener.ts';
 import type { StoreOpener } from './store-opener.ts';
 
 /** Selects the engine of a store. It opens nothing. */
-export function storeAt(database: DatabaseAddress): StoreOpener {
+export function openerOf(database: DatabaseAddress): StoreOpener {
   switch (database.engine) {
     case 'sqlite':
       return new SqliteOpener(database.path, database.makesFolder);
@@ -19,6 +19,6 @@ export async function inExistingStore<T>(
   database: DatabaseAddress,
   change: (engine: StorageEngine) => Promise<T>,
 ): Promise<T> {
-  const engine = await storeAt(database).openForCommand('reject');
+  const engine = await openerOf(database).openForCommand('reject');
   return await change(engine).finally(() => engine.close());
 }

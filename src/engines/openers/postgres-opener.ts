@@ -1,7 +1,7 @@
 import type { CopyTarget } from '../copy-target.ts';
 import type { PlantReader } from '../plant-reader.ts';
-import type { PlantSearch } from '../plant-search.ts';
 import { type PostgresAddress, START_TIMEOUT_MS } from '../postgres/postgres-url.ts';
+import type { PlantSearch } from '../search/plant-search.ts';
 import type { StorageEngine } from '../storage-engine.ts';
 import type { ServedSettings, ServedStore, StoreOpener } from './store-opener.ts';
 

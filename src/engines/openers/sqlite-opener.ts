@@ -1,7 +1,7 @@
 import { StoreMissing } from '../../core/commit/store-errors.ts';
 import type { CopyTarget } from '../copy-target.ts';
 import type { PlantReader } from '../plant-reader.ts';
-import type { PlantSearch } from '../plant-search.ts';
+import type { PlantSearch } from '../search/plant-search.ts';
 import { openSqliteReader } from '../sqlite/access/sqlite-reader.ts';
 import { openSqliteSearch } from '../sqlite/access/sqlite-search.ts';
 import { takeServeLock } from '../sqlite/files/serve-lock.ts';

@@ -1,7 +1,7 @@
 import type { RepeatedIdRule } from '../../core/commit/plant-commits.ts';
 import type { CopyTarget } from '../copy-target.ts';
 import type { PlantReader } from '../plant-reader.ts';
-import type { PlantSearch } from '../plant-search.ts';
+import type { PlantSearch } from '../search/plant-search.ts';
 import type { StorageEngine } from '../storage-engine.ts';
 
 export interface ServedSettings {

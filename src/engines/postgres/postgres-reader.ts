@@ -1,8 +1,8 @@
 import type { PlantRevision } from '../../core/commit/plant-revision.ts';
 import { StoreDamaged } from '../../core/commit/store-errors.ts';
 import { ID_MIN } from '../../core/contract/limits.ts';
-import { countThatFits, TEXT_BYTES } from '../page-size.ts';
 import type { PlantReader } from '../plant-reader.ts';
+import { countThatFits, TEXT_BYTES } from '../search/page-size.ts';
 import { knownDamage } from '../tables/damage-record.ts';
 import { countRows, newestTime, REVISION_COLUMNS, revisionOf } from '../tables/revision-rows.ts';
 import type { Query } from '../tables/table-access.ts';

@@ -1,5 +1,5 @@
-import { foldedParts, HYBRID_SIGN, MARKS, PLAIN_LETTERS, SIGN_AND_LETTER } from '../folded-text.ts';
-import { nameCondition } from '../name-condition.ts';
+import { foldedParts, HYBRID_SIGN, MARKS, PLAIN_LETTERS, SIGN_AND_LETTER } from '../search/folded-text.ts';
+import { nameCondition } from '../search/name-condition.ts';
 import {
   type AddValue,
   countPlants,
@@ -7,7 +7,7 @@ import {
   type PlantSearch,
   revisionsOf,
   searchPage,
-} from '../plant-search.ts';
+} from '../search/plant-search.ts';
 import type { Query } from '../tables/table-access.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';

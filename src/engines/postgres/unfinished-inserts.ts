@@ -14,7 +14,7 @@ export const INSERT_BEGINS_WITHIN_MS = OPERATION_TIMEOUT_MS + ARRIVAL_MS;
 
 const POLL_INTERVAL_MS = 100;
 /** Inserts end within 2 s, except those that wait for a standby or that an SQL client has made. */
-const UNFINISHED_MS_MAX = 60_000;
+const UNFINISHED_MAX_MS = 60_000;
 
 /**
  * Selects the transactions that have changed `plant_revision`, or are about to. Each has this lock
@@ -44,8 +44,8 @@ export async function untilVisible(connection: StoreConnection, time: number): P
   // A transaction that begins later has later revisions.
   let rows = await unfinished();
   while (rows.length > 0) {
-    if (performance.now() - waitingSince > UNFINISHED_MS_MAX) {
-      const fault = `a transaction that writes plants has not ended for ${UNFINISHED_MS_MAX / 1000} s (${rows[0]![1]})`;
+    if (performance.now() - waitingSince > UNFINISHED_MAX_MS) {
+      const fault = `a transaction that writes plants has not ended for ${UNFINISHED_MAX_MS / 1000} s (${rows[0]![1]})`;
       const advice = 'check the synchronous standbys of the server, or end it with pg_terminate_backend';
       throw new StoreUnavailable(fault, { advice });
     }

@@ -9,4 +9,4 @@ export const WRITER_CHECKPOINT_PAGES_MAX = 1_000;
 /** SQLite itself makes a checkpoint from this length on (200 MiB), although it blocks a commit. */
 export const AUTOCHECKPOINT_PAGES = 50_000;
 /** A restart truncates the file of the write-ahead log to this size. Readers can make it longer. */
-export const WAL_FILE_BYTES_MAX = 64 * 1024 * 1024;
+export const WAL_FILE_MAX_BYTES = 64 * 1024 * 1024;

@@ -11,7 +11,7 @@ import { RevisionTable } from './revision-table.ts';
 import { APPLICATION_ID } from './schema.ts';
 import { replyToCalls, threadData } from './threads/reply-to-calls.ts';
 import { rewriteWal } from './wal-flush.ts';
-import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './wal-limits.ts';
+import { AUTOCHECKPOINT_PAGES, WAL_FILE_MAX_BYTES } from './wal-limits.ts';
 import { openForWriting, type WritingDatabase } from './writing-database.ts';
 
 /** Size of a test commit, as large as a full batch. A nearly full disk may have room for less. */
@@ -174,7 +174,7 @@ export class StoreWriter {
     // A checkpoint by SQLite blocks a commit. It is the fallback when checkpoints.ts fails.
     database.exec(`PRAGMA wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
     // https://sqlite.org/pragma.html#pragma_journal_size_limit
-    database.exec(`PRAGMA journal_size_limit = ${WAL_FILE_BYTES_MAX}`);
+    database.exec(`PRAGMA journal_size_limit = ${WAL_FILE_MAX_BYTES}`);
     const plants = new RevisionTable(database, repeatedIdRule);
     const connection = `${threadId} ${++this.#connections}`;
     this.#files.opened();

@@ -1,6 +1,6 @@
 import type { StoredToken, TokenGroup } from '../../core/tokens/stored-token.ts';
 import {
-  TOKEN_EXPIRY_MS_MAX,
+  TOKEN_EXPIRY_MAX_MS,
   TOKEN_GROUP_SIZE,
   TOKENS_AT_A_TIME_MAX,
 } from '../../core/tokens/stored-token.ts';
@@ -60,7 +60,7 @@ export function tokenOf(row: Readonly<Row>): StoredToken {
 function expiryOf(value: Row[number]): number | null {
   if (!isInteger(value)) return 0;
   const time = numberOf(value);
-  return time <= TOKEN_EXPIRY_MS_MAX ? time : null;
+  return time <= TOKEN_EXPIRY_MAX_MS ? time : null;
 }
 
 /**

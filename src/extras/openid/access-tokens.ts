@@ -10,10 +10,10 @@ import { KeysUnavailable, openProviderKeys } from './provider-keys.ts';
 import { failureText, shownMessage, type ValidatedSubject, validatedSubject } from './validated-subject.ts';
 
 /** A validated token is validated again after this time, because the provider may withdraw a key. */
-const VALIDATED_MS_MAX = 60_000;
+const VALIDATED_MAX_MS = 60_000;
 const VALIDATED_TOKENS_MAX = 10_000;
 /** A token that was not accepted is not validated again for this time: repetitions are cheap. */
-const NOT_ACCEPTED_MS_MAX = 1_000;
+const NOT_ACCEPTED_MAX_MS = 1_000;
 /** With this many valid tokens, new subjects are rejected: all tokens are in memory. */
 const STORED_TOKENS_MAX = 10_000;
 const FULL = `the store has ${STORED_TOKENS_MAX} valid tokens`;
@@ -87,16 +87,16 @@ export function openAccessTokens(
     } catch (failure) {
       const cause = new Error(shownMessage(failureText(failure as Error, token, settings)));
       const kind = failure instanceof KeysUnavailable ? 'unchecked' : 'rejected';
-      return cachedFor(NOT_ACCEPTED_MS_MAX, { kind, cause });
+      return cachedFor(NOT_ACCEPTED_MAX_MS, { kind, cause });
     }
     try {
       const storedHash = rowHashOf(subject.label);
       await rows.store(storedHash, subject.label);
-      const ageMaxMs = Math.min(subject.expiresAt - clock.wallNow(), VALIDATED_MS_MAX);
+      const ageMaxMs = Math.min(subject.expiresAt - clock.wallNow(), VALIDATED_MAX_MS);
       return cachedFor(ageMaxMs, { kind: 'subject', storedHash });
     } catch (cause) {
       const kind = cause instanceof SubjectUnstorable ? 'unstorable' : 'unchecked';
-      return cachedFor(NOT_ACCEPTED_MS_MAX, { kind, cause });
+      return cachedFor(NOT_ACCEPTED_MAX_MS, { kind, cause });
     }
   };
   const cached = (bearerHash: string): ValidationResult | undefined => {

@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import type { Extra } from '../../cli/extra.ts';
-import { Failure } from '../../command-line/failure.ts';
-import { choice, repeatableSetting, setting } from '../../command-line/setting.ts';
+import { Failure } from '../../cli/shared/failure.ts';
+import { choice, repeatableSetting, setting } from '../../cli/shared/setting.ts';
 import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { rateLimitedLog } from '../../operate/log/rate-limited-log.ts';

@@ -10,11 +10,11 @@ const READ_ON_DEMAND_INTERVAL_MS = 30_000;
 /** Maximum of unknown keys in memory, with 200 bytes each. */
 const UNKNOWN_KEYS_MAX = 10_000;
 /** An unknown key without a token for this long is forgotten. */
-const UNKNOWN_KEY_MS_MAX = 5 * 60_000;
+const UNKNOWN_KEY_MAX_MS = 5 * 60_000;
 /** Keys stay valid for this long after they were read, since the provider may be unavailable. */
 const KEYS_AGE_MAX_MS = 24 * 3_600_000;
 const FETCH_TIMEOUT_MS = 5_000;
-const DOCUMENT_BYTES_MAX = 64 * 1024;
+const DOCUMENT_MAX_BYTES = 64 * 1024;
 const MISSING = 'access tokens get 503 responses, because the keys of the OpenID provider cannot be read';
 
 /** The key of a token is unknown here, but may exist at the provider. So it cannot be validated. */
@@ -168,7 +168,7 @@ class UnknownKeys {
    */
   since(keyId: string): number | undefined {
     const found = this.#seen.get(keyId);
-    return found && this.#clock.now() - found.lastAt < UNKNOWN_KEY_MS_MAX ? found.since : undefined;
+    return found && this.#clock.now() - found.lastAt < UNKNOWN_KEY_MAX_MS ? found.since : undefined;
   }
 
   /** Forgets a key that was found. The provider may remove it, and publish it again as new. */
@@ -208,7 +208,7 @@ async function readDocument(source: string) {
   let bytes = 0;
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length;
-    if (bytes > DOCUMENT_BYTES_MAX) throw new Error(`${source} is longer than ${DOCUMENT_BYTES_MAX} bytes`);
+    if (bytes > DOCUMENT_MAX_BYTES) throw new Error(`${source} is longer than ${DOCUMENT_MAX_BYTES} bytes`);
     chunks.push(chunk);
   }
   if (!response.ok) throw new Error(`${source} responded with status ${response.status}`);

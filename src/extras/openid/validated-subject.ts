@@ -1,7 +1,7 @@
 import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose';
 import type { Clock } from '../../core/clock.ts';
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
-import { TOKEN_EXPIRY_MS_MAX } from '../../core/tokens/stored-token.ts';
+import { TOKEN_EXPIRY_MAX_MS } from '../../core/tokens/stored-token.ts';
 import { isTokenLabel, SUBJECT_LABEL_LENGTH_MAX } from '../../formats/token-label.ts';
 import { withoutTokens } from '../../operate/log/masked-tokens.ts';
 import { claimsNamed, isFulfilled } from './claim-rule.ts';
@@ -72,7 +72,7 @@ export async function validatedSubject(
   // Both are validated, because a blank at the start of the subject is in the middle of the label.
   if (typeof sub !== 'string' || ![sub, label].every(text => isTokenLabel(text, SUBJECT_LABEL_LENGTH_MAX)))
     throw new Error('"sub" is too long or not readable');
-  if (exp! > TOKEN_EXPIRY_MS_MAX / 1000) throw new Error('"exp" is later than any date');
+  if (exp! > TOKEN_EXPIRY_MAX_MS / 1000) throw new Error('"exp" is later than any date');
   // `scope` is a text (RFC 8693 section 4.2); some providers send a list.
   const granted = [scopes, scp, roles, permissions].flatMap(each =>
     typeof each === 'string' ? each.split(' ') : each,

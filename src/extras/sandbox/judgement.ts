@@ -35,7 +35,7 @@ export interface JudgedPlant {
 }
 
 /** Timers can end a little early. */
-export const EARLY_MS_MAX = 10;
+export const EARLY_MAX_MS = 10;
 
 /**
  * Judges how clients behaved. A plant begins with the first request for its id, and again after a
@@ -153,7 +153,7 @@ function verdictsOf(attempts: readonly Attempt[], replacement: Replacement | und
 
 function isTooSoon({ response }: Attempt, { at }: Attempt): boolean {
   if (response?.received !== 'whole' || response.retryAfterSeconds === undefined) return false;
-  return at < response.at + response.retryAfterSeconds * 1000 - EARLY_MS_MAX;
+  return at < response.at + response.retryAfterSeconds * 1000 - EARLY_MAX_MS;
 }
 
 function givenUpVerdict(attempts: readonly Attempt[], replacement: Replacement | undefined): Verdict {

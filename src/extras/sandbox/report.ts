@@ -1,7 +1,7 @@
 import { ERRORS } from '../../core/contract/errors.ts';
 import { isErrorName, isOutcome } from '../../core/response.ts';
 import { alignedColumns } from '../../formats/aligned-columns.ts';
-import { type Attempt, EARLY_MS_MAX, endOf, type JudgedPlant, VERDICTS, type Verdict } from './judgement.ts';
+import { type Attempt, EARLY_MAX_MS, endOf, type JudgedPlant, VERDICTS, type Verdict } from './judgement.ts';
 import { preferencesOf } from './preferences.ts';
 
 /** What to change in the client. */
@@ -118,6 +118,6 @@ function responseText(attempt: Attempt): string {
 /** Says that a delay did not reach the timeout of the client. */
 function waitText(asked: string, waitedMs: number): string {
   const { delayMs } = preferencesOf(asked);
-  const isDelayed = delayMs > 0 && waitedMs >= delayMs - EARLY_MS_MAX;
+  const isDelayed = delayMs > 0 && waitedMs >= delayMs - EARLY_MAX_MS;
   return isDelayed ? `, after waiting ${durationText(waitedMs)}` : '';
 }

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ID_RULE } from '../../core/contract/errors.ts';
 import { int64FromNumberText } from '../../core/contract/int64.ts';
-import type { PlantFilter } from '../../engines/plant-search.ts';
+import type { PlantFilter } from '../../engines/search/plant-search.ts';
 import { json, type OpsResponse } from '../ops-response.ts';
 import type { SessionSecret } from './sessions.ts';
 
 /** Maximum bytes of the body of a request. */
-const REQUEST_BYTES_MAX = 10_000;
+const REQUEST_MAX_BYTES = 10_000;
 
 /** A request of the page, to a path below `api/`. */
 export interface ApiRequest {
@@ -85,7 +85,7 @@ async function readBytes(request: IncomingMessage): Promise<Buffer> {
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     chunks.push(chunk);
     length += chunk.length;
-    if (length > REQUEST_BYTES_MAX) throw new RangeError('too long');
+    if (length > REQUEST_MAX_BYTES) throw new RangeError('too long');
   }
   return Buffer.concat(chunks);
 }

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { PlantQueue } from '../../core/commit/plant-commits.ts';
-import type { DatabaseAddress } from '../../engines/database-url.ts';
-import { storeAt } from '../../engines/openers/open-store.ts';
+import type { DatabaseAddress } from '../../engines/openers/database-url.ts';
+import { openerOf } from '../../engines/openers/open-store.ts';
 import { errorLog } from '../log/rate-limited-log.ts';
 import type { Metrics } from '../metrics.ts';
 import { type ConsoleParts, OperatorConsole, type ShownService } from './operator-console.ts';
@@ -24,7 +24,7 @@ export async function openConsole(
   database: DatabaseAddress,
   { metrics, queue, ...parts }: ConsoleSources,
 ): Promise<OperatorConsole> {
-  const search = await storeAt(database).openSearch();
+  const search = await openerOf(database).openSearch();
   const samples = new Samples(metrics, queue);
   const onError = errorLog(parts.log, 'the history of the console could not be written');
   return new OperatorConsole({

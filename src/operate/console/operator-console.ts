@@ -4,7 +4,7 @@ import { ERRORS } from '../../core/contract/errors.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import { problemText } from '../../core/problem.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
-import type { PlantSearch } from '../../engines/plant-search.ts';
+import type { PlantSearch } from '../../engines/search/plant-search.ts';
 import type { StorageEngine } from '../../engines/storage-engine.ts';
 import { bytesText } from '../../formats/bytes-text.ts';
 import { pageFile } from '../../pages/console/page-files.ts';
@@ -178,7 +178,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
         runs: marksOf(monitor.damage),
         total: this.#total.read(),
         busiest: this.#activity.busiest(this.#labelOf),
-        figures: await this.#facts.figures(),
+        statistics: await this.#facts.statistics(),
         facts: this.#facts.startAndChecks(),
       });
     },

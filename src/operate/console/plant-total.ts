@@ -1,10 +1,10 @@
-import type { PlantSearch } from '../../engines/plant-search.ts';
+import type { PlantSearch } from '../../engines/search/plant-search.ts';
 
 /** The next count begins after so many times the duration of the last one, or later. */
 const PAUSE_SHARE = 20;
-const PAUSE_MS_MIN = 5_000;
+const PAUSE_MIN_MS = 5_000;
 /** A count of a very large store, or beside many creates, ends incomplete. */
-const COUNT_MS_MAX = 60_000;
+const COUNT_MAX_MS = 60_000;
 const PART_MS = 400;
 
 /** How many plants a count found that ended at `at`, in ms since 1970. */
@@ -50,13 +50,13 @@ export class PlantTotal implements Disposable {
         const part = await this.#search.count({ from }, PART_MS);
         plants += part.plants;
         from = part.next;
-      } while (from !== undefined && elapsedMs() < COUNT_MS_MAX && !this.#isClosed);
+      } while (from !== undefined && elapsedMs() < COUNT_MAX_MS && !this.#isClosed);
       this.#counted = { plants, at: Date.now(), isComplete: from === undefined };
     } catch (cause) {
       // A service that closes ends its searches.
       if (!this.#isClosed) this.#onError(cause);
     } finally {
-      this.#nextAt = performance.now() + Math.max(PAUSE_MS_MIN, PAUSE_SHARE * elapsedMs());
+      this.#nextAt = performance.now() + Math.max(PAUSE_MIN_MS, PAUSE_SHARE * elapsedMs());
     }
   }
 }

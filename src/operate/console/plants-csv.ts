@@ -1,6 +1,6 @@
 import { isIntact } from '../../core/commit/checksum.ts';
 import { StoreDamaged } from '../../core/commit/store-errors.ts';
-import { type PlantFilter, type PlantSearch, searchAll } from '../../engines/plant-search.ts';
+import { type PlantFilter, type PlantSearch, searchAll } from '../../engines/search/plant-search.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../../formats/csv.ts';
 import type { LabelOf } from './rejected-requests.ts';
 

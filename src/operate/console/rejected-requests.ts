@@ -15,7 +15,7 @@ const EXAMPLES_MAX = 5;
 /** Bodies are recorded for this time. */
 const RECORDING_MS = 3_600_000;
 /** Stored bytes of the body of an example. */
-const BODY_BYTES_MAX = 2_000;
+const BODY_MAX_BYTES = 2_000;
 /** Stored characters of a field. */
 const TEXT_LENGTH_MAX = 200;
 
@@ -187,7 +187,7 @@ function exampleOf(message: string, received: ReceivedRequest | undefined, withB
     declaredBytes: headers?.framing.kind === 'length' ? headers.framing.bytes : null,
     contentType: headers?.contentType && storedText(headers.contentType),
     requestLine: headers && storedText(`${headers.method} ${headers.target}`),
-    body: withBody && bytes ? Uint8Array.from(bytes.subarray(0, BODY_BYTES_MAX)) : undefined,
+    body: withBody && bytes ? Uint8Array.from(bytes.subarray(0, BODY_MAX_BYTES)) : undefined,
   };
 }
 

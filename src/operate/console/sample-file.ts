@@ -7,7 +7,7 @@ import type { Samples } from './samples.ts';
 /** A process that is killed loses the samples of this time. */
 const WRITE_INTERVAL_MS = 5 * 60_000;
 /** A longer file is not of this program. */
-const FILE_BYTES_MAX = 5_000_000;
+const FILE_MAX_BYTES = 5_000_000;
 /** Another number means another form of the file. */
 const FORM = 1;
 
@@ -71,7 +71,7 @@ function fileContent({ columns, ...ring }: StoredRing): Uint8Array {
 /** @returns undefined if there is no file, or if it is damaged or has another form */
 function readSamples(path: string): StoredRing | undefined {
   try {
-    if (statSync(path).size > FILE_BYTES_MAX) return undefined;
+    if (statSync(path).size > FILE_MAX_BYTES) return undefined;
     const file = readFileSync(path);
     const content = file.subarray(file.indexOf('\n') + 1);
     if (file.toString('latin1', 0, file.length - content.length) !== `${crc32(content)}\n`) return undefined;

@@ -1,4 +1,4 @@
-import { databaseFlag } from '../../engines/database-url.ts';
+import { databaseFlag } from '../../engines/openers/database-url.ts';
 import type { Disk, StorageEngine } from '../../engines/storage-engine.ts';
 import type { CommandRun } from '../../engines/tables/operator-tables.ts';
 import { bytesText } from '../../formats/bytes-text.ts';
@@ -7,7 +7,7 @@ import { type KnownDamage, runText } from '../health/known-damage.ts';
 import { spaceOf } from '../health/readiness-checks.ts';
 
 /** The rate at which the disk fills is measured over at least this time. */
-const DISK_RATE_MS_MIN = 6 * 3_600_000;
+const DISK_RATE_MIN_MS = 6 * 3_600_000;
 const DAY_MS = 86_400_000;
 
 /** A row of the page: a label, its text, and a time before the text. It is hidden without text. */
@@ -17,7 +17,7 @@ export type FactRow = [label: string, text: string | undefined, at?: number];
 type DiskTrend = { kind: 'unknown' } | { kind: 'stable' } | { kind: 'fills'; days: number };
 
 /** What the page shows in large type. Times are in ms since 1970. */
-export interface StoreFigures {
+export interface StoreStatistics {
   disk:
     | { kind: 'external' }
     | { kind: 'unknown' }
@@ -75,7 +75,7 @@ export class StoreFacts {
     ];
   }
 
-  /** The facts that are no figures. */
+  /** The facts that are no statistics. */
   startAndChecks(): FactRow[] {
     const { version, isFirstStart } = this.#shown;
     const start = isFirstStart ? 'the first start on this store, ' : '';
@@ -89,7 +89,7 @@ export class StoreFacts {
     ];
   }
 
-  async figures(): Promise<StoreFigures> {
+  async statistics(): Promise<StoreStatistics> {
     const statistics = await this.#engine.statistics();
     if (statistics.kind === 'postgres') return { disk: { kind: 'external' }, backup: { kind: 'external' } };
     const { disk } = statistics;
@@ -130,7 +130,7 @@ export class StoreFacts {
 
   #trendOf(freeBytes: number): DiskTrend {
     const elapsedMs = Date.now() - this.#start.at;
-    if (this.#start.diskFreeBytes === undefined || elapsedMs < DISK_RATE_MS_MIN) return { kind: 'unknown' };
+    if (this.#start.diskFreeBytes === undefined || elapsedMs < DISK_RATE_MIN_MS) return { kind: 'unknown' };
     const usedBytes = this.#start.diskFreeBytes - freeBytes;
     if (usedBytes <= 0) return { kind: 'stable' };
     return { kind: 'fills', days: Math.floor(((freeBytes / usedBytes) * elapsedMs) / DAY_MS) };

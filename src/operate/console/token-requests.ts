@@ -1,4 +1,4 @@
-import { TOKEN_EXPIRY_MS_MAX } from '../../core/tokens/stored-token.ts';
+import { TOKEN_EXPIRY_MAX_MS } from '../../core/tokens/stored-token.ts';
 import { hashToken, makeToken } from '../../core/tokens/token.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
 import type { TokenTable } from '../../engines/tables/token-table.ts';
@@ -64,5 +64,5 @@ export class TokenRequests {
 
 /** Whether a time is in ms, after `createdAt`, and not too late for a date. */
 function isExpiry(time: unknown, createdAt: number): time is number {
-  return Number.isSafeInteger(time) && Number(time) > createdAt && Number(time) <= TOKEN_EXPIRY_MS_MAX;
+  return Number.isSafeInteger(time) && Number(time) > createdAt && Number(time) <= TOKEN_EXPIRY_MAX_MS;
 }

@@ -7,7 +7,7 @@ import type { ServiceState } from './service-state.ts';
 import { problemOf } from './store-state.ts';
 
 /** Below this, the disk is nearly full, as in the alert PlantStoreDiskFilling. */
-const DISK_FREE_BYTES_MIN = 1e9;
+const DISK_FREE_MIN_BYTES = 1e9;
 /** Below this, a lack of space explains why commits fail: a test commit needs 8 MiB. */
 const DISK_FULL_BYTES = 64e6;
 /** Above this rate of rejections, a client is at fault, as in the alert PlantStoreRejects. */
@@ -17,7 +17,7 @@ const MOSTLY_REJECTED_PER_SECOND = 1;
 /** When commits fail for longer than this, the service is not ready. */
 const COMMITS_FAILING_MAX_MS = 5_000;
 /** If the mean commit is slower, the disk or the database server is at fault. */
-const COMMIT_SECONDS_MAX = 0.25;
+const COMMIT_MAX_SECONDS = 0.25;
 
 const DISK_ADVICE =
   'free space on this disk or enlarge its file system; never delete -wal, -shm or -serve-lock, which belong to the store';
@@ -151,7 +151,7 @@ function fullDiskOf(state: ServiceState): Disk | undefined {
 
 /** Whether a disk has space for the store. */
 export function spaceOf({ freeBytes }: Disk): 'enough' | 'low' | 'full' {
-  if (freeBytes >= DISK_FREE_BYTES_MIN) return 'enough';
+  if (freeBytes >= DISK_FREE_MIN_BYTES) return 'enough';
   return freeBytes < DISK_FULL_BYTES ? 'full' : 'low';
 }
 
@@ -172,7 +172,7 @@ function queueCheck({ plantsInFlight, plantsInFlightMax, isFull }: ServiceState)
 }
 
 function latencyCheck({ commitSeconds, engine }: ServiceState): ReadinessCheck {
-  if (commitSeconds <= COMMIT_SECONDS_MAX) return passed('latency', 'commits are fast');
+  if (commitSeconds <= COMMIT_MAX_SECONDS) return passed('latency', 'commits are fast');
   return failed('latency', {
     fault: `commits are slow, and plants wait for them (${commitSeconds.toFixed(1)} s on average)`,
     advice:

@@ -25,7 +25,7 @@ const TEXTS: Record<string, () => string> = {
   'banner.js': () => readFileSync(new URL('./browser/banner.js', import.meta.url), 'utf8'),
   'app.js': () => readFileSync(new URL('./browser/app.js', import.meta.url), 'utf8'),
   'display.js': () => readFileSync(new URL('./browser/display.js', import.meta.url), 'utf8'),
-  'figures.js': () => readFileSync(new URL('./browser/figures.js', import.meta.url), 'utf8'),
+  'statistics.js': () => readFileSync(new URL('./browser/statistics.js', import.meta.url), 'utf8'),
   'now.css': () => readFileSync(new URL('./browser/now.css', import.meta.url), 'utf8'),
   'newest.js': () => readFileSync(new URL('./browser/newest.js', import.meta.url), 'utf8'),
   'now.js': () => readFileSync(new URL('./browser/now.js', import.meta.url), 'utf8'),

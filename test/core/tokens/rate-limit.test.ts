@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { tmpdir } from 'node:os';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { BODY_BYTES_MAX } from '../../../src/core/contract/limits.ts';
+import { BODY_MAX_BYTES } from '../../../src/core/contract/limits.ts';
 import { RateLimit } from '../../../src/core/tokens/rate-limit.ts';
 import { makeToken } from '../../../src/core/tokens/token.ts';
 import { runProgram, startServe } from '../../harness/program.ts';
@@ -112,7 +112,7 @@ test('over --rate-limit', async t => {
       assert.deepEqual([stranger.status, stranger.headers.get('ratelimit')], [401, undefined]);
       const faulty: [status: number, parts: RequestParts][] = [
         [400, { body: '{}' }],
-        [413, chunked(' '.repeat(BODY_BYTES_MAX + 1))],
+        [413, chunked(' '.repeat(BODY_MAX_BYTES + 1))],
         [400, { target: '/plants?', body: '{}' }],
         [415, contentType('text/plain')],
         [415, { headers: { 'Content-Encoding': 'gzip' } }],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { StoreRejected } from '../../../src/core/commit/store-errors.ts';
-import { databaseAddressOf, shownDatabase } from '../../../src/engines/database-url.ts';
+import { databaseAddressOf, shownDatabase } from '../../../src/engines/openers/database-url.ts';
 import {
   type HostAddress,
   type PostgresAddress,

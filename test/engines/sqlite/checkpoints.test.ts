@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { SYSTEM_CLOCK } from '../../../src/core/clock.ts';
 import { Checkpoints } from '../../../src/engines/sqlite/checkpoints/checkpoints.ts';
-import { WAL_FILE_BYTES_MAX } from '../../../src/engines/sqlite/wal-limits.ts';
+import { WAL_FILE_MAX_BYTES } from '../../../src/engines/sqlite/wal-limits.ts';
 import { openForWriting } from '../../../src/engines/sqlite/writing-database.ts';
 import { plantWrite } from '../../harness/plant-write.ts';
 import { startProgram } from '../../harness/program.ts';
@@ -14,7 +14,7 @@ import { openNewStore, pathOf, sqliteUnderTest } from '../../harness/store-under
 import { until } from '../../harness/until.ts';
 
 /** Longer than the log gets with checkpoints, and shorter than `AUTOCHECKPOINT_PAGES`. */
-const WAL_BYTES_MAX = 150 * 1024 * 1024;
+const WAL_MAX_BYTES = 150 * 1024 * 1024;
 const sqlite = sqliteUnderTest();
 
 /** SQLite changes the salt whenever it restarts the log: https://sqlite.org/walformat.html */
@@ -80,7 +80,7 @@ test('the log is restarted while `list` waits for the reader of its output, and 
     await until('the log is restarted', async () => {
       await current;
       [current, next] = [next, commit(4_000)];
-      assert.ok(statSync(`${path}-wal`).size < WAL_BYTES_MAX, 'the log keeps growing');
+      assert.ok(statSync(`${path}-wal`).size < WAL_MAX_BYTES, 'the log keeps growing');
       return salts.add(walSalt(path)).size > 2;
     });
     await Promise.all([current, next]);
@@ -102,7 +102,7 @@ test('after a reader ends, a long log is restarted and truncated, and the closed
   reader.exec('BEGIN');
   reader.prepare('SELECT count(*) FROM plant_revision').get();
   const first = walSalt(path);
-  while (statSync(`${path}-wal`).size <= 1.1 * WAL_FILE_BYTES_MAX) await commitMuch();
+  while (statSync(`${path}-wal`).size <= 1.1 * WAL_FILE_MAX_BYTES) await commitMuch();
   assert.equal(walSalt(path), first);
   const { plants } = reader.prepare('SELECT count(*) AS plants FROM plant_revision').get()!;
   assert.equal(plants, 16, 'the reader still sees its snapshot');
@@ -110,7 +110,7 @@ test('after a reader ends, a long log is restarted and truncated, and the closed
   reader.close();
   await until('the log is truncated', async () => {
     await engine.commit([plantWrite({ id: ++last, name: 'oak' }, 1)]);
-    return statSync(`${path}-wal`).size <= WAL_FILE_BYTES_MAX;
+    return statSync(`${path}-wal`).size <= WAL_FILE_MAX_BYTES;
   });
   assert.notEqual(walSalt(path), first);
   // This log is copied while the store is closed.

@@ -20,7 +20,7 @@ import { until } from '../../harness/until.ts';
  */
 const CHECKPOINT_PAGES = 100;
 /** Much longer than the log gets between two checkpoints. */
-const WAL_BYTES_MAX = 64 * 1024 * 1024;
+const WAL_MAX_BYTES = 64 * 1024 * 1024;
 /** Restarts of the log that the test waits for. */
 const WAL_RESTARTS = 3;
 
@@ -67,7 +67,7 @@ if (litestream !== undefined)
         process.kill(servicePid, 'SIGKILL');
       } else {
         await until('the log is restarted and copied several times under load', () => {
-          assert.ok(statSync(`${path}-wal`).size < WAL_BYTES_MAX, 'the log stays short');
+          assert.ok(statSync(`${path}-wal`).size < WAL_MAX_BYTES, 'the log stays short');
           return copiedRestarts(serve.logged()) >= WAL_RESTARTS;
         });
         await load.stop();

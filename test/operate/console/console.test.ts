@@ -140,7 +140,7 @@ suite('the console and its store', async () => {
       await fetch(`${service.opsUrl}/readyz`);
       return new Map((await json(operator, 'store')).rows.map(([label, ...fact]: Json) => [label, fact]));
     };
-    const figures = async () => (await json(operator, 'now')).figures;
+    const statistics = async () => (await json(operator, 'now')).statistics;
     assert.match(
       String((await facts()).get('Started')),
       /^the first start on this store, version [\d.]+,\d+$/,
@@ -151,7 +151,7 @@ suite('the console and its store', async () => {
       /^none yet; to make one: npx plant-store backup FILE --database 'the store'$/,
     );
     // A test before this one has stored a plant of the year 1970.
-    const { disk, backup } = await figures();
+    const { disk, backup } = await statistics();
     assert.deepEqual(
       [disk.kind, disk.trend.kind, backup],
       ['known', 'unknown', { kind: 'none', isDue: true }],
@@ -169,7 +169,7 @@ suite('the console and its store', async () => {
       });
       await until('the run is known', async () => String((await facts()).get('Last backup')).includes(text));
       assert.deepEqual((await facts()).get('Last backup'), [text, endedAt]);
-      assert.deepEqual((await figures()).backup, {
+      assert.deepEqual((await statistics()).backup, {
         kind: 'run',
         isDue: false,
         endedAt,

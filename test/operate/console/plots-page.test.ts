@@ -31,9 +31,9 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
     return /40002 notNewPlant [1-9]/.test(await textOf(errors));
   });
   assert.equal(await page.locator('canvas').count(), 4);
-  const figures = page.locator('.figures');
-  await figures.getByText('40002 notNewPlant').waitFor();
-  assert.match((await figures.textContent())!, /Plants a second\s*[0-9.]+ *mean of 10 s; at most [1-9]/);
+  const statistics = page.locator('.statistics');
+  await statistics.getByText('40002 notNewPlant').waitFor();
+  assert.match((await statistics.textContent())!, /Plants a second\s*[0-9.]+ *mean of 10 s; at most [1-9]/);
 
   // A range shows only the time of which there are samples.
   const lastOf = async () => Number(await plants.getAttribute('aria-valuemax'));
@@ -134,12 +134,12 @@ test('plots begin with the samples of an earlier start, merged so that a day is 
   });
   const { page } = await browser.openPage({ viewport: { width: 1280, height: 900 } });
   await page.goto(`${service.opsUrl}/console/#${await service.makeConsoleCode!()}`);
-  const figures = page.locator('.figures');
-  await figures.getByText(/at most 5 in 15 min/).waitFor();
-  await figures
+  const statistics = page.locator('.statistics');
+  await statistics.getByText(/at most 5 in 15 min/).waitFor();
+  await statistics
     .getByText(/8[0-9],[0-9]{3} in 15 min, [89][0-9]{2} of them 5xx; most: 40001 notJson/)
     .waitFor();
-  assert.equal(await figures.locator('[data-state]').getByText('Errors a second').count(), 1);
+  assert.equal(await statistics.locator('[data-state]').getByText('Errors a second').count(), 1);
   const rare = page.getByRole('button', { name: 'others' });
   assert.equal(await rare.count(), 1);
   assert.equal(await page.getByRole('button', { name: /^40401|^50302/ }).count(), 0);

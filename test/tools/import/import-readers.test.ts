@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { isUtf8 } from 'node:buffer';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { Failure } from '../../../src/command-line/failure.ts';
+import { Failure } from '../../../src/cli/shared/failure.ts';
 import { type NewPlant, newPlantJson } from '../../../src/core/contract/plant.ts';
 import { csvLine } from '../../../src/formats/csv.ts';
 import { csvRows } from '../../../tools/import/csv/csv-rows.ts';

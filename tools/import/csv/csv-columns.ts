@@ -1,5 +1,5 @@
-import { Failure } from '../../../src/command-line/failure.ts';
-import { readCsvId } from '../../../src/command-line/id-text.ts';
+import { Failure } from '../../../src/cli/shared/failure.ts';
+import { readCsvId } from '../../../src/cli/shared/id-text.ts';
 import { type NewPlantReading, validateNewPlant } from '../../../src/core/contract/plant.ts';
 import { amount } from '../../../src/formats/number-text.ts';
 import { visible } from '../../../src/formats/visible-text.ts';

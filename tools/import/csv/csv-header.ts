@@ -1,4 +1,4 @@
-import { Failure } from '../../../src/command-line/failure.ts';
+import { Failure } from '../../../src/cli/shared/failure.ts';
 import { quoted, visible } from '../../../src/formats/visible-text.ts';
 import { IGNORED_ID, isLikeTag } from '../rows/confusing-name.ts';
 import { type IdMaker, OWN_IDS } from '../rows/id-maker.ts';

@@ -1,4 +1,4 @@
-import { Failure } from '../../../src/command-line/failure.ts';
+import { Failure } from '../../../src/cli/shared/failure.ts';
 import type { Texts } from '../text/line-ends.ts';
 import { type ColumnChoice, knownColumnsOf } from './csv-header.ts';
 

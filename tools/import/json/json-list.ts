@@ -1,4 +1,4 @@
-import { Failure } from '../../../src/command-line/failure.ts';
+import { Failure } from '../../../src/cli/shared/failure.ts';
 import { readJson, readToEnd } from '../../../src/core/contract/json-reader.ts';
 import { type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from '../rows/plant-row.ts';
 import type { TextOpening } from '../text/text-opening.ts';

@@ -1,4 +1,4 @@
-import { readTypedId } from '../../../src/command-line/id-text.ts';
+import { readTypedId } from '../../../src/cli/shared/id-text.ts';
 import { readJson, readToEnd, stringOf } from '../../../src/core/contract/json-reader.ts';
 import { IGNORED_ID, ignoredName } from '../rows/confusing-name.ts';
 import type { IdRule } from '../rows/id-maker.ts';

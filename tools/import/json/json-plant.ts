@@ -1,4 +1,4 @@
-import { readTypedId } from '../../../src/command-line/id-text.ts';
+import { readTypedId } from '../../../src/cli/shared/id-text.ts';
 import { ID_RULE } from '../../../src/core/contract/errors.ts';
 import { int64FromNumberText } from '../../../src/core/contract/int64.ts';
 import { stringOf } from '../../../src/core/contract/json-reader.ts';

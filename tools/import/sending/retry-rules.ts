@@ -1,7 +1,7 @@
+import { Failure } from '../../../src/cli/shared/failure.ts';
+import { type ServiceAddress, unauthorizedText } from '../../../src/cli/shared/service-options.ts';
 import type { PlantStoreError } from '../../../src/client/plant-store.ts';
 import { isProtocolError } from '../../../src/client/transport.ts';
-import { Failure } from '../../../src/command-line/failure.ts';
-import { type ServiceAddress, unauthorizedText } from '../../../src/command-line/service-options.ts';
 import { ERRORS } from '../../../src/core/contract/errors.ts';
 import { visible, withoutToken } from '../../../src/formats/visible-text.ts';
 import { SAFE_TO_REPEAT } from '../rows/plant-row.ts';

@@ -1,6 +1,6 @@
+import { Failure } from '../../../src/cli/shared/failure.ts';
 import { jsonObject } from '../../../src/client/plant-store-error.ts';
 import type { Transport } from '../../../src/client/transport.ts';
-import { Failure } from '../../../src/command-line/failure.ts';
 import { ERRORS } from '../../../src/core/contract/errors.ts';
 import { REVISION_TEST } from '../../../src/core/revision-condition.ts';
 

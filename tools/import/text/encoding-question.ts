@@ -1,6 +1,6 @@
 import { bytesOfText, indexOfInvalid, replaceInvalid } from './utf8-texts.ts';
 
-const SHOWN_BYTES_MAX = 8;
+const SHOWN_MAX_BYTES = 8;
 /** The message shows this many readings of a text, and at most two encodings for each. */
 const READINGS_MAX = 6;
 const NAMES_MAX = 2;
@@ -34,7 +34,7 @@ export function encodingQuestion(text: string): string {
     bytes.push(...Array.from(invalid, byte => byte.toString(16).toUpperCase()));
     return '';
   });
-  const what = `the ${bytes.length === 1 ? 'byte' : 'bytes'} ${bytes.slice(0, SHOWN_BYTES_MAX).join(' ')}`;
+  const what = `the ${bytes.length === 1 ? 'byte' : 'bytes'} ${bytes.slice(0, SHOWN_MAX_BYTES).join(' ')}`;
   const readings = new Map<string, string[]>();
   for (const encoding of ENCODINGS) {
     const reading = readingIn(encoding, field);

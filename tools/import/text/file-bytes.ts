@@ -2,7 +2,7 @@ import { constants, createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { addAbortSignal, pipeline } from 'node:stream';
 import { createGunzip, type Gunzip } from 'node:zlib';
-import { Failure } from '../../../src/command-line/failure.ts';
+import { Failure } from '../../../src/cli/shared/failure.ts';
 
 export const STANDARD_INPUT = '-';
 /** Bytes that are read or decompressed at a time. */

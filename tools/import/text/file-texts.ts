@@ -1,4 +1,4 @@
-import { Failure } from '../../../src/command-line/failure.ts';
+import { Failure } from '../../../src/cli/shared/failure.ts';
 import {
   type Bytes,
   type BytesOptions,

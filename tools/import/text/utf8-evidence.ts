@@ -1,4 +1,4 @@
-import { Failure } from '../../../src/command-line/failure.ts';
+import { Failure } from '../../../src/cli/shared/failure.ts';
 import { encodingQuestion } from './encoding-question.ts';
 import { LineCounter } from './line-ends.ts';
 import { indexOfInvalid } from './utf8-texts.ts';

@@ -1,5 +1,5 @@
 import { closeSync, openSync, writeFileSync } from 'node:fs';
-import { Failure } from '../../../src/command-line/failure.ts';
+import { Failure } from '../../../src/cli/shared/failure.ts';
 
 /**
  * A file that must be new. The operating system has a text when `write` returns, so a process that

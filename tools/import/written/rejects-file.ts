@@ -1,8 +1,8 @@
 import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
-import { Failure } from '../../../src/command-line/failure.ts';
-import { rejectExisting } from '../../../src/command-line/new-file.ts';
+import { Failure } from '../../../src/cli/shared/failure.ts';
+import { rejectExisting } from '../../../src/cli/shared/new-file.ts';
 import type { ErrorBody } from '../../../src/core/contract/errors.ts';
 import type { PlantRow, RejectsFormat } from '../rows/plant-row.ts';
 import { STANDARD_INPUT } from '../text/file-bytes.ts';

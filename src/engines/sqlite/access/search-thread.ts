@@ -1,4 +1,4 @@
-import { nameMatcher } from '../../folded-text.ts';
+import { nameMatcher } from '../../search/folded-text.ts';
 import { queryRows } from '../queries.ts';
 import { replyToCalls, threadData } from '../threads/reply-to-calls.ts';
 import { openForReading } from './reading-database.ts';

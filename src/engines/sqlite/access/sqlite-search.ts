@@ -1,4 +1,4 @@
-import { nameCondition } from '../../name-condition.ts';
+import { nameCondition } from '../../search/name-condition.ts';
 import {
   type AddValue,
   countPlants,
@@ -6,14 +6,14 @@ import {
   type PlantSearch,
   revisionsOf,
   searchPage,
-} from '../../plant-search.ts';
+} from '../../search/plant-search.ts';
 import type { Query, Row } from '../../tables/table-access.ts';
 import { CalledThread } from '../threads/called-thread.ts';
 import type { SearchCall } from './search-thread.ts';
 import { STORE_BYTES } from './sqlite-reader.ts';
 
 /** Counting the rows of a larger store takes more than about a second. */
-const COUNTED_BYTES_MAX = 256 * 1024 * 1024;
+const COUNTED_MAX_BYTES = 256 * 1024 * 1024;
 
 const SLICE_ROWS = { min: 128, max: 16_384 };
 
@@ -37,7 +37,7 @@ export function openSqliteSearch(path: string): PlantSearch {
     bytes,
     // SQLite stores no count of rows, so a count reads the whole table.
     revisions: async () =>
-      (await bytes()) > COUNTED_BYTES_MAX ? undefined : await numberOf('SELECT count(*) FROM plant_revision'),
+      (await bytes()) > COUNTED_MAX_BYTES ? undefined : await numberOf('SELECT count(*) FROM plant_revision'),
     [Symbol.asyncDispose]: () => thread.close(),
   };
 }

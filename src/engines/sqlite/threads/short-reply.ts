@@ -1,5 +1,5 @@
 /** Longest reply, in bytes. The results of one plant take about 60. */
-const REPLY_BYTES_MAX = 256;
+const REPLY_MAX_BYTES = 256;
 
 /** Indexes of the words at the start of the memory. */
 const STATE = 0;
@@ -40,7 +40,7 @@ export class ShortReply {
   readonly #words: Int32Array<SharedArrayBuffer>;
   readonly #text: Uint8Array<SharedArrayBuffer>;
 
-  constructor(memory = new SharedArrayBuffer(WORDS_BYTES + REPLY_BYTES_MAX)) {
+  constructor(memory = new SharedArrayBuffer(WORDS_BYTES + REPLY_MAX_BYTES)) {
     this.memory = memory;
     this.#words = new Int32Array(memory, 0, 2);
     this.#text = new Uint8Array(memory, WORDS_BYTES);

@@ -1,14 +1,14 @@
 // The screen Now: the most important facts, and plots of the last 24 hours.
 import { clientText, Facts, numberText, Table } from './display.js';
-import { Figures } from './figures.js';
 import { Plot, Swatch, timeText } from './plot.js';
 import { html, useMemo, useState } from './preact.js';
 import { request, useLoad } from './requests.js';
+import { Statistics } from './statistics.js';
 
 const INTERVAL_MS = 1_000;
 const RANGES = { '5 min': 300, '15 min': 900, '1 h': 3_600, '6 h': 21_600, '24 h': 86_400 };
 /** A range begins at the oldest sample, but is at least as long as this. */
-const RANGE_SECONDS_MIN = 30;
+const RANGE_MIN_SECONDS = 30;
 /** For this time, the page stores samples of one second. */
 const SECONDS_MAX = 920;
 /** A long range merges so many samples into one, so that its lines stay readable. */
@@ -119,7 +119,7 @@ export function Now() {
   // The first second begins before its sample, so that the mark of a start is shown, too.
   const firstSecond = firstOf(rings[1]) - 1;
   const firstTen = firstOf(rings[10]);
-  const oldest = Math.min(end - RANGE_SECONDS_MIN, firstSecond, firstTen);
+  const oldest = Math.min(end - RANGE_MIN_SECONDS, firstSecond, firstTen);
   const [from, to] = view.zoom ?? [Math.max(end - view.span, oldest), end];
   // After a restart, only the samples of ten seconds reach back.
   const sampled = from >= firstSecond || firstTen >= firstSecond ? 1 : 10;
@@ -142,9 +142,9 @@ export function Now() {
   // A cursor whose time has left the axis stays at the first second.
   const index = Math.max(0, Math.min(Math.round((cursor ?? end) / interval), last) - first);
   const time = timeText(axis.seconds[index] ?? end);
-  const { figures, total, facts, busiest } = content;
+  const { statistics, total, facts, busiest } = content;
   return html`
-    <${Figures} seconds=${rings[1]} tens=${rings[10]} newest=${newest} errors=${errors} total=${total} ...${figures} />
+    <${Statistics} seconds=${rings[1]} tens=${rings[10]} newest=${newest} errors=${errors} total=${total} ...${statistics} />
     <${Facts} rows=${facts} />
     ${problem}
     <div class="links">

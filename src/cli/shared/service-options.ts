@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { isBaseUrl } from '../client/transport.ts';
-import { BEARER_TOKEN } from '../core/contract/bearer-token.ts';
+import { isBaseUrl } from '../../client/transport.ts';
+import { BEARER_TOKEN } from '../../core/contract/bearer-token.ts';
 import { Failure } from './failure.ts';
 import { readTextFile, setting } from './setting.ts';
 

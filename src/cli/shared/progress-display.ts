@@ -1,5 +1,5 @@
-import { formatCount, perSecond } from '../formats/number-text.ts';
-import { visible } from '../formats/visible-text.ts';
+import { formatCount, perSecond } from '../../formats/number-text.ts';
+import { visible } from '../../formats/visible-text.ts';
 
 const LINE_INTERVAL_MS = 10_000;
 const BAR_INTERVAL_MS = 100;

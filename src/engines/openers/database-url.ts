@@ -1,10 +1,10 @@
-import { StoreRejected } from '../core/commit/store-errors.ts';
+import { StoreRejected } from '../../core/commit/store-errors.ts';
 import {
   POSTGRES_SCHEME,
   type PostgresAddress,
   postgresAddressOf,
   shownPostgresAddress,
-} from './postgres/postgres-url.ts';
+} from '../postgres/postgres-url.ts';
 
 export type DatabaseAddress =
   | {

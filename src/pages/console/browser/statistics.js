@@ -1,4 +1,4 @@
-// The figures at the top of the screen Now, each with a line that explains it.
+// The statistics at the top of the screen Now, each with a line that explains it.
 import { ageText, bytesText, COUNT, numberText, time, totalText } from './display.js';
 import { html } from './preact.js';
 
@@ -12,7 +12,7 @@ const DISK_DAYS_MIN = 14;
 /**
  * @typedef {import('./plot.js').Sample} Sample
  * @typedef {{ end: number, interval: number, sample: Sample }[]} Recent with times in seconds
- * @typedef {{ title: string, figure: string, unit?: string | undefined, note: unknown,
+ * @typedef {{ title: string, statistic: string, unit?: string | undefined, note: unknown,
  *   state?: string | undefined }} Figure
  * @typedef {{ kind: 'external' } | { kind: 'unknown' } | { kind: 'known', bytes: number, freeBytes: number,
  *   space: 'enough' | 'low' | 'full', trend: { kind: 'unknown' } | { kind: 'stable' } | { kind: 'fills', days: number } }} Disk
@@ -25,9 +25,9 @@ const DISK_DAYS_MIN = 14;
  *   errors: ReadonlySet<string>, total: import('./display.js').Total | null, disk: Disk,
  *   backup: Backup }} props samples of one second and of ten seconds; the names of errors
  */
-export function Figures({ seconds, tens, newest, errors, total, disk, backup }) {
+export function Statistics({ seconds, tens, newest, errors, total, disk, backup }) {
   const recent = recentSamples(seconds, tens, newest);
-  const figures = [
+  const statistics = [
     totalFigure(total),
     plantsFigure(recent, newest),
     timeFigure(tens, newest),
@@ -35,13 +35,13 @@ export function Figures({ seconds, tens, newest, errors, total, disk, backup }) 
     diskFigure(disk),
     backupFigure(backup),
   ];
-  return html`<dl class="figures">
-    ${figures.map(
+  return html`<dl class="statistics">
+    ${statistics.map(
       each =>
         each &&
         html`<div key=${each.title} data-state=${each.state}>
           <dt>${each.title}</dt>
-          <dd class="figure">${each.figure}${each.unit && html` <small>${each.unit}</small>`}</dd>
+          <dd class="statistic">${each.statistic}${each.unit && html` <small>${each.unit}</small>`}</dd>
           <dd class="note">${each.note}</dd>
         </div>`,
     )}
@@ -88,7 +88,7 @@ function countOf(samples, names) {
 /** @param {import('./display.js').Total | null} total @returns {Figure} */
 function totalFigure(total) {
   const note = total === null ? 'being counted' : html`in the store, counted ${time(total.at)}`;
-  return { title: 'Plants', figure: totalText(total), note };
+  return { title: 'Plants', statistic: totalText(total), note };
 }
 
 /** @param {Recent} recent @param {number} newest */
@@ -108,7 +108,7 @@ function plantsFigure(recent, newest) {
       ? html`none in 15 min; <a href="#plants">how to send one</a>`
       : `mean of 10 s; at most ${numberText(most)} in 15 min`;
   const rate = countOf(present(recent, newest), OUTCOMES) / RATE_SECONDS;
-  return { title: 'Plants a second', figure: numberText(rate), note };
+  return { title: 'Plants a second', statistic: numberText(rate), note };
 }
 
 /**
@@ -125,7 +125,7 @@ function timeFigure(tens, newest) {
       : `99 % are faster; half within ${numberText(sample?.('p50'))} ms`;
   return {
     title: 'Response time, p99',
-    figure: numberText(p99),
+    statistic: numberText(p99),
     unit: p99 === null ? undefined : 'ms',
     note,
   };
@@ -153,24 +153,24 @@ function errorsFigure(recent, newest, errors) {
       ? 'none in 15 min'
       : html`${COUNT.format(total)} in 15 min${failed > 0 && `, ${COUNT.format(failed)} of them 5xx`};${' '}
           most: <a href="#rejected">${most?.name}</a>`;
-  const figure = numberText(countOf(now, names) / RATE_SECONDS);
+  const statistic = numberText(countOf(now, names) / RATE_SECONDS);
   const state = countOf(now, ofService) > 0 ? 'damaged' : failed > 0 ? 'warning' : undefined;
-  return { title: 'Errors a second', figure, note, state };
+  return { title: 'Errors a second', statistic, note, state };
 }
 
 /** @param {Disk} disk @returns {Figure | undefined} */
 function diskFigure(disk) {
   const title = 'Free disk';
   if (disk.kind === 'external') return undefined;
-  if (disk.kind === 'unknown') return { title, figure: '–', note: 'not known' };
+  if (disk.kind === 'unknown') return { title, statistic: '–', note: 'not known' };
   const { freeBytes, bytes, space, trend } = disk;
   const spaceState = space === 'full' ? 'damaged' : space === 'low' ? 'warning' : undefined;
-  const [figure, unit] = bytesText(freeBytes);
+  const [statistic, unit] = bytesText(freeBytes);
   const size = `of ${bytesText(bytes).join(' ')}`;
   if (trend.kind !== 'fills')
     return {
       title,
-      figure,
+      statistic,
       unit,
       note: `${size}; ${trend.kind === 'stable' ? 'does not fill' : 'trend known after 6 h'}`,
       state: spaceState,
@@ -179,7 +179,7 @@ function diskFigure(disk) {
   const state = spaceState ?? (days < DISK_DAYS_MIN ? 'warning' : undefined);
   return {
     title,
-    figure,
+    statistic,
     unit,
     note: `${size}; full in ${days < 2 ? 'less than 2 days' : `${numberText(days)} days`}`,
     state,
@@ -193,12 +193,12 @@ function backupFigure(backup) {
   if (backup.kind !== 'run')
     return {
       title,
-      figure: 'none',
+      statistic: 'none',
       note: html`<a href="#store">how to make one</a>`,
       state: backup.isDue ? 'warning' : undefined,
     };
   const { endedAt, isDue, hasSucceeded, text } = backup;
-  const [figure = '', ...unit] = ageText(endedAt).split(' ');
+  const [statistic = '', ...unit] = ageText(endedAt).split(' ');
   const state = hasSucceeded ? (isDue ? 'warning' : undefined) : 'damaged';
-  return { title, figure, unit: unit.join(' '), note: text, state };
+  return { title, statistic, unit: unit.join(' '), note: text, state };
 }

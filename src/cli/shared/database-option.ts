@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command, Option } from 'commander';
-import { StoreRejected } from '../core/commit/store-errors.ts';
-import { type DatabaseAddress, databaseAddressOf } from '../engines/database-url.ts';
+import { StoreRejected } from '../../core/commit/store-errors.ts';
+import { type DatabaseAddress, databaseAddressOf } from '../../engines/openers/database-url.ts';
 import { Failure } from './failure.ts';
 import { readTextFile, rejectControlCharacters, setting } from './setting.ts';
 

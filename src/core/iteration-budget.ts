@@ -7,7 +7,7 @@ import type { Clock } from './clock.ts';
  * Without this limit, a tick under load takes seconds, because libuv (`uv__read`) reads up to 2 MiB
  * from each socket. Until such a tick ends, the service learns of no commit, and the store is idle.
  */
-export class TickBudget {
+export class IterationBudget {
   readonly #budgetMs: number;
   readonly #clock: Clock;
   #endsAt = 0;
@@ -24,7 +24,7 @@ export class TickBudget {
     if (!this.#hasStarted) {
       this.#hasStarted = true;
       this.#endsAt = now + this.#budgetMs;
-      this.#clock.nextIteration(() => this.#startTick());
+      this.#clock.nextIteration(() => this.#startIteration());
     }
     return now < this.#endsAt;
   }
@@ -36,11 +36,11 @@ export class TickBudget {
   }
 
   /** Resolves when {@link defer} would call back. */
-  nextTick(): Promise<void> {
+  nextIteration(): Promise<void> {
     return new Promise(resolve => this.defer(resolve));
   }
 
-  #startTick(): void {
+  #startIteration(): void {
     this.#hasStarted = false;
     const callbacks = this.#deferred;
     this.#deferred = new Set();

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { closeSync, existsSync, linkSync, lstatSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { flush } from '../engines/flush.ts';
+import { flush } from '../../engines/flush.ts';
 import { Failure } from './failure.ts';
 
 /** A backup contains the hashes of tokens, and a seal shows ids. */

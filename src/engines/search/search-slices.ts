@@ -1,7 +1,7 @@
 /** How a search reads a store: in slices of short statements, with pauses for creates. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ID_MAX } from '../core/contract/limits.ts';
-import type { Query } from './tables/table-access.ts';
+import { ID_MAX } from '../../core/contract/limits.ts';
+import type { Query } from '../tables/table-access.ts';
 
 /** A slice that takes longer than this is followed by a smaller one. */
 const SLICE_MS = 20;
@@ -10,7 +10,7 @@ const SLICE_MS = 20;
  * first number while this process has nothing else to do, the second while it is busy.
  */
 const PAUSE_SHARES = [0.25, 40] as const;
-const PAUSE_MS_MAX = 1_000;
+const PAUSE_MAX_MS = 1_000;
 
 /** Revisions of the smallest slice of a search, and of the largest. */
 export interface SliceRows {
@@ -56,7 +56,7 @@ export async function readSlices(
     const workMs = performance.now() - startedAt;
     const { utilization } = performance.eventLoopUtilization(loop);
     loop = performance.eventLoopUtilization();
-    await sleep(Math.min(pauseShare(utilization) * workMs, PAUSE_MS_MAX));
+    await sleep(Math.min(pauseShare(utilization) * workMs, PAUSE_MAX_MS));
     searched += rows;
     // A damaged row may have a smaller id than `start`, but the search must advance.
     const last = endedWith === undefined || endedWith >= start ? (endedWith ?? end) : start;

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
-import { plantsUrl, type ReceivedResponse, type Transport } from '../client/transport.ts';
+import { plantsUrl, type ReceivedResponse, type Transport } from '../../client/transport.ts';
 
 /**
  * Sends plants on one connection with HTTP pipelining, which is many times faster than `fetch`.

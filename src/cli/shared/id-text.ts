@@ -1,7 +1,7 @@
-import { int64FromNumberText } from '../core/contract/int64.ts';
-import { ID_MAX, ID_MIN } from '../core/contract/limits.ts';
-import type { IdReading } from '../core/contract/plant.ts';
-import { quoted } from '../formats/visible-text.ts';
+import { int64FromNumberText } from '../../core/contract/int64.ts';
+import { ID_MAX, ID_MIN } from '../../core/contract/limits.ts';
+import type { IdReading } from '../../core/contract/plant.ts';
+import { quoted } from '../../formats/visible-text.ts';
 
 /** Spreadsheets write long numbers as 9.00719925474099E+15, which has lost digits. */
 const EXPONENT = /^[-+]?[0-9][0-9.,]*[eE][-+]?[0-9]+$/;

@@ -1,7 +1,9 @@
 /** The search of plants, the same for both engines. */
-import { BATCH_TEXT_LENGTH_MAX, textLengthOf } from '../core/commit/batch-size.ts';
-import type { PlantRevision } from '../core/commit/plant-revision.ts';
-import { ID_MIN } from '../core/contract/limits.ts';
+import { BATCH_TEXT_LENGTH_MAX, textLengthOf } from '../../core/commit/batch-size.ts';
+import type { PlantRevision } from '../../core/commit/plant-revision.ts';
+import { ID_MIN } from '../../core/contract/limits.ts';
+import { REVISION_COLUMNS, revisionOf } from '../tables/revision-rows.ts';
+import type { Query, Row } from '../tables/table-access.ts';
 import { countThatFits, TEXT_BYTES } from './page-size.ts';
 import {
   type ReadSlice,
@@ -10,8 +12,6 @@ import {
   type SliceRows,
   type SliceSettings,
 } from './search-slices.ts';
-import { REVISION_COLUMNS, revisionOf } from './tables/revision-rows.ts';
-import type { Query, Row } from './tables/table-access.ts';
 
 /** Plants and time of one page when all pages are read one after the other. */
 export const PAGE_PLANTS = 2_048;
