@@ -105,6 +105,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#total[Symbol.dispose]();
+    this.#rejected[Symbol.dispose]();
     this.#parts.samples[Symbol.dispose]();
     await this.#parts.sampleFile?.[Symbol.asyncDispose]();
     await this.#parts.search[Symbol.asyncDispose]();

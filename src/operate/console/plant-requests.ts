@@ -14,7 +14,7 @@ import type { PlantTotal } from './plant-total.ts';
 import { plantsCsv } from './plants-csv.ts';
 import type { LabelOf } from './rejected-requests.ts';
 
-/** Plants of a page, as in src/pages/console/browser/plants.js. */
+/** Plants of a page, as in `search.js` of the page. */
 const SHOWN_PLANTS_MAX = 50;
 /** The page shows this many of the last revisions of a plant. */
 const SHOWN_REVISIONS_MAX = 500;

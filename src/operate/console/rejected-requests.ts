@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { SYSTEM_CLOCK } from '../../core/clock.ts';
 import { ERRORS, type ErrorName } from '../../core/contract/errors.ts';
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
@@ -80,23 +81,35 @@ interface RejectionList {
   groups: ShownGroup[];
 }
 
+/** Whether bodies are recorded. `until` is in ms since 1970; `end` is the timer that stops it. */
+type Recording = { kind: 'off' } | { kind: 'on'; until: number; end: Disposable };
+
 /** Finds the label of a token for operators. */
 export type LabelOf = (tokenId: number) => string;
 
 /** All rejected requests since the start, in groups, only in memory. */
-export class RejectedRequests implements ResponseObserver {
+export class RejectedRequests implements ResponseObserver, Disposable {
   /** The group with the newest request is last. */
   readonly #groups = new Map<string, Group>();
   #count = 0;
-  /** Bodies are recorded until this time, ms since 1970; null: they were never, or were stopped. */
-  #recordsBodiesUntil: number | null = null;
+  #recording: Recording = { kind: 'off' };
 
-  /** Starts to record bodies, or stops and forgets the recorded ones. */
+  /** Starts to record bodies, for an hour, or stops and forgets the recorded ones. */
   recordBodies(isOn: boolean): void {
-    this.#recordsBodiesUntil = isOn ? Date.now() + RECORDING_MS : null;
-    if (isOn) return;
+    this[Symbol.dispose]();
+    if (isOn) {
+      const end = SYSTEM_CLOCK.setTimer(() => this.recordBodies(false), RECORDING_MS, false);
+      this.#recording = { kind: 'on', until: Date.now() + RECORDING_MS, end };
+      return;
+    }
+    this.#recording = { kind: 'off' };
     for (const { examples } of this.#groups.values())
       for (const example of examples) example.body = undefined;
+  }
+
+  /** Ends the timer. */
+  [Symbol.dispose](): void {
+    if (this.#recording.kind === 'on') this.#recording.end[Symbol.dispose]();
   }
 
   /** Counts a rejection. The service calls it with every response, so it returns early. */
@@ -112,7 +125,7 @@ export class RejectedRequests implements ResponseObserver {
     const group = this.#groupOf(result, received?.tokenId, addressOf(received) ?? 'unknown', isTest);
     group.count++;
     group.lastAt = Date.now();
-    group.examples.unshift(exampleOf(message!, received, this.#bodiesUntil() !== null));
+    group.examples.unshift(exampleOf(message!, received, this.#recording.kind === 'on'));
     group.examples.splice(EXAMPLES_MAX);
   }
 
@@ -143,13 +156,8 @@ export class RejectedRequests implements ResponseObserver {
       const tokenFault = group.name === 'tokenRejected' ? fault : null;
       return { key, ...group, sentence, label: labelOf(tokenId), tokenFault };
     });
-    return { count: this.#count, bodiesUntil: this.#bodiesUntil(), groups };
-  }
-
-  /** @returns null: no bodies are recorded now */
-  #bodiesUntil(): number | null {
-    const until = this.#recordsBodiesUntil;
-    return until !== null && Date.now() < until ? until : null;
+    const bodiesUntil = this.#recording.kind === 'on' ? this.#recording.until : null;
+    return { count: this.#count, bodiesUntil, groups };
   }
 
   /** The last requests of a group, the newest first. A group that was replaced has none. */

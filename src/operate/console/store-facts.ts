@@ -8,6 +8,8 @@ import { spaceOf } from '../health/readiness-checks.ts';
 
 /** The rate at which the disk fills is measured over at least this time. */
 const DISK_RATE_MIN_MS = 6 * 3_600_000;
+/** A disk that is full in fewer days needs attention. */
+const DISK_DAYS_MIN = 14;
 const DAY_MS = 86_400_000;
 
 /** A row of the page: a label, its text, and a time before the text. It is hidden without text. */
@@ -16,17 +18,20 @@ export type FactRow = [label: string, text: string | undefined, at?: number];
 /** How fast a disk fills. The rate is that of all programs since the start. */
 type DiskTrend = { kind: 'unknown' } | { kind: 'stable' } | { kind: 'fills'; days: number };
 
-/** What the page shows in large type. Times are in ms since 1970. */
+/** How much attention a fact needs, as the page colors it. */
+type State = 'well' | 'warning' | 'damaged';
+
+/** The disk and the last backup. Times are in ms since 1970. */
 export interface StoreStatistics {
   disk:
     | { kind: 'external' }
     | { kind: 'unknown' }
-    | (Disk & { kind: 'known'; space: ReturnType<typeof spaceOf>; trend: DiskTrend });
+    | (Disk & { kind: 'known'; state: State; trend: DiskTrend });
   /** PostgreSQL has backup programs of its own. */
   backup:
     | { kind: 'external' }
-    | { kind: 'none'; isDue: boolean }
-    | { kind: 'run'; isDue: boolean; endedAt: number; hasSucceeded: boolean; text: string };
+    | { kind: 'none'; state: State }
+    | { kind: 'run'; state: State; endedAt: number; text: string };
 }
 
 /** The parts of the store that operators should know of. */
@@ -63,14 +68,14 @@ export class StoreFacts {
 
   /** All facts that operators need often. */
   async rows(): Promise<FactRow[]> {
-    const statistics = await this.#engine.statistics();
-    const isOnSqlite = statistics.kind === 'sqlite';
-    const noBackup = isOnSqlite ? `none yet; to make one: ${this.#command('backup FILE')}` : undefined;
+    const { disk, backup } = await this.statistics();
     const [start, ...others] = this.startAndChecks();
+    const backupText =
+      backup.kind === 'none' ? `none yet; to make one: ${this.#command('backup FILE')}` : undefined;
     return [
       start!,
-      ['Free on the disk', isOnSqlite ? freeText(statistics.disk) : undefined],
-      this.#runRow('Last backup', 'backup', noBackup),
+      ['Free on the disk', diskText(disk)],
+      backup.kind === 'run' ? ['Last backup', backup.text, backup.endedAt] : ['Last backup', backupText],
       ...others,
     ];
   }
@@ -80,9 +85,12 @@ export class StoreFacts {
     const { version, isFirstStart } = this.#shown;
     const start = isFirstStart ? 'the first start on this store, ' : '';
     const { recorded } = this.#monitored.damage;
+    const verify = this.#lastRun('verify');
     return [
       ['Started', `${start}version ${version}`, this.#start.at],
-      this.#runRow('Last verify', 'verify', `none yet; to check the whole store: ${this.#command('verify')}`),
+      verify === undefined
+        ? ['Last verify', `none yet; to check the whole store: ${this.#command('verify')}`]
+        : ['Last verify', runText(verify), verify.endedAt],
       recorded === undefined
         ? ['Last damage', undefined]
         : ['Last damage', `found by ${recorded.foundBy}`, recorded.foundAt],
@@ -92,26 +100,25 @@ export class StoreFacts {
   async statistics(): Promise<StoreStatistics> {
     const statistics = await this.#engine.statistics();
     if (statistics.kind === 'postgres') return { disk: { kind: 'external' }, backup: { kind: 'external' } };
-    const { disk } = statistics;
+    return { disk: this.#disk(statistics.disk), backup: this.#backup() };
+  }
+
+  #disk(disk: Disk | undefined): StoreStatistics['disk'] {
+    if (disk === undefined) return { kind: 'unknown' };
+    const trend = this.#trendOf(disk.freeBytes);
+    const fillsSoon = trend.kind === 'fills' && trend.days < DISK_DAYS_MIN;
+    const state = { enough: fillsSoon ? 'warning' : 'well', low: 'warning', full: 'damaged' } as const;
+    return { kind: 'known', ...disk, trend, state: state[spaceOf(disk)] };
+  }
+
+  #backup(): StoreStatistics['backup'] {
     const last = this.#lastRun('backup');
     const { damage, firstPlantAt } = this.#monitored;
     const isDue = backupFault({ lastRuns: damage.lastRuns, firstPlantAt }) !== undefined;
-    return {
-      disk:
-        disk === undefined
-          ? { kind: 'unknown' }
-          : { kind: 'known', ...disk, space: spaceOf(disk), trend: this.#trendOf(disk.freeBytes) },
-      backup:
-        last === undefined
-          ? { kind: 'none', isDue }
-          : {
-              kind: 'run',
-              isDue,
-              endedAt: last.endedAt,
-              hasSucceeded: last.hasSucceeded,
-              text: runText(last),
-            },
-    };
+    const state = isDue ? 'warning' : 'well';
+    if (last === undefined) return { kind: 'none', state };
+    const { endedAt, hasSucceeded } = last;
+    return { kind: 'run', state: hasSucceeded ? state : 'damaged', endedAt, text: runText(last) };
   }
 
   #command(text: string): string {
@@ -120,12 +127,6 @@ export class StoreFacts {
 
   #lastRun(command: CommandRun['command']): CommandRun | undefined {
     return this.#monitored.damage.lastRuns.find(each => each.command === command);
-  }
-
-  /** @param textWithoutRun undefined: without a run, the row is hidden */
-  #runRow(label: string, command: CommandRun['command'], textWithoutRun: string | undefined): FactRow {
-    const last = this.#lastRun(command);
-    return last === undefined ? [label, textWithoutRun] : [label, runText(last), last.endedAt];
   }
 
   #trendOf(freeBytes: number): DiskTrend {
@@ -137,6 +138,7 @@ export class StoreFacts {
   }
 }
 
-function freeText(disk: Disk | undefined): string {
-  return disk === undefined ? 'unknown' : `${bytesText(disk.freeBytes)} of ${bytesText(disk.bytes)}`;
+function diskText(disk: StoreStatistics['disk']): string | undefined {
+  if (disk.kind === 'external') return undefined;
+  return disk.kind === 'unknown' ? 'unknown' : `${bytesText(disk.freeBytes)} of ${bytesText(disk.bytes)}`;
 }

@@ -154,7 +154,7 @@ suite('the console and its store', async () => {
     const { disk, backup } = await statistics();
     assert.deepEqual(
       [disk.kind, disk.trend.kind, backup],
-      ['known', 'unknown', { kind: 'none', isDue: true }],
+      ['known', 'unknown', { kind: 'none', state: 'warning' }],
     );
     assert.ok(disk.freeBytes > 0 && disk.freeBytes <= disk.bytes);
     await using command = await openTokens(service.database);
@@ -171,9 +171,8 @@ suite('the console and its store', async () => {
       assert.deepEqual((await facts()).get('Last backup'), [text, endedAt]);
       assert.deepEqual((await statistics()).backup, {
         kind: 'run',
-        isDue: false,
+        state: 'well',
         endedAt,
-        hasSucceeded: true,
         text,
       });
       assert.equal((await json(operator, 'now')).runs[0].endedAt, endedAt);

@@ -2,7 +2,7 @@
 import { COUNT } from './display.js';
 import { request } from './requests.js';
 
-/** Plants of a page, as in operator-console.ts of the service. */
+/** Plants of a page, as in `plant-requests.ts` of the service. */
 export const SHOWN_PLANTS_MAX = 50;
 /** A page ends early at this many characters of names and tags: a name may have a million. */
 const PAGE_TEXT_LENGTH_MAX = 1_000_000;

@@ -6,18 +6,17 @@ const OUTCOMES = ['created', 'revised', 'unchanged'];
 /** A rate is the mean of these seconds. */
 const RATE_SECONDS = 10;
 const RECENT_SECONDS = 900;
-/** A disk that is full in fewer days needs attention. */
-const DISK_DAYS_MIN = 14;
 
 /**
  * @typedef {import('./plot.js').Sample} Sample
  * @typedef {{ end: number, interval: number, sample: Sample }[]} Recent with times in seconds
  * @typedef {{ title: string, statistic: string, unit?: string | undefined, note: unknown,
- *   state?: string | undefined }} Figure
+ *   state?: State | undefined }} Statistic
+ * @typedef {'well' | 'warning' | 'damaged'} State
  * @typedef {{ kind: 'external' } | { kind: 'unknown' } | { kind: 'known', bytes: number, freeBytes: number,
- *   space: 'enough' | 'low' | 'full', trend: { kind: 'unknown' } | { kind: 'stable' } | { kind: 'fills', days: number } }} Disk
- * @typedef {{ kind: 'external' } | { kind: 'none', isDue: boolean } | { kind: 'run', isDue: boolean,
- *   endedAt: number, hasSucceeded: boolean, text: string }} Backup
+ *   state: State, trend: { kind: 'unknown' } | { kind: 'stable' } | { kind: 'fills', days: number } }} Disk
+ * @typedef {{ kind: 'external' } | { kind: 'none', state: State } | { kind: 'run', state: State,
+ *   endedAt: number, text: string }} Backup
  */
 
 /**
@@ -28,12 +27,12 @@ const DISK_DAYS_MIN = 14;
 export function Statistics({ seconds, tens, newest, errors, total, disk, backup }) {
   const recent = recentSamples(seconds, tens, newest);
   const statistics = [
-    totalFigure(total),
-    plantsFigure(recent, newest),
-    timeFigure(tens, newest),
-    errorsFigure(recent, newest, errors),
-    diskFigure(disk),
-    backupFigure(backup),
+    totalStatistic(total),
+    plantsStatistic(recent, newest),
+    timeStatistic(tens, newest),
+    errorsStatistic(recent, newest, errors),
+    diskStatistic(disk),
+    backupStatistic(backup),
   ];
   return html`<dl class="statistics">
     ${statistics.map(
@@ -85,8 +84,8 @@ function countOf(samples, names) {
   return samples.reduce((sum, { interval, sample }) => sum + rateOf(sample, names) * interval, 0);
 }
 
-/** @param {import('./display.js').Total | null} total @returns {Figure} */
-function totalFigure(total) {
+/** @param {import('./display.js').Total | null} total @returns {Statistic} */
+function totalStatistic(total) {
   const note = total === null ? 'being counted' : html`in the store, counted ${time(total.at)}`;
   return { title: 'Plants', statistic: totalText(total), note };
 }
@@ -99,9 +98,9 @@ function present(recent, newest) {
 /**
  * @param {Recent} recent
  * @param {number} newest
- * @returns {Figure}
+ * @returns {Statistic}
  */
-function plantsFigure(recent, newest) {
+function plantsStatistic(recent, newest) {
   const most = Math.max(0, ...recent.map(({ sample }) => rateOf(sample, OUTCOMES)));
   const note =
     most === 0
@@ -114,9 +113,9 @@ function plantsFigure(recent, newest) {
 /**
  * @param {Map<number, Sample>} tens
  * @param {number} newest
- * @returns {Figure}
+ * @returns {Statistic}
  */
-function timeFigure(tens, newest) {
+function timeStatistic(tens, newest) {
   const sample = tens.get(newest - (newest % RATE_SECONDS));
   const p99 = sample?.('p99') ?? null;
   const note =
@@ -138,9 +137,9 @@ function timeFigure(tens, newest) {
  * @param {Recent} recent
  * @param {number} newest
  * @param {ReadonlySet<string>} errors
- * @returns {Figure}
+ * @returns {Statistic}
  */
-function errorsFigure(recent, newest, errors) {
+function errorsStatistic(recent, newest, errors) {
   const names = [...errors];
   const ofService = names.filter(name => name.startsWith('5'));
   const now = present(recent, newest);
@@ -158,47 +157,30 @@ function errorsFigure(recent, newest, errors) {
   return { title: 'Errors a second', statistic, note, state };
 }
 
-/** @param {Disk} disk @returns {Figure | undefined} */
-function diskFigure(disk) {
+/** @param {Disk} disk @returns {Statistic | undefined} */
+function diskStatistic(disk) {
   const title = 'Free disk';
   if (disk.kind === 'external') return undefined;
   if (disk.kind === 'unknown') return { title, statistic: '–', note: 'not known' };
-  const { freeBytes, bytes, space, trend } = disk;
-  const spaceState = space === 'full' ? 'damaged' : space === 'low' ? 'warning' : undefined;
-  const [statistic, unit] = bytesText(freeBytes);
-  const size = `of ${bytesText(bytes).join(' ')}`;
-  if (trend.kind !== 'fills')
-    return {
-      title,
-      statistic,
-      unit,
-      note: `${size}; ${trend.kind === 'stable' ? 'does not fill' : 'trend known after 6 h'}`,
-      state: spaceState,
-    };
-  const { days } = trend;
-  const state = spaceState ?? (days < DISK_DAYS_MIN ? 'warning' : undefined);
-  return {
-    title,
-    statistic,
-    unit,
-    note: `${size}; full in ${days < 2 ? 'less than 2 days' : `${numberText(days)} days`}`,
-    state,
-  };
+  const [statistic, unit] = bytesText(disk.freeBytes);
+  const note = `of ${bytesText(disk.bytes).join(' ')}; ${trendText(disk.trend)}`;
+  return { title, statistic, unit, note, state: disk.state };
 }
 
-/** @param {Backup} backup @returns {Figure | undefined} */
-function backupFigure(backup) {
+/** @param {{ kind: 'unknown' } | { kind: 'stable' } | { kind: 'fills', days: number }} trend */
+function trendText(trend) {
+  if (trend.kind === 'unknown') return 'trend known after 6 h';
+  if (trend.kind === 'stable') return 'does not fill';
+  return `full in ${trend.days < 2 ? 'less than 2 days' : `${numberText(trend.days)} days`}`;
+}
+
+/** @param {Backup} backup @returns {Statistic | undefined} */
+function backupStatistic(backup) {
   const title = 'Last backup';
   if (backup.kind === 'external') return undefined;
-  if (backup.kind !== 'run')
-    return {
-      title,
-      statistic: 'none',
-      note: html`<a href="#store">how to make one</a>`,
-      state: backup.isDue ? 'warning' : undefined,
-    };
-  const { endedAt, isDue, hasSucceeded, text } = backup;
-  const [statistic = '', ...unit] = ageText(endedAt).split(' ');
-  const state = hasSucceeded ? (isDue ? 'warning' : undefined) : 'damaged';
-  return { title, statistic, unit: unit.join(' '), note: text, state };
+  const { state } = backup;
+  if (backup.kind === 'none')
+    return { title, statistic: 'none', note: html`<a href="#store">how to make one</a>`, state };
+  const [statistic = '', ...unit] = ageText(backup.endedAt).split(' ');
+  return { title, statistic, unit: unit.join(' '), note: backup.text, state };
 }
