@@ -120,6 +120,8 @@ function testSearch(under: EngineUnderTest): void {
       'Rødgrød',
       'Łąka STRAßE Œuvre',
       'λωτος λευκοΣ',
+      'ΑΚΑΚΊΑ Þistill Жасмин',
+      'Salvia Ẍ\u0308 \u0301sylvestris',
     ];
     await commit(engine, ...names.map((name, index) => ({ id: BigInt(index), name })));
     const cases: [part: string, found: number[]][] = [
@@ -132,13 +134,17 @@ function testSearch(under: EngineUnderTest): void {
       ['x cuprocyparis', [5, 6]],
       ['xcupro', [5, 6]],
       ['alix alba', [7]],
-      ['×', [0, 1, 2, 3, 5, 6, 7, 8]],
-      ['x', [0, 1, 2, 3, 5, 6, 7, 8]],
+      ['×', [0, 1, 2, 3, 5, 6, 7, 8, 13]],
+      ['x', [0, 1, 2, 3, 5, 6, 7, 8, 13]],
       ['RODGROD', [9]],
       ['laka strasse oeuv', [10]],
       ['straß', [10]],
       ['λευκος', [11]],
       ['λωτοσ', [11]],
+      ['ΑΚΑΚΊΑ', [12]],
+      ['ακακια þist', [12]],
+      ['жАСМИН', [12]],
+      ['salvia sylv', [13]],
     ];
     await using search = await openSearch(engine.database);
     for (const [name, found] of cases) {
