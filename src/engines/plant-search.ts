@@ -165,10 +165,14 @@ async function matches(
 ): Promise<{ found: PlantRevision[]; isCutShort: boolean }> {
   const select = (columns: string, rows: number): Promise<Row[]> =>
     query(`SELECT ${columns} ${where} ORDER BY id LIMIT ${rows}`, values);
-  const lengths = await select(TEXT_BYTES, limit);
+  const lengths = await select(`id, ${TEXT_BYTES}`, limit);
   const rows = countThatFits(lengths);
   const found = rows === 0 ? [] : (await select(REVISION_COLUMNS, rows)).map(revisionOf);
-  return { found, isCutShort: found.length > 0 && (rows < lengths.length || rows === limit) };
+  const lastId = found.at(-1)?.plant.id;
+  if (lastId === undefined) return { found, isCutShort: false };
+  // A plant that was stored between the statements leaves no room for one of the last.
+  const isDisplaced = found.length === rows && lastId < BigInt(lengths[rows - 1]![0]!);
+  return { found, isCutShort: rows < lengths.length || rows === limit || isDisplaced };
 }
 
 /** Selects plants by their latest revisions: all that match every given member. */

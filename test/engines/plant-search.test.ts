@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
 import { suite, test } from 'node:test';
 import { StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { ID_MAX, ID_MIN } from '../../src/core/contract/limits.ts';
 import type { NewPlant } from '../../src/core/contract/plant.ts';
-import { PAGE_PLANTS, type PlantFilter, searchAll } from '../../src/engines/plant-search.ts';
+import {
+  PAGE_PLANTS,
+  type PlantFilter,
+  type PlantSearch,
+  searchAll,
+  searchPage,
+} from '../../src/engines/plant-search.ts';
+import { queryRows } from '../../src/engines/sqlite/queries.ts';
 import type { StorageEngine } from '../../src/engines/storage-engine.ts';
+import type { Query } from '../../src/engines/tables/table-access.ts';
 import { openReader, openSearch } from '../harness/open-store.ts';
 import { plantWrite } from '../harness/plant-write.ts';
 import {
@@ -12,6 +21,8 @@ import {
   enginesUnderTest,
   numbered,
   openNewStore,
+  pathOf,
+  sqliteUnderTest,
 } from '../harness/store-under-test.ts';
 
 const LONG_MS = 60_000;
@@ -243,3 +254,20 @@ function testSearch(under: EngineUnderTest): void {
     await assert.rejects(search.page({}, 1, LONG_MS), StoreUnavailable);
   });
 }
+
+test('a page lacks no plant when others are stored between its statements', async () => {
+  const under = sqliteUnderTest();
+  await using engine = await openNewStore(under);
+  await commit(engine, { id: 10n, name: 'oak' }, { id: 20n, name: 'oak' }, { id: 30n, name: 'oak' });
+  using database = new DatabaseSync(pathOf(engine.database));
+  let statements = 0;
+  const query: Query = async (text, values) => {
+    // The third statement of a search reads the plants of a slice.
+    if (++statements === 3) await commit(engine, { id: 15n, name: 'oak' }, { id: 25n, name: 'oak' });
+    return queryRows(database, text, values);
+  };
+  const store = { query, sliceRows: { min: 100, max: 100 }, nameContains: () => '1' };
+  const search = { page: (...args: Parameters<PlantSearch['page']>) => searchPage(store, ...args) };
+  const plants = (await Array.fromAsync(searchAll(search))).flat().map(({ plant }) => plant.id);
+  assert.deepEqual(plants, [10n, 15n, 20n, 25n, 30n]);
+});
