@@ -206,3 +206,33 @@ test('faults happen again after a reset, also when a response or an invalid plan
   ]);
   assert.deepEqual(await judged(), ['first; code=503, times=1; gave up; 1']);
 });
+
+test('the report blames no client for what it could not know when it sent a plant twice at once', async () => {
+  const { serve, sender, requests, judged } = await startSandbox();
+  await using _serve = serve;
+  const send = sender(serve.token);
+  const arrived = (count: number) =>
+    until('the requests have arrived', () => {
+      return requests.read().filter(({ kind }) => kind === 'request').length === count;
+    });
+  const [slow, final, busy] = ['delay=2', 'code=400, delay=1', 'code=503, delay=1'];
+  const leaving = new AbortController();
+  const first = send(slow, { id: 1, name: 'A' });
+  await arrived(1);
+  const second = send(slow, { id: 1, name: 'A' }, leaving.signal);
+  await arrived(2);
+  assert.equal(await first, 200);
+  leaving.abort();
+  assert.equal(await second, 'lost');
+  for (const [index, prefer] of [final, busy].entries()) {
+    const plant = { id: index + 2, name: prefer };
+    const attempt = send(prefer, plant);
+    await arrived(2 * index + 3);
+    await Promise.all([attempt, send(prefer, plant)]);
+  }
+  assert.deepEqual(await judged(), [
+    `first; ${slow}; ok; 1`,
+    `first; ${final}; ok; 2`,
+    `first; ${busy}; ok; 3`,
+  ]);
+});
