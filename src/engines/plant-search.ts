@@ -20,6 +20,8 @@ const PAGE_TIME_MS = 1_000;
 const COUNTED_TAG = 'CASE WHEN octet_length(tag) <= 200 THEN tag END';
 /** So many tags end a {@link TagCounts}. */
 const TAGS_MAX = 10_000;
+/** Comparing names of a megabyte takes up to half a second. PostgreSQL ends statements of two seconds. */
+const COMPARED_BYTES_MAX = 1024 * 1024;
 
 /** Adds a value to a statement, and returns its parameter, such as `$3`. */
 export type AddValue = (value: string) => string;
@@ -37,7 +39,7 @@ const LATEST_OF_RANGE = `NOT EXISTS (
   SELECT 1 FROM plant_revision AS later
   WHERE later.id = latest.id AND later.id BETWEEN $1 AND $2 AND later.revision > latest.revision)`;
 /** One plant may have many revisions, so its latest one is looked up once. */
-const LATEST_OF_PLANT = 'revision = (SELECT max(revision) FROM plant_revision WHERE id = $1)';
+const LATEST_OF_PLANT = 'id = $1 AND revision = (SELECT max(revision) FROM plant_revision WHERE id = $1)';
 
 /** Reads a page of a search: see {@link PlantSearch}. */
 export async function searchPage(
@@ -131,7 +133,7 @@ interface FilteredSlice {
 async function searchSlices(
   { query, sliceRows, nameContains }: SearchedStore,
   { id, from = ID_MIN, name = '', tag }: PlantFilter,
-  settings: Omit<SliceSettings, 'from'>,
+  settings: Omit<SliceSettings, 'from' | 'nameBytesMax'>,
   read: (slice: FilteredSlice, last: bigint) => Promise<bigint | undefined>,
 ): Promise<SearchProgress> {
   const nothing = { next: undefined, searched: 0 };
@@ -149,7 +151,9 @@ async function searchSlices(
     const where = [...conditions, latest].join(' AND ');
     return read({ where, values: [first, last, ...texts] }, last);
   };
-  if (id === undefined) return await readSlices(query, sliceRows, { ...settings, from }, readRange);
+  const nameBytesMax = name === '' ? Infinity : COMPARED_BYTES_MAX;
+  if (id === undefined)
+    return await readSlices(query, sliceRows, { ...settings, from, nameBytesMax }, readRange);
   await readRange(id, id);
   return nothing;
 }

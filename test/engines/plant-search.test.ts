@@ -241,6 +241,21 @@ function testSearch(under: EngineUnderTest): void {
     assert.deepEqual([last.length, last.at(-1)!.revision], [16, 20]);
   });
 
+  test('searches names as long as requests in slices that end in time', async () => {
+    await using engine = await openNewStore(under);
+    const long = 'é'.repeat(400_000);
+    for (const { id } of numbered(16, long)) await commit(engine, { id, name: `${long} ${id}` });
+    await commit(engine, { id: 16n, name: 'oak' });
+    await using search = await openSearch(engine.database);
+    const found = (await Array.fromAsync(searchAll(search, { name: 'e 15' }))).flat();
+    assert.deepEqual(
+      found.map(({ plant }) => plant.id),
+      [15n],
+    );
+    const { plants } = await search.count({ name: 'oak' }, LONG_MS);
+    assert.equal(plants, 1);
+  });
+
   test('finds plants that were created after it was opened, and closes promptly during a page', async () => {
     await using engine = await openNewStore(under);
     const search = await openSearch(engine.database);
