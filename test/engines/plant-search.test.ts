@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
 import { suite, test } from 'node:test';
 import { StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { ID_MAX, ID_MIN } from '../../src/core/contract/limits.ts';
 import type { NewPlant } from '../../src/core/contract/plant.ts';
-import { PAGE_PLANTS, type PlantFilter, searchAll } from '../../src/engines/search/plant-search.ts';
+import {
+  PAGE_PLANTS,
+  type PlantFilter,
+  type PlantSearch,
+  searchAll,
+  searchPage,
+} from '../../src/engines/search/plant-search.ts';
+import { queryRows } from '../../src/engines/sqlite/queries.ts';
 import type { StorageEngine } from '../../src/engines/storage-engine.ts';
+import type { Query } from '../../src/engines/tables/table-access.ts';
 import { openReader, openSearch } from '../harness/open-store.ts';
 import { plantWrite } from '../harness/plant-write.ts';
 import {
@@ -12,6 +21,8 @@ import {
   enginesUnderTest,
   numbered,
   openNewStore,
+  pathOf,
+  sqliteUnderTest,
 } from '../harness/store-under-test.ts';
 
 const LONG_MS = 60_000;
@@ -120,6 +131,8 @@ function testSearch(under: EngineUnderTest): void {
       'Rødgrød',
       'Łąka STRAßE Œuvre',
       'λωτος λευκοΣ',
+      'ΑΚΑΚΊΑ Þistill Жасмин',
+      'Salvia Ẍ\u0308 \u0301sylvestris',
     ];
     await commit(engine, ...names.map((name, index) => ({ id: BigInt(index), name })));
     const cases: [part: string, found: number[]][] = [
@@ -132,13 +145,17 @@ function testSearch(under: EngineUnderTest): void {
       ['x cuprocyparis', [5, 6]],
       ['xcupro', [5, 6]],
       ['alix alba', [7]],
-      ['×', [0, 1, 2, 3, 5, 6, 7, 8]],
-      ['x', [0, 1, 2, 3, 5, 6, 7, 8]],
+      ['×', [0, 1, 2, 3, 5, 6, 7, 8, 13]],
+      ['x', [0, 1, 2, 3, 5, 6, 7, 8, 13]],
       ['RODGROD', [9]],
       ['laka strasse oeuv', [10]],
       ['straß', [10]],
       ['λευκος', [11]],
       ['λωτοσ', [11]],
+      ['ΑΚΑΚΊΑ', [12]],
+      ['ακακια þist', [12]],
+      ['жАСМИН', [12]],
+      ['salvia sylv', [13]],
     ];
     await using search = await openSearch(engine.database);
     for (const [name, found] of cases) {
@@ -224,6 +241,21 @@ function testSearch(under: EngineUnderTest): void {
     assert.deepEqual([last.length, last.at(-1)!.revision], [16, 20]);
   });
 
+  test('searches names as long as requests in slices that end in time', async () => {
+    await using engine = await openNewStore(under);
+    const long = 'é'.repeat(400_000);
+    for (const { id } of numbered(16, long)) await commit(engine, { id, name: `${long} ${id}` });
+    await commit(engine, { id: 16n, name: 'oak' });
+    await using search = await openSearch(engine.database);
+    const found = (await Array.fromAsync(searchAll(search, { name: 'e 15' }))).flat();
+    assert.deepEqual(
+      found.map(({ plant }) => plant.id),
+      [15n],
+    );
+    const { plants } = await search.count({ name: 'oak' }, LONG_MS);
+    assert.equal(plants, 1);
+  });
+
   test('finds plants that were created after it was opened, and closes promptly during a page', async () => {
     await using engine = await openNewStore(under);
     const search = await openSearch(engine.database);
@@ -237,3 +269,20 @@ function testSearch(under: EngineUnderTest): void {
     await assert.rejects(search.page({}, 1, LONG_MS), StoreUnavailable);
   });
 }
+
+test('a page lacks no plant when others are stored between its statements', async () => {
+  const under = sqliteUnderTest();
+  await using engine = await openNewStore(under);
+  await commit(engine, { id: 10n, name: 'oak' }, { id: 20n, name: 'oak' }, { id: 30n, name: 'oak' });
+  using database = new DatabaseSync(pathOf(engine.database));
+  let statements = 0;
+  const query: Query = async (text, values) => {
+    // The third statement of a search reads the plants of a slice.
+    if (++statements === 3) await commit(engine, { id: 15n, name: 'oak' }, { id: 25n, name: 'oak' });
+    return queryRows(database, text, values);
+  };
+  const store = { query, sliceRows: { min: 100, max: 100 }, nameContains: () => '1' };
+  const search = { page: (...args: Parameters<PlantSearch['page']>) => searchPage(store, ...args) };
+  const plants = (await Array.fromAsync(searchAll(search))).flat().map(({ plant }) => plant.id);
+  assert.deepEqual(plants, [10n, 15n, 20n, 25n, 30n]);
+});

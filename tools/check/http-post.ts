@@ -19,7 +19,10 @@ export interface PostResponse {
   body: Buffer;
   /** Whether the request was sent on a connection that an earlier request had opened. */
   isOnUsedConnection: boolean;
-  /** Whether the response says that the connection ends with it (RFC 9112 section 9.3). */
+  /**
+   * Whether the response says that the connection ends with it, by a header field, or because nothing
+   * else ends its body (RFC 9112 section 9.3).
+   */
   endsConnection: boolean;
 }
 
@@ -75,6 +78,7 @@ async function readResponse(
     bytes += chunk.length;
     if (bytes > bytesMax) break;
   }
+  const hasLength = headers.has('content-length') || headers.has('transfer-encoding');
   return {
     httpVersion,
     status: statusCode,
@@ -82,6 +86,6 @@ async function readResponse(
     headers,
     body: Buffer.concat(chunks),
     isOnUsedConnection: reusedSocket,
-    endsConnection: httpVersion === '1.0' || /\bclose\b/i.test(headers.get('connection') ?? ''),
+    endsConnection: httpVersion === '1.0' || !hasLength || /\bclose\b/i.test(headers.get('connection') ?? ''),
   };
 }

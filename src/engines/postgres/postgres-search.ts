@@ -37,28 +37,58 @@ export function openPostgresSearch(address: PostgresAddress): PlantSearch {
   };
 }
 
-/** SQL of the folded name. Case beyond ASCII follows the locale of the database. */
+/**
+ * SQL of the folded name, with capital letters beyond ASCII as they are: the locale of the database
+ * would decide which of them it knows.
+ */
 const FOLDED = `lower(${PLAIN_LETTERS.reduce(
   (text, [letter, plain]) => `replace(${text}, '${letter}', '${plain}')`,
   `regexp_replace(normalize(name, NFD), '${MARKS}', '', 'g')`,
-)})`;
+)} COLLATE "C")`;
 
 const [SIGN, LETTER] = SIGN_AND_LETTER;
-/** Both foldings of a name. */
-const FOLDINGS = [FOLDED, `regexp_replace(${FOLDED}, '${HYBRID_SIGN}', '', 'g')`].map(
-  folding => `replace(${folding}, '${SIGN}', '${LETTER}')`,
-);
 /** The letters of ASCII in lower case. The collation C is faster than others. */
 const LOWER = 'lower(name COLLATE "C")';
+/** SQL: whether a name may have a sign of a hybrid. */
+const HAS_SIGN = String.raw`lower(normalize(name, NFD) COLLATE "C") ~ '${SIGN}|[ \u00a0]${MARKS}*${LETTER}${MARKS}*[ \u00a0]'`;
 
 function nameContains(part: string, add: AddValue): string {
-  const parts = foldedParts(part).map(add);
-  const isIn = (folding: string) => `(${parts.map(each => `strpos(${folding}, ${each}) > 0`).join(' OR ')})`;
-  const [withSigns, withoutSigns] = FOLDINGS as [string, string];
+  const texts = foldedParts(part);
+  const parts = texts.map(add);
+  const isIn = (folding: string) =>
+    `(${parts.map(each => `strpos(replace(${folding}, '${SIGN}', '${LETTER}'), ${each}) > 0`).join(' OR ')})`;
+  const withSigns = withSmallLetters(FOLDED, texts.join(''), add);
+  const withoutSigns = `regexp_replace(${withSigns}, '${HYBRID_SIGN}', '', 'g')`;
   // Few names have a sign, so the second folding is rarely made.
-  const hasSign = String.raw`${LOWER} ~ '${SIGN}|[ \u00a0]${LETTER}[ \u00a0]'`;
-  const isMatch = `(${isIn(withSigns)} OR ${hasSign} AND ${isIn(withoutSigns)})`;
+  const isMatch = `(${isIn(withSigns)} OR ${HAS_SIGN} AND ${isIn(withoutSigns)})`;
   return nameCondition(part, add, { name: LOWER, isMatch });
+}
+
+/** Returns SQL that replaces the capitals of the searched letters. No others can make a name match. */
+function withSmallLetters(folding: string, searched: string, add: AddValue): string {
+  const small = [...new Set(searched)].flatMap(letter =>
+    (capitals().get(letter) ?? []).map(capital => ({ capital, letter })),
+  );
+  if (small.length === 0) return folding;
+  const from = add(small.map(({ capital }) => capital).join(''));
+  const to = add(small.map(({ letter }) => letter).join(''));
+  return `translate(${folding}, ${from}, ${to})`;
+}
+
+let cachedCapitals: Map<string, string[]> | undefined;
+
+/** The capitals beyond ASCII of each letter. */
+function capitals(): Map<string, string[]> {
+  cachedCapitals ??= Map.groupBy(capitalsBeyondAscii(), capital => capital.toLowerCase());
+  return cachedCapitals;
+}
+
+function* capitalsBeyondAscii(): Iterable<string> {
+  // No plane beyond the first two has letters with a case.
+  for (let code = 0x80; code < 0x2_0000; code++) {
+    const letter = String.fromCodePoint(code);
+    if (letter.toLowerCase() !== letter) yield letter;
+  }
 }
 
 /** The estimate of the last ANALYZE or VACUUM. A server without the rows has none. */

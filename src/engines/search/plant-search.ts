@@ -20,6 +20,8 @@ const PAGE_TIME_MS = 1_000;
 const COUNTED_TAG = 'CASE WHEN octet_length(tag) <= 200 THEN tag END';
 /** So many tags end a {@link TagCounts}. */
 const TAGS_MAX = 10_000;
+/** Comparing names of a megabyte takes up to half a second. PostgreSQL ends statements of two seconds. */
+const COMPARED_MAX_BYTES = 1024 * 1024;
 
 /** Adds a value to a statement, and returns its parameter, such as `$3`. */
 export type AddValue = (value: string) => string;
@@ -37,7 +39,7 @@ const LATEST_OF_RANGE = `NOT EXISTS (
   SELECT 1 FROM plant_revision AS later
   WHERE later.id = latest.id AND later.id BETWEEN $1 AND $2 AND later.revision > latest.revision)`;
 /** One plant may have many revisions, so its latest one is looked up once. */
-const LATEST_OF_PLANT = 'revision = (SELECT max(revision) FROM plant_revision WHERE id = $1)';
+const LATEST_OF_PLANT = 'id = $1 AND revision = (SELECT max(revision) FROM plant_revision WHERE id = $1)';
 
 /** Reads a page of a search: see {@link PlantSearch}. */
 export async function searchPage(
@@ -131,7 +133,7 @@ interface FilteredSlice {
 async function searchSlices(
   { query, sliceRows, nameContains }: SearchedStore,
   { id, from = ID_MIN, name = '', tag }: PlantFilter,
-  settings: Omit<SliceSettings, 'from'>,
+  settings: Omit<SliceSettings, 'from' | 'nameBytesMax'>,
   read: (slice: FilteredSlice, last: bigint) => Promise<bigint | undefined>,
 ): Promise<SearchProgress> {
   const nothing = { next: undefined, searched: 0 };
@@ -149,7 +151,9 @@ async function searchSlices(
     const where = [...conditions, latest].join(' AND ');
     return read({ where, values: [first, last, ...texts] }, last);
   };
-  if (id === undefined) return await readSlices(query, sliceRows, { ...settings, from }, readRange);
+  const nameBytesMax = name === '' ? Infinity : COMPARED_MAX_BYTES;
+  if (id === undefined)
+    return await readSlices(query, sliceRows, { ...settings, from, nameBytesMax }, readRange);
   await readRange(id, id);
   return nothing;
 }
@@ -165,10 +169,14 @@ async function matches(
 ): Promise<{ found: PlantRevision[]; isCutShort: boolean }> {
   const select = (columns: string, rows: number): Promise<Row[]> =>
     query(`SELECT ${columns} ${where} ORDER BY id LIMIT ${rows}`, values);
-  const lengths = await select(TEXT_BYTES, limit);
+  const lengths = await select(`id, ${TEXT_BYTES}`, limit);
   const rows = countThatFits(lengths);
   const found = rows === 0 ? [] : (await select(REVISION_COLUMNS, rows)).map(revisionOf);
-  return { found, isCutShort: found.length > 0 && (rows < lengths.length || rows === limit) };
+  const lastId = found.at(-1)?.plant.id;
+  if (lastId === undefined) return { found, isCutShort: false };
+  // A plant that was stored between the statements leaves no room for one of the last.
+  const isDisplaced = found.length === rows && lastId < BigInt(lengths[rows - 1]![0]!);
+  return { found, isCutShort: rows < lengths.length || rows === limit || isDisplaced };
 }
 
 /** Selects plants by their latest revisions: all that match every given member. */

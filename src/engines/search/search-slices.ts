@@ -22,6 +22,8 @@ export interface SliceSettings {
   from: bigint;
   /** Revisions of the first slice, if the limits of the store allow it. By default the smallest. */
   firstRows?: number;
+  /** A slice of several plants has at most so many bytes of names. By default, any number. */
+  nameBytesMax?: number;
   timeLimitMs: number;
 }
 
@@ -43,7 +45,7 @@ export type ReadSlice = (first: bigint, last: bigint) => Promise<bigint | undefi
 export async function readSlices(
   query: Query,
   { min, max }: SliceRows,
-  { from, firstRows = min, timeLimitMs }: SliceSettings,
+  { from, firstRows = min, nameBytesMax = Infinity, timeLimitMs }: SliceSettings,
   read: ReadSlice,
 ): Promise<SearchProgress> {
   const endsAt = performance.now() + timeLimitMs;
@@ -51,7 +53,11 @@ export async function readSlices(
   let rows = Math.min(Math.max(firstRows, min), max);
   for (let start = from, searched = 0; ; ) {
     const startedAt = performance.now();
-    const end = await sliceEnd(query, start, rows);
+    let end = await sliceEnd(query, start, rows);
+    while (rows > 1 && end > start && !(await hasFewBytes(query, start, end, nameBytesMax))) {
+      rows = Math.floor(rows / 2);
+      end = await sliceEnd(query, start, rows);
+    }
     const endedWith = await read(start, end);
     const workMs = performance.now() - startedAt;
     const { utilization } = performance.eventLoopUtilization(loop);
@@ -64,7 +70,7 @@ export async function readSlices(
     start = last + 1n;
     if (endedWith !== undefined || performance.now() >= endsAt) return { next: start, searched };
     if (workMs < SLICE_MS / 2) rows = Math.min(rows * 2, max);
-    if (workMs > SLICE_MS) rows = Math.max(Math.floor(rows / 2), min);
+    if (workMs > SLICE_MS) rows = Math.min(rows, Math.max(Math.floor(rows / 2), min));
   }
 }
 
@@ -76,6 +82,13 @@ async function sliceEnd(query: Query, from: bigint, rows: number): Promise<bigin
   const next = BigInt(beyond[0]!);
   // A damaged row may have a smaller id than `from`.
   return next <= from ? from : next - 1n;
+}
+
+async function hasFewBytes(query: Query, first: bigint, last: bigint, bytesMax: number): Promise<boolean> {
+  if (bytesMax === Infinity) return true;
+  const text = 'SELECT sum(octet_length(name)) FROM plant_revision WHERE id BETWEEN $1 AND $2';
+  const [row] = await query(text, [first, last]);
+  return Number(row![0]) <= bytesMax;
 }
 
 /** @param utilization the share of the time in which the event loop, which serves creates, worked */

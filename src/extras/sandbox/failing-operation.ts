@@ -7,7 +7,7 @@ import { fieldValues } from '../../core/header-fields.ts';
 import { type Delivery, errorResponse, type HttpResponse } from '../../core/response.ts';
 import type { OpenExtra } from '../../service.ts';
 import { preferencesOf } from './preferences.ts';
-import type { RecordedResponse, SandboxFiles } from './sandbox-files.ts';
+import type { RecordedInvalid, RecordedRequest, RecordedResponse, SandboxFiles } from './sandbox-files.ts';
 
 /** Its users see it in the log, at `/docs`, in the console and as a warning of `/readyz`. */
 const WARNING = {
@@ -39,16 +39,26 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
     return texts.map(preferencesOf).find(({ text }) => text !== '') ?? preferencesOf('');
   };
 
+  /** Records a plant that arrived. */
+  const recordPlant = (line: RecordedRequest | RecordedInvalid): void => {
+    // `report --reset` has removed the file.
+    if (!files.requests.exists()) failures.clear();
+    files.requests.append(line);
+  };
+
+  /** Records a response. After a reset, it belongs to a request that the report has forgotten. */
+  const recordResponse = (line: RecordedResponse): void => {
+    if (files.requests.exists()) files.requests.append(line);
+  };
+
   /** Records a request. @returns its faults, or none after `times` failures */
   const begin = (admission: Admission, { id, name, tag }: NewPlant) => {
     const { storedHash } = admission;
     const preferences = asked(admission);
     const { text, times } = preferences;
-    // `report --reset` has removed the file.
-    if (!files.requests.exists()) failures.clear();
     const request = crypto.randomUUID();
     const plant = { id: `${id}`, name: hashOf(name), ...(tag !== undefined && { tag: hashOf(tag) }) };
-    files.requests.append({ kind: 'request', request, at: Date.now(), storedHash, asked: text, ...plant });
+    recordPlant({ kind: 'request', request, at: Date.now(), storedHash, asked: text, ...plant });
     const key = `${storedHash} ${id} ${text}`;
     const failed = failures.get(key) ?? 0;
     if (failed === times) return { ...preferencesOf(''), request };
@@ -59,7 +69,7 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
   const recordInvalid = (admission: Admission, error: ErrorName): void => {
     const { storedHash } = admission;
     const { text } = asked(admission);
-    files.requests.append({ kind: 'invalid', at: Date.now(), storedHash, asked: text, error });
+    recordPlant({ kind: 'invalid', at: Date.now(), storedHash, asked: text, error });
   };
 
   return {
@@ -83,7 +93,7 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
         const [retryAfter] = fieldValues(response.fields, 'retry-after');
         const wait = retryAfter === undefined ? {} : { retryAfterSeconds: Number(retryAfter) };
         const { result } = response;
-        files.requests.append({ kind: 'response', request, at, result, received, ...wait });
+        recordResponse({ kind: 'response', request, at, result, received, ...wait });
       };
       if (lose !== undefined) {
         record(lose === 'half' ? 'half' : 'nothing');

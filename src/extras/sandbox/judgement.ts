@@ -75,7 +75,7 @@ function sentPlants(lines: readonly RecordedLine[]): Attempt[][] {
 function isContinued(plant: readonly Attempt[], attempt: Attempt): boolean {
   const last = plant.at(-1)!;
   if (!isSameCase(plant[0]!, attempt)) return false;
-  switch (knowledgeOf(last)) {
+  switch (knowledgeOf(last, attempt.at)) {
     case 'stored':
       return false;
     case 'rejected':
@@ -90,9 +90,9 @@ function isSameCase(first: Attempt, { asked }: { asked: string }): boolean {
   return asked === '' || asked === first.asked;
 }
 
-/** What a client knows after an attempt. */
-function knowledgeOf({ response }: Attempt): 'stored' | 'rejected' | 'unknown' {
-  if (response?.received !== 'whole') return 'unknown';
+/** What a client knows of an attempt at a time. It may have sent the plant again before the response. */
+function knowledgeOf({ response }: Attempt, at = Infinity): 'stored' | 'rejected' | 'unknown' {
+  if (response?.received !== 'whole' || at < response.at) return 'unknown';
   if (isOutcome(response.result)) return 'stored';
   return isErrorName(response.result) && !ERRORS[response.result].retry ? 'rejected' : 'unknown';
 }
@@ -103,7 +103,7 @@ function contentOf({ name, tag }: Attempt): string {
 
 /** One more attempt is enough if the faults never end. */
 function isGivenUp(attempts: readonly Attempt[]): boolean {
-  if (knowledgeOf(attempts.at(-1)!) !== 'unknown') return false;
+  if (attempts.some(attempt => knowledgeOf(attempt) !== 'unknown')) return false;
   return attempts.length === 1 || preferencesOf(attempts[0]!.asked).times !== Infinity;
 }
 
@@ -143,7 +143,7 @@ function verdictsOf(attempts: readonly Attempt[], replacement: Replacement | und
   const verdicts = new Set<Verdict>();
   for (const [index, attempt] of attempts.slice(1).entries()) {
     const before = attempts[index]!;
-    if (knowledgeOf(before) === 'rejected') verdicts.add('retried a final error');
+    if (knowledgeOf(before, attempt.at) === 'rejected') verdicts.add('retried a final error');
     if (contentOf(before) !== contentOf(attempt)) verdicts.add('sent again with other content');
     if (isTooSoon(before, attempt)) verdicts.add('ignored Retry-After');
   }
@@ -153,7 +153,7 @@ function verdictsOf(attempts: readonly Attempt[], replacement: Replacement | und
 
 function isTooSoon({ response }: Attempt, { at }: Attempt): boolean {
   if (response?.received !== 'whole' || response.retryAfterSeconds === undefined) return false;
-  return at < response.at + response.retryAfterSeconds * 1000 - EARLY_MAX_MS;
+  return at >= response.at && at < response.at + response.retryAfterSeconds * 1000 - EARLY_MAX_MS;
 }
 
 function givenUpVerdict(attempts: readonly Attempt[], replacement: Replacement | undefined): Verdict {

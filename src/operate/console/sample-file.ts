@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import { rename, writeFile } from 'node:fs/promises';
+import { open, rename, rm, writeFile } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import type { StoredRing } from './sample-ring.ts';
 import type { Samples } from './samples.ts';
@@ -10,6 +10,8 @@ const WRITE_INTERVAL_MS = 5 * 60_000;
 const FILE_MAX_BYTES = 5_000_000;
 /** Another number means another form of the file. */
 const FORM = 1;
+/** How each SQLite file begins (https://sqlite.org/fileformat.html). */
+const SQLITE_MAGIC = Buffer.from('SQLite format 3\0');
 
 interface FileHeader extends Omit<StoredRing, 'columns'> {
   form: number;
@@ -55,8 +57,30 @@ export class SampleFile implements AsyncDisposable {
 /** A process that is killed meanwhile leaves the old file. */
 async function replaceFile(path: string, content: Uint8Array): Promise<void> {
   const partial = `${path}.partial`;
-  await writeFile(partial, content, { mode: 0o600 });
-  await rename(partial, path);
+  for (const replaced of [path, partial]) await rejectStore(replaced);
+  await rm(partial, { force: true });
+  try {
+    // A new file: an existing one may be a link to another file, or a pipe, which would wait for a reader.
+    await writeFile(partial, content, { mode: 0o600, flag: 'wx' });
+    await rename(partial, path);
+  } catch (error) {
+    // On a full disk, its bytes would be missing to the store.
+    await rm(partial, { force: true });
+    throw error;
+  }
+}
+
+/** Somebody may have given a store or a backup this name. */
+async function rejectStore(path: string): Promise<void> {
+  if (!isFile(path)) return;
+  await using file = await open(path);
+  const { buffer } = await file.read({ buffer: Buffer.alloc(SQLITE_MAGIC.length), position: 0 });
+  if (buffer.equals(SQLITE_MAGIC)) throw new Error(`${path} is an SQLite file; give it another name`);
+}
+
+/** Reading a pipe or a device may never end. */
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 }
 
 function fileContent({ columns, ...ring }: StoredRing): Uint8Array {
@@ -71,7 +95,7 @@ function fileContent({ columns, ...ring }: StoredRing): Uint8Array {
 /** @returns undefined if there is no file, or if it is damaged or has another form */
 function readSamples(path: string): StoredRing | undefined {
   try {
-    if (statSync(path).size > FILE_MAX_BYTES) return undefined;
+    if (!isFile(path) || statSync(path).size > FILE_MAX_BYTES) return undefined;
     const file = readFileSync(path);
     const content = file.subarray(file.indexOf('\n') + 1);
     if (file.toString('latin1', 0, file.length - content.length) !== `${crc32(content)}\n`) return undefined;

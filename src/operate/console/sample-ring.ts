@@ -72,7 +72,6 @@ export class SampleRing {
     for (const [name, column] of columns) this.#columns.set(name, column);
     [this.#newest, this.#count] = [newest, count];
     this.#advance(now - newest);
-    if (now > newest) for (const column of columns.values()) column[now % length] = Number.NaN;
   }
 
   /** Adds a sample if its interval has ended. */
@@ -103,8 +102,9 @@ export class SampleRing {
   #advance(steps: number): void {
     this.#count = Math.max(0, Math.min(this.#count + steps, this.#length));
     this.#newest += steps;
-    // A late timer has missed intervals, in which nothing was measured.
-    for (let missing = 1; missing < Math.min(steps, this.#length); missing++)
+    // A late timer has missed intervals, in which nothing was measured. Another version may have
+    // written columns that this one does not.
+    for (let missing = 0; missing < Math.min(steps, this.#length); missing++)
       for (const column of this.#columns.values())
         column[(this.#newest - missing) % this.#length] = Number.NaN;
   }

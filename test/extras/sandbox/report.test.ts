@@ -183,3 +183,56 @@ test('each token has its own verdicts, which depend on what the client could kno
   assert.match(report, /id 4: 200, after waiting [0-9]+ ms$/m);
   assert.match(report, /id 8: stored, but the client had left; SOON later 200$/m);
 });
+
+test('faults happen again after a reset, also when a response or an invalid plant is recorded first', async () => {
+  const { serve, run, sender, requests, judged } = await startSandbox();
+  await using _serve = serve;
+  const send = sender(serve.token);
+  const [busy, slow] = ['code=503, times=1', 'delay=2, times=1'];
+  const plant = (id: number) => ({ id, name: `Plant ${id}` });
+  assert.equal(await send(busy, plant(1)), 503);
+  const inFlight = send(slow, plant(2));
+  await until('the request has arrived', () => requests.read().some(line => 'id' in line && line.id === '2'));
+  await run('sandbox', 'report', '--reset');
+  assert.equal(await inFlight, 200);
+  await expectSteps(send, [
+    [busy, plant(1), 503],
+    [busy, { id: '1' }, 400],
+  ]);
+  await run('sandbox', 'report', '--reset');
+  await expectSteps(send, [
+    [busy, { id: '1' }, 400],
+    [busy, plant(1), 503],
+  ]);
+  assert.deepEqual(await judged(), ['first; code=503, times=1; gave up; 1']);
+});
+
+test('the report blames no client for what it could not know when it sent a plant twice at once', async () => {
+  const { serve, sender, requests, judged } = await startSandbox();
+  await using _serve = serve;
+  const send = sender(serve.token);
+  const arrived = (count: number) =>
+    until('the requests have arrived', () => {
+      return requests.read().filter(({ kind }) => kind === 'request').length === count;
+    });
+  const [slow, final, busy] = ['delay=2', 'code=400, delay=1', 'code=503, delay=1'];
+  const leaving = new AbortController();
+  const first = send(slow, { id: 1, name: 'A' });
+  await arrived(1);
+  const second = send(slow, { id: 1, name: 'A' }, leaving.signal);
+  await arrived(2);
+  assert.equal(await first, 200);
+  leaving.abort();
+  assert.equal(await second, 'lost');
+  for (const [index, prefer] of [final, busy].entries()) {
+    const plant = { id: index + 2, name: prefer };
+    const attempt = send(prefer, plant);
+    await arrived(2 * index + 3);
+    await Promise.all([attempt, send(prefer, plant)]);
+  }
+  assert.deepEqual(await judged(), [
+    `first; ${slow}; ok; 1`,
+    `first; ${final}; ok; 2`,
+    `first; ${busy}; ok; 3`,
+  ]);
+});

@@ -1,6 +1,17 @@
 import assert from 'node:assert/strict';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, mock, suite, test } from 'node:test';
 import type { PlantQueue } from '../../../src/core/commit/plant-commits.ts';
 import { ERROR_NAMES } from '../../../src/core/contract/errors.ts';
@@ -150,5 +161,48 @@ suite('samples of the console', () => {
       await using _file = restart();
       assert.deepEqual(read(0).long.columns, {}, `byte ${damage}`);
     }
+  });
+
+  test('of a column that this version does not write end after 24 hours', () => {
+    const newest = Math.floor(START / 10);
+    const columns = new Map([['39999 gone', new Float64Array(8_640).fill(5)]]);
+    samples.restore({ interval: 10, length: 8_640, newest, count: 8_640, columns });
+    pass(20);
+    assert.deepEqual(read(0).long.columns['39999 gone'].slice(-3), [5, null, null]);
+  });
+
+  test('replace no store of plants, follow no link and wait for no pipe', async () => {
+    const folder = testFolder();
+    const path = join(folder, 'plants.db-history');
+    const write = async (): Promise<string> => {
+      let failure = '';
+      const onError = (cause: unknown) => {
+        failure = String(cause);
+      };
+      await new SampleFile(path, samples, onError)[Symbol.asyncDispose]();
+      return failure;
+    };
+    for (const name of [path, `${path}.partial`]) {
+      new DatabaseSync(name).exec('CREATE TABLE kept (id)');
+      const store = readFileSync(name);
+      assert.match(await write(), /SQLite/);
+      assert.deepEqual(readFileSync(name), store);
+      rmSync(name);
+      execFileSync('mkfifo', [name]);
+      assert.equal(await write(), '');
+      rmSync(path);
+    }
+    const other = join(folder, 'other');
+    writeFileSync(other, 'kept');
+    symlinkSync(other, `${path}.partial`);
+    assert.equal(await write(), '');
+    assert.equal(readFileSync(other, 'utf8'), 'kept');
+    assert.ok(lstatSync(path).isFile());
+    assert.deepEqual(readdirSync(folder).sort(), ['other', 'plants.db-history']);
+    // After a failed write, no file takes the room that the store needs.
+    rmSync(path);
+    mkdirSync(path);
+    assert.match(await write(), /EISDIR|ENOTEMPTY|EEXIST/);
+    assert.deepEqual(readdirSync(folder).sort(), ['other', 'plants.db-history']);
   });
 });

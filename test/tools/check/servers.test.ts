@@ -157,10 +157,14 @@ function sendAndClose(response: ServerResponse, body: Buffer): void {
 }
 
 /** A response without a length: the end of the connection ends it. */
-function sendHttp10({ socket, statusCode }: ServerResponse, body: Buffer): void {
-  const header = `HTTP/1.0 ${statusCode} Whatever\r\ncontent-type: application/json\r\n\r\n`;
-  socket!.end(Buffer.concat([Buffer.from(header), body]));
+function sendWithoutLength(version: string) {
+  return ({ socket, statusCode }: ServerResponse, body: Buffer): void => {
+    const header = `HTTP/${version} ${statusCode} Whatever\r\ncontent-type: application/json\r\n\r\n`;
+    socket!.end(Buffer.concat([Buffer.from(header), body]));
+  };
 }
+
+const sendHttp10 = sendWithoutLength('1.0');
 
 const RIGHT: Record<string, Ways> = {
   'follows the interface word by word': {},
@@ -173,6 +177,8 @@ const RIGHT: Record<string, Ways> = {
   'names the charset': typed(200, 'Application/JSON; charset=utf-8'),
   'sends a response in chunks': { send: (response, body) => response.write(body, () => response.end()) },
   'ends each response by closing the connection, as HTTP/1.0': { send: sendHttp10 },
+  // RFC 9112 section 9.3: only messages with a length can leave a connection open.
+  'ends each response by closing the connection': { send: sendWithoutLength('1.1') },
   'has HTTP/1.0 and reads no chunks': {
     ...rejectsSent('transfer-encoding', /chunked/),
     send: sendHttp10,
