@@ -133,6 +133,7 @@ function testSearch(under: EngineUnderTest): void {
       'λωτος λευκοΣ',
       'ΑΚΑΚΊΑ Þistill Жасмин',
       'Salvia Ẍ\u0308 \u0301sylvestris',
+      'Ficus \uffff',
     ];
     await commit(engine, ...names.map((name, index) => ({ id: BigInt(index), name })));
     const cases: [part: string, found: number[]][] = [
@@ -156,6 +157,8 @@ function testSearch(under: EngineUnderTest): void {
       ['ακακια þist', [12]],
       ['жАСМИН', [12]],
       ['salvia sylv', [13]],
+      ['\ufffd', []],
+      ['\uffff', [14]],
     ];
     await using search = await openSearch(engine.database);
     for (const [name, found] of cases) {
@@ -254,6 +257,10 @@ function testSearch(under: EngineUnderTest): void {
     );
     const { plants } = await search.count({ name: 'oak' }, LONG_MS);
     assert.equal(plants, 1);
+    // To compare the part at each place of the name would take seconds.
+    await commit(engine, { id: 17n, name: 'a'.repeat(1_000_000) });
+    const none = await search.count({ name: `${'a'.repeat(10_000)}b`, from: 17n }, LONG_MS);
+    assert.deepEqual([none.plants, none.next], [0, undefined]);
   });
 
   test('finds plants that were created after it was opened, and closes promptly during a page', async () => {

@@ -61,7 +61,10 @@ function nameContains(part: string, add: AddValue): string {
   const withoutSigns = `regexp_replace(${withSigns}, '${HYBRID_SIGN}', '', 'g')`;
   // Few names have a sign, so the second folding is rarely made.
   const isMatch = `(${isIn(withSigns)} OR ${HAS_SIGN} AND ${isIn(withoutSigns)})`;
-  return nameCondition(part, add, { name: LOWER, isMatch });
+  return nameCondition(part, add, {
+    contains: parameter => `strpos(${LOWER}, ${parameter}) > 0`,
+    isMatch,
+  });
 }
 
 /** Returns SQL that replaces the capitals of the searched letters. No others can make a name match. */

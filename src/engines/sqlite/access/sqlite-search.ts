@@ -17,9 +17,12 @@ const COUNTED_MAX_BYTES = 256 * 1024 * 1024;
 
 const SLICE_ROWS = { min: 128, max: 16_384 };
 
-/** In SQLite, LIKE does not distinguish the case of ASCII letters. */
+/** In SQLite, `lower` changes only the letters of ASCII. */
 const nameContains = (part: string, add: AddValue): string =>
-  nameCondition(part, add, { name: 'name', isMatch: `name_contains(name, ${add(part)})` });
+  nameCondition(part, add, {
+    contains: parameter => `instr(lower(name), ${parameter}) > 0`,
+    isMatch: `name_contains(name, ${add(part)})`,
+  });
 
 /** Searches a store on a thread of its own, which starts with the first search. */
 export function openSqliteSearch(path: string): PlantSearch {
