@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import {
   POSTGRES_SCHEME,
@@ -44,6 +45,16 @@ export function shownDatabase(database: DatabaseAddress): string {
   return database.engine === 'sqlite'
     ? `${SQLITE_SCHEME}${database.path}`
     : shownPostgresAddress(database.address);
+}
+
+/** Makes a path absolute, for readers who may not know the working directory of this process. */
+export function absoluteAddress(database: DatabaseAddress): DatabaseAddress {
+  return database.engine === 'sqlite' ? { ...database, path: resolve(database.path) } : database;
+}
+
+/** @returns the path of a file beside the SQLite file; undefined on PostgreSQL */
+export function fileBeside(database: DatabaseAddress, suffix: string): string | undefined {
+  return database.engine === 'sqlite' ? `${resolve(database.path)}${suffix}` : undefined;
 }
 
 /** The option of a command in a shell. @param shown the database, from {@link shownDatabase} */
