@@ -107,10 +107,10 @@ async function copy(options: CopyOptions): Promise<void> {
 async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void> {
   await using opened = new AsyncDisposableStack();
   const open = <T extends AsyncDisposable | undefined>(flag: string, opening: () => Promise<T>): Promise<T> =>
-    at(flag, async () => opened.use(await opening()));
+    withFlag(flag, async () => opened.use(await opening()));
 
   const storeAt = (flag: string, database: string): Promise<StoreOpener> =>
-    at(flag, async () => openerOf(readDatabase({ ...options, database })));
+    withFlag(flag, async () => openerOf(readDatabase({ ...options, database })));
   const sourceStore = await storeAt(SOURCE, options.from);
   const targetStore = await storeAt(TARGET, options.to);
   // The source is opened first. If it cannot be read, no target is created.
@@ -232,7 +232,7 @@ async function checkDistinct(source: PlantReader, target: PlantReader): Promise<
 }
 
 /** Names the flag of the address in an error message, since the store does not know the flag. */
-async function at<T>(flag: string, open: () => Promise<T>): Promise<T> {
+async function withFlag<T>(flag: string, open: () => Promise<T>): Promise<T> {
   try {
     return await open();
   } catch (error) {

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
+import { InvalidDatabaseUrl } from '../invalid-database-url.ts';
 import {
   POSTGRES_SCHEME,
   type PostgresAddress,
@@ -21,22 +21,23 @@ const SQLITE_SCHEME = 'sqlite:';
 
 /**
  * @param text `sqlite:PATH` or `postgres://USER@HOST:PORT/DATABASE`
- * @throws {StoreRejected} when it is invalid; the message repeats no part that may be a password
+ * @throws {InvalidDatabaseUrl}
  */
 export function databaseAddressOf(text: string): DatabaseAddress {
   if (POSTGRES_SCHEME.test(text)) return { engine: 'postgres', address: postgresAddressOf(text) };
   const path = text.startsWith(SQLITE_SCHEME) ? text.slice(SQLITE_SCHEME.length) : '';
   // In SQLite these paths mean a temporary database, a database in memory and a URI.
   if (path === '' || path.startsWith(':memory:') || path.startsWith('file:')) {
-    throw new StoreRejected('invalid database URL', {
-      advice:
-        'write sqlite:PATH, for example sqlite:./data/plant-store.db, or postgres://USER@HOST:PORT/DATABASE',
-    });
+    throw new InvalidDatabaseUrl(
+      'invalid database URL',
+      'write sqlite:PATH, for example sqlite:./data/plant-store.db, or postgres://USER@HOST:PORT/DATABASE',
+    );
   }
   if (path.startsWith('//') || path.includes('?') || path.trim() !== path) {
-    throw new StoreRejected('invalid database URL', {
-      advice: 'after sqlite: write only a path: no //, no ? and no blanks around it',
-    });
+    throw new InvalidDatabaseUrl(
+      'invalid database URL',
+      'after sqlite: write only a path: no //, no ? and no blanks around it',
+    );
   }
   return { engine: 'sqlite', path, makesFolder: false };
 }
