@@ -1,6 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { StoreDamaged, StoreMissing, StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';
-import { problemText } from '../core/problem.ts';
 import { openerOf } from '../engines/openers/open-store.ts';
 import type { StoreOpener } from '../engines/openers/store-opener.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
@@ -24,6 +23,7 @@ import { Failure } from './shared/failure.ts';
 import { readTypedId } from './shared/id-text.ts';
 import { stoppable } from './shared/interruption.ts';
 import { CountedProgress } from './shared/progress-display.ts';
+import { rejectionText } from './shared/rejection-text.ts';
 import { readTextFile } from './shared/setting.ts';
 
 const HELP = `
@@ -236,7 +236,7 @@ async function withFlag<T>(flag: string, open: () => Promise<T>): Promise<T> {
   try {
     return await open();
   } catch (error) {
-    if (error instanceof StoreRejected) throw new Failure(`${flag}: ${problemText(error, flag)}`);
+    if (error instanceof StoreRejected) throw new Failure(`${flag}: ${rejectionText(error, flag)}`);
     if (error instanceof Failure) throw new Failure(`${flag}: ${error.message}`, error.exitCode);
     throw error;
   }
