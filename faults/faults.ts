@@ -10,6 +10,7 @@ import { citusFaults } from './citus.ts';
 import { failingCalls } from './failing-calls.ts';
 import { floods } from './floods.ts';
 import { fuzzing } from './fuzz.ts';
+import { httpParsers } from './http-parsers.ts';
 import { kills } from './kills.ts';
 import { postgresCuts } from './postgres-cuts.ts';
 import { postgresFailover } from './postgres-failover.ts';
@@ -19,12 +20,11 @@ import { powerCut } from './power-cut.ts';
 import { MUTANTS, type Order, obstacleOf, type Scenario } from './scenario.ts';
 import { slowClients } from './slow-clients.ts';
 import { soak } from './soak.ts';
-import { testOracle } from './test-oracle.ts';
 
 const SCENARIOS: readonly Scenario[] = [
   ...[kills, powerCut, failingCalls, bitFlips],
   ...[postgresKills, postgresFailover, postgresCuts, postgresPartition],
-  ...[floods, slowClients, soak, fuzzing, testOracle],
+  ...[floods, slowClients, soak, fuzzing, httpParsers],
 ];
 
 const HELP = `Usage: npm run faults -- [options]

@@ -4,13 +4,13 @@ import type { Extra } from './cli/extra.ts';
 import { unknownVariables } from './cli/options/unknown-variables.ts';
 import { Failure } from './cli/shared/failure.ts';
 import { Interruption } from './cli/shared/interruption.ts';
+import { rejectionText } from './cli/shared/rejection-text.ts';
 import {
   StoreDamaged,
   StoreInternalError,
   StoreRejected,
   StoreUnavailable,
 } from './core/commit/store-errors.ts';
-import { problemText } from './core/problem.ts';
 import * as extras from './extras.ts';
 import { visible } from './formats/visible-text.ts';
 import { VERSION } from './version.ts';
@@ -20,8 +20,8 @@ const STDOUT_CLOSED_EXIT_CODE = 141;
 
 const EXTRAS: readonly Extra[] = Object.values(extras);
 
-/** The option with the address of the store, of all commands but `copy`, which reports its own. */
-const ADDRESS_OPTION = '--database';
+/** The flag of the address of the store, of all commands but `copy`, which reports its own. */
+const DATABASE_FLAG = '--database';
 
 /** Each command is loaded only when it runs: `serve` starts sooner without the code of `import`. */
 export const COMMANDS: Record<string, () => Promise<Command>> = {
@@ -130,7 +130,7 @@ function report(error: unknown): number {
     return error.exitCode;
   }
   if (error instanceof StoreRejected) {
-    console.error(`plant-store: ${visible(problemText(error, ADDRESS_OPTION))}`);
+    console.error(`plant-store: ${visible(rejectionText(error, DATABASE_FLAG))}`);
     return 1;
   }
   if (error instanceof Interruption) {

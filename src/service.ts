@@ -116,8 +116,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const monitor = new StoreMonitor(engine, metrics, log);
     const { commits, damage } = monitor;
     const tokens = opened.adopt(await openMonitoredTokens(tokenTable, damage, log), each => each.close());
-    const attached: Attached = { validators: [], observers: [], wrappers: [] };
-    const traceIdOf: TraceIdOf = request => loggedTraceId(request, attached.observers);
+    const attached: Attached = { validators: [], observers: [], traceSources: [], wrappers: [] };
+    const traceIdOf: TraceIdOf = request => loggedTraceId(request, attached.traceSources);
     const context = { tokens, tokenTable, metrics, traceIdOf, log };
     await attachExtras(settings, context, openedByExtras, attached);
     commits.showTo(attached.observers);
@@ -197,9 +197,10 @@ async function attachExtras(
   attached: Attached,
 ): Promise<void> {
   for (const open of extras) {
-    const { validators = [], observers = [], wrappers = [] } = await open(context, opened);
+    const { validators = [], observers = [], traceSources = [], wrappers = [] } = await open(context, opened);
     attached.validators.push(...validators);
     attached.observers.push(...observers);
+    attached.traceSources.push(...traceSources);
     attached.wrappers.push(...wrappers);
     for (const { warning } of wrappers) context.log.warn({}, warning.fault);
   }

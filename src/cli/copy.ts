@@ -1,10 +1,8 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { StoreDamaged, StoreMissing, StoreRejected, StoreUnavailable } from '../core/commit/store-errors.ts';
-import { problemText } from '../core/problem.ts';
-import type { DatabaseAddress } from '../engines/openers/database-url.ts';
 import { openerOf } from '../engines/openers/open-store.ts';
+import type { StoreOpener } from '../engines/openers/store-opener.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
-import { runningService } from '../engines/sqlite/files/serve-lock.ts';
 import { amount, formatCount, perSecond } from '../formats/number-text.ts';
 import type { Damaged } from '../proof/checked-revisions.ts';
 import { sealLine } from '../proof/seal.ts';
@@ -25,6 +23,7 @@ import { Failure } from './shared/failure.ts';
 import { readTypedId } from './shared/id-text.ts';
 import { stoppable } from './shared/interruption.ts';
 import { CountedProgress } from './shared/progress-display.ts';
+import { rejectionText } from './shared/rejection-text.ts';
 import { readTextFile } from './shared/setting.ts';
 
 const HELP = `
@@ -108,13 +107,15 @@ async function copy(options: CopyOptions): Promise<void> {
 async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void> {
   await using opened = new AsyncDisposableStack();
   const open = <T extends AsyncDisposable | undefined>(flag: string, opening: () => Promise<T>): Promise<T> =>
-    at(flag, async () => opened.use(await opening()));
+    withFlag(flag, async () => opened.use(await opening()));
 
-  const sourceAddress = await at(SOURCE, async () => readDatabase({ ...options, database: options.from }));
-  const targetAddress = await at(TARGET, async () => readDatabase({ ...options, database: options.to }));
+  const storeAt = (flag: string, database: string): Promise<StoreOpener> =>
+    withFlag(flag, async () => openerOf(readDatabase({ ...options, database })));
+  const sourceStore = await storeAt(SOURCE, options.from);
+  const targetStore = await storeAt(TARGET, options.to);
   // The source is opened first. If it cannot be read, no target is created.
-  const source = await open(SOURCE, () => openerOf(sourceAddress).openReader());
-  const existing = await open(TARGET, () => openerOf(targetAddress).openReader().catch(ifMissing));
+  const source = await open(SOURCE, () => sourceStore.openReader());
+  const existing = await open(TARGET, () => targetStore.openReader().catch(ifMissing));
   if (existing !== undefined) await checkDistinct(source, existing);
   const damaged: DamagedCounts = { [SOURCE]: 0, [TARGET]: 0 };
   const leftOut: SourcePass['leftOut'] = new Map();
@@ -130,16 +131,13 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
     return await work({ source: from, leftOut, stop, onRead: progress.add, onDamaged });
   };
   if (options.except !== undefined) {
-    warnOfService(sourceAddress, 'stop it before you copy');
+    warnOfService(sourceStore, 'stop it before you copy');
     await pass('looking for the plants of --except', countLeftOut);
     rejectUnknownIds(options.except, leftOut);
   }
 
-  const writer = await open(TARGET, () => openerOf(targetAddress).openCopyTarget());
-  const to = {
-    name: TARGET,
-    reader: existing ?? (await open(TARGET, () => openerOf(targetAddress).openReader())),
-  };
+  const writer = await open(TARGET, () => targetStore.openCopyTarget());
+  const to = { name: TARGET, reader: existing ?? (await open(TARGET, () => targetStore.openReader())) };
   await pass('checking', each => checkTarget({ ...each, target: to }));
   rejectDamagedTarget(damaged);
   const startMs = performance.now();
@@ -153,17 +151,14 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   report(compared, damaged, leftOut.size === 0 ? 'source' : 'source without these plants');
   if (leftOut.size === 0) return;
   console.log(`not in the target: these plants, and what was stored after ${comparedAt}`);
-  warnOfService(sourceAddress, 'before you use the target, stop it and run the same command again');
+  warnOfService(sourceStore, 'before you use the target, stop it and run the same command again');
   console.error('no seal of the source fits the target; keep this one:');
   console.log(sealLine(compared.target));
 }
 
-/**
- * Warns if a service uses the source, since the target lacks plants that are stored later. PostgreSQL
- * cannot tell services from other clients.
- */
-function warnOfService(source: DatabaseAddress, advice: string): void {
-  const service = source.engine === 'sqlite' ? runningService(source.path) : undefined;
+/** Warns if a service uses the source, since the target lacks plants that are stored later. */
+function warnOfService(source: StoreOpener, advice: string): void {
+  const service = source.runningService();
   if (service === undefined) return;
   console.error(
     `WARNING: ${service} uses the source, and the target lacks each plant that it confirms after this copy; ${advice}`,
@@ -237,11 +232,11 @@ async function checkDistinct(source: PlantReader, target: PlantReader): Promise<
 }
 
 /** Names the flag of the address in an error message, since the store does not know the flag. */
-async function at<T>(flag: string, open: () => Promise<T>): Promise<T> {
+async function withFlag<T>(flag: string, open: () => Promise<T>): Promise<T> {
   try {
     return await open();
   } catch (error) {
-    if (error instanceof StoreRejected) throw new Failure(`${flag}: ${problemText(error, flag)}`);
+    if (error instanceof StoreRejected) throw new Failure(`${flag}: ${rejectionText(error, flag)}`);
     if (error instanceof Failure) throw new Failure(`${flag}: ${error.message}`, error.exitCode);
     throw error;
   }

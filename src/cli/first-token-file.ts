@@ -1,12 +1,11 @@
 import * as fs from 'node:fs';
-import { resolve } from 'node:path';
 import { hashToken } from '../core/tokens/token.ts';
-import type { DatabaseAddress } from '../engines/openers/database-url.ts';
+import { type DatabaseAddress, fileBeside } from '../engines/openers/database-url.ts';
 import { openerOf } from '../engines/openers/open-store.ts';
 
 /** @returns the file for the first token, beside the SQLite file; undefined on PostgreSQL */
 export function firstTokenFile(database: DatabaseAddress): string | undefined {
-  return database.engine === 'sqlite' ? `${resolve(database.path)}-first-token` : undefined;
+  return fileBeside(database, '-first-token');
 }
 
 /**

@@ -1,9 +1,7 @@
 import { existsSync } from 'node:fs';
 import { StoreDamaged } from '../core/commit/store-errors.ts';
-import type { DatabaseAddress } from '../engines/openers/database-url.ts';
-import { inExistingStore } from '../engines/openers/open-store.ts';
-import { wasOpenedForWriting } from '../engines/sqlite/access/reading-database.ts';
-import { wasServed } from '../engines/sqlite/files/serve-lock.ts';
+import { type DatabaseAddress, fileBeside } from '../engines/openers/database-url.ts';
+import { inExistingStore, openerOf } from '../engines/openers/open-store.ts';
 import type { DamageRecord } from '../engines/tables/damage-record.ts';
 import type { CommandRun } from '../engines/tables/operator-tables.ts';
 
@@ -31,8 +29,8 @@ export async function noteRun(
   database: DatabaseAddress,
   { command, result, fault, knownDamage, isCompared = false }: EndedRun,
 ): Promise<void> {
-  // Whether a service has used a store in PostgreSQL is unknown, and assumed.
-  const isServed = database.engine === 'postgres' || wasServed(database.path);
+  // If it is unknown whether a service has used the store, it is assumed.
+  const isServed = openerOf(database).wasServed() ?? true;
   const endedAt = Date.now();
   try {
     const isUnchangeable = !isServed && isBackup(database, isCompared);
@@ -62,7 +60,7 @@ export async function noteRun(
  * comparison with a seal. A restored store counts as its backup until a program writes to it.
  */
 function isBackup(database: DatabaseAddress, isCompared: boolean): boolean {
-  if (database.engine === 'postgres') return false;
-  const hasSeal = existsSync(`${database.path}${SEAL_SUFFIX}`);
-  return hasSeal || (isCompared && !wasOpenedForWriting(database.path));
+  const seal = fileBeside(database, SEAL_SUFFIX);
+  const hasSeal = seal !== undefined && existsSync(seal);
+  return hasSeal || (isCompared && openerOf(database).wasOpenedForWriting() === false);
 }

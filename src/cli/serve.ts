@@ -1,11 +1,15 @@
-import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Command } from 'commander';
 import { type Logger, pino } from 'pino';
 import { newPlantJson } from '../core/contract/plant.ts';
 import { problemText } from '../core/problem.ts';
-import { type DatabaseAddress, databaseFlag, shownDatabase } from '../engines/openers/database-url.ts';
-import { rejectIfServed } from '../engines/sqlite/files/serve-lock.ts';
+import {
+  absoluteAddress,
+  type DatabaseAddress,
+  databaseFlag,
+  shownDatabase,
+} from '../engines/openers/database-url.ts';
+import { openerOf } from '../engines/openers/open-store.ts';
 import type { ShownSetting } from '../operate/console/operator-console.ts';
 import { ListenFailed } from '../server/listen.ts';
 import { isLoopback, listenAddressText, listenerUrl } from '../server/listen-address.ts';
@@ -89,7 +93,7 @@ async function start(
       publicUrl: options.publicUrl,
       console: hasConsole
         ? {
-            database: shownDatabase(absolute(database)),
+            database: shownDatabase(absoluteAddress(database)),
             settings: shownSettings(command, options, database),
             ops: command.getOptionValueSource('ops') === 'default' ? undefined : listenAddressText(ops),
           }
@@ -104,7 +108,7 @@ async function start(
   } catch (error) {
     if (!(error instanceof ListenFailed)) throw error;
     // If a service uses the same SQLite store, its user must know this first.
-    if (error.code === 'EADDRINUSE' && database.engine === 'sqlite') rejectIfServed(database.path);
+    if (error.code === 'EADDRINUSE') openerOf(database).rejectIfServed();
     if (isDeepStrictEqual(listen, ops))
       throw new Failure('--listen and --ops name the same address; give each its own', 2);
     throw new Failure(listenAdvice(error, error.address === ops ? '--ops' : '--listen'));
@@ -187,7 +191,7 @@ function shownSettings(
     'body-limit': `${bodyLimit} bytes`,
     // Only the console shows this list, so the console is on, possibly by default.
     console: 'on',
-    database: shownDatabase(absolute(database)),
+    database: shownDatabase(absoluteAddress(database)),
   };
   return command.options.map(option => {
     const name = option.name();
@@ -199,11 +203,6 @@ function shownSettings(
       source === 'cli' ? 'flag' : source === 'env' ? 'environment' : 'default',
     ];
   });
-}
-
-/** Makes a path absolute, since an operator may not know the working directory of the service. */
-function absolute(database: DatabaseAddress): DatabaseAddress {
-  return database.engine === 'sqlite' ? { ...database, path: resolve(database.path) } : database;
 }
 
 function firstSignal(): Promise<NodeJS.Signals> {

@@ -1,14 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { Command } from 'commander';
-import { StoreDamaged, StoreRejected } from '../core/commit/store-errors.ts';
+import { StoreDamaged } from '../core/commit/store-errors.ts';
 import type { DatabaseAddress } from '../engines/openers/database-url.ts';
 import { openerOf } from '../engines/openers/open-store.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import type { DamageRecord } from '../engines/tables/damage-record.ts';
 import { amount } from '../formats/number-text.ts';
 import { FAULTS_FOUND } from '../operate/health/known-damage.ts';
-import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../proof/seal.ts';
+import { MalformedSeal, parseSeal, type Seal, SealDigest, sealLine, sealText } from '../proof/seal.ts';
 import { settledTime, type Verification, verifyRevisions } from '../proof/verification.ts';
 import { noteRun } from './note-run.ts';
 import { reportFaults } from './output/damage.ts';
@@ -142,7 +142,7 @@ function readSeal(text: string): Seal {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const why =
-      error instanceof StoreRejected
+      error instanceof MalformedSeal
         ? error.message
         : code === 'ENOENT'
           ? `there is no file ${text}; give the path of a seal, or its line in quotes`

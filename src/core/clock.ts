@@ -16,6 +16,8 @@ export interface Clock {
   nextIteration(callback: () => void): void;
 }
 
+export const DAY_MS = 86_400_000;
+
 /** A moment, on both clocks of a {@link Clock}. */
 export interface Moment {
   monotonicMs: number;

@@ -1,5 +1,5 @@
 /**
- * The three points at which a service calls an extra: the members of {@link Attached}. The service is
+ * The points at which a service calls an extra: the members of {@link Attached}. The service is
  * complete without any extra, and calls those that are attached in their order. What an extra may use
  * of the service is the `ExtraContext` of `src/service.ts`. `src/extras.ts` lists the extras.
  */
@@ -77,11 +77,18 @@ export interface ResponseObserver {
    * @param beganAt ms on the monotonic clock
    */
   batchEnded?(writes: readonly PlantWrite[], beganAt: number): void;
+}
+
+/** Decides which trace log lines name for a request. */
+export interface TraceSource {
   /**
-   * The trace in which the observer has put a request, for log lines. If it is undefined, they have
-   * the trace of the caller.
+   * Called whenever a line of the log names the request, so also while it has no response yet. It
+   * must be fast, must not throw, and must return the same for each call with a request.
+   *
+   * @returns the trace id in hexadecimal, in lower case; undefined if this source has no trace of the
+   *   request: then the next one is asked, and after all of them, the trace is that of the caller
    */
-  traceIdOf?(request: ReceivedRequest): string | undefined;
+  traceIdOf(request: ReceivedRequest): string | undefined;
 }
 
 /** A request that its token and the rate limit allow. */
@@ -117,5 +124,6 @@ export interface OperationWrapper {
 export interface Attached {
   validators: CredentialValidator[];
   observers: ResponseObserver[];
+  traceSources: TraceSource[];
   wrappers: OperationWrapper[];
 }

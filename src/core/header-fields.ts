@@ -3,6 +3,12 @@ import { MIMEType } from 'node:util';
 /** Longest Content-Type that is parsed, because parsing takes quadratic time. JSON's is shorter. */
 const MEDIA_TYPE_LENGTH_MAX = 200;
 
+/**
+ * A token of HTTP, such as a method or the name of a field (RFC 9110 section 5.6.2), as the source of
+ * a regular expression.
+ */
+export const HTTP_TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+
 /** Header fields like Node's `rawHeaders`: names and values alternate, and names may repeat. */
 export type HeaderFields = readonly string[];
 

@@ -1,6 +1,12 @@
 import { StoreMissing, StoreRejected } from '../core/commit/store-errors.ts';
 
 /**
+ * The option with the address of the store, in advice. Only a command knows its flag, and writes it
+ * instead.
+ */
+export const DATABASE_OPTION = 'the database option';
+
+/**
  * Compares the schema that the schema steps make with the one found: the definition of each item by
  * its name. A trigger, for example, could delete or change each new plant.
  */
@@ -21,10 +27,7 @@ export function rejectSchema(faults: string[]): void {
 
 export function missingStoreError(place: string): StoreMissing {
   return new StoreMissing(`there is no plant store ${place}`, {
-    advice: {
-      beforeOption: 'name an existing one with ',
-      afterOption: '; only `serve`, `token create` and `copy --to` create one',
-    },
+    advice: `name an existing one with ${DATABASE_OPTION}; only \`serve\`, \`token create\` and \`copy --to\` create one`,
   });
 }
 

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
-import { StoreRejected } from '../core/commit/store-errors.ts';
 
 /**
  * The content of a store at a time. Equal digests mean equal revisions.
@@ -141,20 +140,25 @@ export function sealText(seal: Seal): string {
   return `${sealLine(seal)}\n${listed}`;
 }
 
-/** Parses a text of {@link sealLine} or {@link sealText}. @throws {StoreRejected} */
+/** A text is not a seal as `verify` or `backup` writes it. */
+export class MalformedSeal extends Error {
+  override name = 'MalformedSeal';
+}
+
+/** Parses a text of {@link sealLine} or {@link sealText}. @throws {MalformedSeal} */
 export function parseSeal(text: string): Seal {
   const [first = '', ...rest] = text.trim().split('\n');
   const [, time = '', plants, revisions, digest] = LINE.exec(first.trim().replaceAll(/\s+/g, ' ')) ?? [];
   const until = Date.parse(time);
   if (digest === undefined || Number.isNaN(until)) {
-    throw new StoreRejected(
+    throw new MalformedSeal(
       'the seal must be a line as `verify` prints it: plant-store seal 1 TIME N plants N revisions sha256:64 digits from 0 to f',
     );
   }
   const seal = { until, plants: Number(plants), revisions: Number(revisions), digest };
   if (rest.length === 0) return seal;
   const [, after, keys] = NEWEST.exec(rest.join('\n')) ?? [];
-  if (keys === undefined) throw new StoreRejected('line 2 of the file of the seal is malformed');
+  if (keys === undefined) throw new MalformedSeal('line 2 of the file of the seal is malformed');
   return { ...seal, newest: { after: Number(after), keys: new Set(keys.split(' ')) } };
 }
 

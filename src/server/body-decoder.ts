@@ -1,5 +1,6 @@
 import type { ErrorName } from '../core/contract/errors.ts';
 import { HEADER_MAX_BYTES } from '../core/contract/limits.ts';
+import { HTTP_TOKEN } from '../core/header-fields.ts';
 import type { BodyFraming, ByteText } from '../core/request.ts';
 
 /** The state of a body after some of its bytes were decoded. */
@@ -19,13 +20,19 @@ const MORE: Decoded = { kind: 'more' };
 const BAD_HTTP: Invalid = { kind: 'invalid', error: 'badHttp' };
 const TOO_LARGE: Invalid = { kind: 'invalid', error: 'headersTooLarge' };
 
+/** RFC 9110 section 5.6.4. */
+const QUOTED_STRING = String.raw`"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t -~\x80-\xff])*"`;
 /** A chunk's size and its extensions (RFC 9112 section 7.1.1), without the end of the line. */
-const CHUNK_LINE =
-  /^([0-9A-Fa-f]{1,16})((?:;[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:=(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+|"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t -~\x80-\xff])*"))?)*)$/;
+const CHUNK_LINE = new RegExp(
+  `^([0-9A-Fa-f]{1,16})((?:;${HTTP_TOKEN}(?:=(?:${HTTP_TOKEN}|${QUOTED_STRING}))?)*)$`,
+);
 /** The start of a line that may become the line of a chunk. */
 const CHUNK_LINE_PART = /^[0-9A-Fa-f]{1,16}(?:;[\t -~\x80-\xff]*)?\r?$/;
 /** RFC 9110 section 6.5.1: a trailer must not frame the message. */
-const TRAILER = /^(?!transfer-encoding:|content-length:)[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*$/i;
+const TRAILER = new RegExp(
+  String.raw`^(?!transfer-encoding:|content-length:)${HTTP_TOKEN}:[\t -~\x80-\xff]*$`,
+  'i',
+);
 const LF = 0x0a;
 
 /** The size of a chunk below 64 KiB, without extensions. The last chunk has the size 0. */

@@ -46,7 +46,20 @@ function decodeBody(handled: HandledRequest, bytes: Buffer, budget: IterationBud
 /**
  * Calls the handlers of the requests of one connection, one after the other, and passes on their
  * bodies and responses. The connection is in the states handling, body and discarded meanwhile, and
- * reads no other request.
+ * reads no other request. The terms of this table are those of `connection-state.ts`:
+ *
+ * | state | event | next state | sent |
+ * |---|---|---|---|
+ * | handling | the handler asks for a body that is not whole | body | 100, if it is expected |
+ * | body | the rest of it | handling | |
+ * | body | invalid / over `HEADER_MAX_BYTES` of chunk framing | flushing | 400 / 431 |
+ * | body | end of input / `REQUEST_TIMEOUT_MS` after the first byte | flushing | 400 / 408 |
+ * | handling | the plant is queued | idle | its response |
+ * | handling | a response, and the request is whole | idle | the response |
+ * | handling, body, deferred | a response, and the request is not whole | discarded | |
+ * | discarded | the rest of the request | idle | the response |
+ * | discarded | `DISCARD_TICKS`, or one tick after the last read | flushing | the response |
+ * | discarded | the time of a tick is spent / invalid / end of input | flushing | the response |
  */
 export class ConnectionHandlers {
   readonly #context: ServerContext;

@@ -29,7 +29,31 @@ type ReadBytes =
 
 /**
  * Reads the requests of one connection. It queues plain creates at once, and passes all other
- * requests on to their handlers ({@link ConnectionHandlers}).
+ * requests on to their handlers ({@link ConnectionHandlers}). The states and the terms of this
+ * table are those of `connection-state.ts`:
+ *
+ * | state | event | next state | sent |
+ * |---|---|---|---|
+ * | new, idle | an empty line, or its first byte | idle | |
+ * | new, idle | empty lines over `EMPTY_LINES_MAX_BYTES` at once | flushing | 400 |
+ * | new, idle, headers | a part of a header section | headers | |
+ * | new, idle, headers | the same in the last read | flushing | 503 |
+ * | new, idle, headers | an invalid section / one over `HEADER_MAX_BYTES` | flushing | 400 / 431 |
+ * | new, idle, headers | a whole plain create with a known token | idle | its response |
+ * | new, idle, headers | a part of such a create, with its header section | plainBody | |
+ * | new, idle, headers | the header section of any other request | handling | |
+ * | new, idle, headers | that of a plant, in the phases rejecting and closing | handling | |
+ * | plainBody | the rest of it | idle | its response |
+ * | plainBody | bytes, after its token was revoked or forgotten | handling | |
+ * | headers, plainBody | end of input | flushing | 400 |
+ * | new, headers | `HEADERS_TIMEOUT_MS` after the accept / the first byte | flushing | 408 |
+ * | plainBody | `REQUEST_TIMEOUT_MS` after the first byte | flushing | 408 |
+ * | new, headers, plainBody | `LAST_PART_MAX_MS` after the phase closing began | flushing | 503 |
+ * | new, idle, headers | bytes, while responses are too many or not taken | full | |
+ * | full | all responses are written and taken | as from idle | |
+ * | new, idle, headers, plainBody, body | bytes, after the time of a tick is spent | deferred | |
+ * | deferred | a later tick has time | as if the bytes arrived then | |
+ * | deferred | the same, and a header section was read before | as after that section | |
  */
 export class ConnectionRequests {
   readonly #context: ServerContext;

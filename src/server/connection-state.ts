@@ -26,61 +26,9 @@ import type { PendingResponse } from './response-queue.ts';
  * (`last-read.ts`). Bytes after a request are read at once, as in idle. After a request with
  * `Connection: close`, the next state is flushing where a table says idle.
  *
- * How a request is read (`connection-requests.ts`):
- *
- * | state | event | next state | sent |
- * |---|---|---|---|
- * | new, idle | an empty line, or its first byte | idle | |
- * | new, idle | empty lines over `EMPTY_LINES_MAX_BYTES` at once | flushing | 400 |
- * | new, idle, headers | a part of a header section | headers | |
- * | new, idle, headers | the same in the last read | flushing | 503 |
- * | new, idle, headers | an invalid section / one over `HEADER_MAX_BYTES` | flushing | 400 / 431 |
- * | new, idle, headers | a whole plain create with a known token | idle | its response |
- * | new, idle, headers | a part of such a create, with its header section | plainBody | |
- * | new, idle, headers | the header section of any other request | handling | |
- * | new, idle, headers | that of a plant, in the phases rejecting and closing | handling | |
- * | plainBody | the rest of it | idle | its response |
- * | plainBody | bytes, after its token was revoked or forgotten | handling | |
- * | headers, plainBody | end of input | flushing | 400 |
- * | new, headers | `HEADERS_TIMEOUT_MS` after the accept / the first byte | flushing | 408 |
- * | plainBody | `REQUEST_TIMEOUT_MS` after the first byte | flushing | 408 |
- * | new, headers, plainBody | `LAST_PART_MAX_MS` after the phase closing began | flushing | 503 |
- * | new, idle, headers | bytes, while responses are too many or not taken | full | |
- * | full | all responses are written and taken | as from idle | |
- * | new, idle, headers, plainBody, body | bytes, after the time of a tick is spent | deferred | |
- * | deferred | a later tick has time | as if the bytes arrived then | |
- * | deferred | the same, and a header section was read before | as after that section | |
- *
- * A request with a handler (`connection-handlers.ts`):
- *
- * | state | event | next state | sent |
- * |---|---|---|---|
- * | handling | the handler asks for a body that is not whole | body | 100, if it is expected |
- * | body | the rest of it | handling | |
- * | body | invalid / over `HEADER_MAX_BYTES` of chunk framing | flushing | 400 / 431 |
- * | body | end of input / `REQUEST_TIMEOUT_MS` after the first byte | flushing | 400 / 408 |
- * | handling | the plant is queued | idle | its response |
- * | handling | a response, and the request is whole | idle | the response |
- * | handling, body, deferred | a response, and the request is not whole | discarded | |
- * | discarded | the rest of the request | idle | the response |
- * | discarded | `DISCARD_TICKS`, or one tick after the last read | flushing | the response |
- * | discarded | the time of a tick is spent / invalid / end of input | flushing | the response |
- *
- * The end of a connection (`connection.ts`):
- *
- * | state | event | next state | sent |
- * |---|---|---|---|
- * | new, idle | end of input, and no response is pending | lingering | |
- * | idle | the last pending response is written, after the end of input | lingering | |
- * | idle | the last pending response is written, after a stop began | lingering | |
- * | new, idle | the phase rejecting or closing, and no response is pending | lingering | |
- * | idle | the last read is over, and responses are pending | flushing | |
- * | idle | unused for `STATE_TIMEOUTS_MS.idle`, and all responses are taken | closed | |
- * | flushing | the last response is written | lingering | |
- * | lingering | the client ends its side / `LINGER_MS` after it has taken all | closed | |
- * | any | a delivery of a wrapper ends it | lingering / closed | a response / a part of it |
- * | any | the client takes nothing of what is written for `UNTAKEN_MAX_MS` | closed | |
- * | any | reset / `SHUTDOWN_MS` after a stop began | closed | |
+ * A table above each class says what leads from one state to the next: how a request is read
+ * (`connection-requests.ts`), a request with a handler (`connection-handlers.ts`) and the end of a
+ * connection (`connection.ts`).
  */
 export type ConnectionState = HeadersState | AwaitedPlainBody | Handling | BodyState | PassiveState;
 

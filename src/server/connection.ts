@@ -25,7 +25,21 @@ import { UNTAKEN_MAX_MS } from './timeouts.ts';
  * A connection with a client: its socket and its {@link ConnectionState}, which only `enter` changes.
  * Its parts read requests ({@link ConnectionRequests}) and pass them on to their handlers
  * ({@link ConnectionHandlers}). In every state, responses leave in the order of their requests
- * ({@link ResponseQueue}).
+ * ({@link ResponseQueue}). The table has the end of a connection; its parts have the other tables:
+ *
+ * | state | event | next state | sent |
+ * |---|---|---|---|
+ * | new, idle | end of input, and no response is pending | lingering | |
+ * | idle | the last pending response is written, after the end of input | lingering | |
+ * | idle | the last pending response is written, after a stop began | lingering | |
+ * | new, idle | the phase rejecting or closing, and no response is pending | lingering | |
+ * | idle | the last read is over, and responses are pending | flushing | |
+ * | idle | unused for `STATE_TIMEOUTS_MS.idle`, and all responses are taken | closed | |
+ * | flushing | the last response is written | lingering | |
+ * | lingering | the client ends its side / `LINGER_MS` after it has taken all | closed | |
+ * | any | a delivery of a wrapper ends it | lingering / closed | a response / a part of it |
+ * | any | the client takes nothing of what is written for `UNTAKEN_MAX_MS` | closed | |
+ * | any | reset / `SHUTDOWN_MS` after a stop began | closed | |
  */
 export class Connection implements StateMachine {
   readonly #socket: Socket;

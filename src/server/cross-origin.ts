@@ -1,4 +1,4 @@
-import { fieldValues, type HeaderFields } from '../core/header-fields.ts';
+import { fieldValues, type HeaderFields, HTTP_TOKEN } from '../core/header-fields.ts';
 import type { HttpResponse } from '../core/response.ts';
 
 /** A browser may cache the response to a preflight for this long; Chromium's maximum. */
@@ -25,8 +25,8 @@ export function crossOriginFields(allowed: AllowedOrigins | undefined, fields: H
   return ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', EXPOSED, ...vary];
 }
 
-/** Names of header fields, separated by commas (RFC 9110 section 5.6.2). */
-const FIELD_NAMES = /^[\w!#$%&'*+.^`|~-]+(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]+)*$/;
+/** Names of header fields, separated by commas. */
+const FIELD_NAMES = new RegExp(String.raw`^${HTTP_TOKEN}(?:[ \t]*,[ \t]*${HTTP_TOKEN})*$`);
 
 /**
  * The response to an OPTIONS request that is a preflight of an allowed origin. It allows every

@@ -6,8 +6,8 @@ const LAST_PART_MAX_MS = 250;
 /**
  * The last read of one connection: in the last phase of a stop, each connection reads once more,
  * what the kernel already has of its requests. After that, it waits for no further request, and only
- * `LAST_PART_MAX_MS` for the rest of one. The tables of `connection-state.ts` say what happens in
- * each state.
+ * `LAST_PART_MAX_MS` for the rest of one. The tables above the classes of a connection say what
+ * happens in each state.
  */
 export class LastRead {
   readonly #context: ServerContext;

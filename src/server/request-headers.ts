@@ -1,6 +1,6 @@
 import type { ErrorName } from '../core/contract/errors.ts';
 import { HEADER_MAX_BYTES } from '../core/contract/limits.ts';
-import { fieldValues } from '../core/header-fields.ts';
+import { fieldValues, HTTP_TOKEN } from '../core/header-fields.ts';
 import type { BodyFraming, ByteText, RequestHeaders } from '../core/request.ts';
 
 /** The bytes of the header section of a request, through the empty line. */
@@ -21,12 +21,13 @@ const FORBIDDEN = /[^\t\n\r -~\x80-\xff]|\r(?!\n)|(?<!\r)\n/;
 /** The same octets in an incomplete header section, where LF may follow a final CR. */
 const FORBIDDEN_IN_PART = /[^\t\n\r -~\x80-\xff]|\r(?!\n|$)|(?<!\r)\n/g;
 /** RFC 9112 section 3: single spaces, no fragment, and nothing after the version. */
-const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!"$-~]+) HTTP\/1\.([01])$/;
+const REQUEST_LINE = new RegExp(String.raw`^(${HTTP_TOKEN}) ([!"$-~]+) HTTP/1\.([01])$`);
 /** The beginning of a request line. */
-const REQUEST_LINE_PART =
-  /^[!#$%&'*+.^_`|~0-9A-Za-z-]+(?: (?:[!"$-~]+(?: (?:H(?:T(?:T(?:P(?:\/(?:1(?:\.(?:[01]\r?)?)?)?)?)?)?)?)?)?)?)?$/;
-/** RFC 9110 section 5.6.2, and RFC 9112 section 5.1: no space before the colon. */
-const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)$/;
+const REQUEST_LINE_PART = new RegExp(
+  String.raw`^${HTTP_TOKEN}(?: (?:[!"$-~]+(?: (?:H(?:T(?:T(?:P(?:/(?:1(?:\.(?:[01]\r?)?)?)?)?)?)?)?)?)?)?)?$`,
+);
+/** RFC 9112 section 5.1: no space before the colon. */
+const FIELD = new RegExp(`^(${HTTP_TOKEN}):(.*)$`);
 /** RFC 9112 section 3.2: origin form, absolute form without user information, or `*`. */
 const TARGET =
   /^(?:\/|\*$|[A-Za-z]+:\/\/(?:\[[0-9A-Za-z:.%_~-]+\]|[0-9A-Za-z._~%!$&'()*+,;=-]+)(?::[0-9]*)?(?:[/?]|$))/;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fuzzing } from '../../faults/fuzz.ts';
-import { testOracle } from '../../faults/test-oracle.ts';
+import { httpParsers } from '../../faults/http-parsers.ts';
 import { sendingsOf } from '../harness/header-sections.ts';
 import { startServe } from '../harness/program.ts';
 import { chunked, RawConnection, requestBytes } from '../harness/raw-connection.ts';
@@ -70,7 +70,7 @@ function withoutUndocumentedParts(): string[] {
 test(`no request is taken that Node’s HTTP parser rejects or reads in another way, seed ${SEED}`, async () => {
   const { signal } = new AbortController();
   const order = { budgetMs: Infinity, roundsMax: 8, signal, tell: console.log, mutant: undefined };
-  const { faults, measurements } = await testOracle.run({ seed: SEED, ...order });
+  const { faults, measurements } = await httpParsers.run({ seed: SEED, ...order });
   assert.deepEqual(faults, []);
   assert.ok(Number(measurements.requests) > 1_500);
 });

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Command, Option } from 'commander';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
+import { InvalidDatabaseUrl } from '../../engines/invalid-database-url.ts';
 import { type DatabaseAddress, databaseAddressOf } from '../../engines/openers/database-url.ts';
 import { Failure } from './failure.ts';
 import { readTextFile, rejectControlCharacters, setting } from './setting.ts';
@@ -61,7 +61,7 @@ function parseDatabase(text: string): DatabaseAddress {
   try {
     return databaseAddressOf(text);
   } catch (error) {
-    if (error instanceof StoreRejected) throw new Failure(error.message, 2);
+    if (error instanceof InvalidDatabaseUrl) throw new Failure(error.message, 2);
     throw error;
   }
 }

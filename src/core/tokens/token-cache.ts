@@ -1,7 +1,7 @@
-import { type Clock, isRecent, type Moment, momentOf, repeat, SYSTEM_CLOCK } from '../clock.ts';
+import { type Clock, DAY_MS, isRecent, type Moment, momentOf, repeat, SYSTEM_CLOCK } from '../clock.ts';
 import { PendingLookups } from './pending-lookups.ts';
 import { type StoredToken, type TokenGroup, tokenGroupOf } from './stored-token.ts';
-import { DAY_MS, type TokenUseStore, TokenUses } from './token-uses.ts';
+import { type TokenUseStore, TokenUses } from './token-uses.ts';
 
 export const TOKEN_REFRESH_INTERVAL_MS = 1_000;
 /** Shortest interval between two refreshes, which the lookup of an unknown token may cause. */

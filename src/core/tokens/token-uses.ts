@@ -1,6 +1,5 @@
+import { DAY_MS } from '../clock.ts';
 import { TOKENS_AT_A_TIME_MAX } from './stored-token.ts';
-
-export const DAY_MS = 86_400_000;
 
 /** Where the last use of tokens is stored. */
 export interface TokenUseStore {

@@ -1,4 +1,5 @@
-import { StoreRejected } from '../../core/commit/store-errors.ts';
+import { resolve } from 'node:path';
+import { InvalidDatabaseUrl } from '../invalid-database-url.ts';
 import {
   POSTGRES_SCHEME,
   type PostgresAddress,
@@ -20,22 +21,23 @@ const SQLITE_SCHEME = 'sqlite:';
 
 /**
  * @param text `sqlite:PATH` or `postgres://USER@HOST:PORT/DATABASE`
- * @throws {StoreRejected} when it is invalid; the message repeats no part that may be a password
+ * @throws {InvalidDatabaseUrl}
  */
 export function databaseAddressOf(text: string): DatabaseAddress {
   if (POSTGRES_SCHEME.test(text)) return { engine: 'postgres', address: postgresAddressOf(text) };
   const path = text.startsWith(SQLITE_SCHEME) ? text.slice(SQLITE_SCHEME.length) : '';
   // In SQLite these paths mean a temporary database, a database in memory and a URI.
   if (path === '' || path.startsWith(':memory:') || path.startsWith('file:')) {
-    throw new StoreRejected('invalid database URL', {
-      advice:
-        'write sqlite:PATH, for example sqlite:./data/plant-store.db, or postgres://USER@HOST:PORT/DATABASE',
-    });
+    throw new InvalidDatabaseUrl(
+      'invalid database URL',
+      'write sqlite:PATH, for example sqlite:./data/plant-store.db, or postgres://USER@HOST:PORT/DATABASE',
+    );
   }
   if (path.startsWith('//') || path.includes('?') || path.trim() !== path) {
-    throw new StoreRejected('invalid database URL', {
-      advice: 'after sqlite: write only a path: no //, no ? and no blanks around it',
-    });
+    throw new InvalidDatabaseUrl(
+      'invalid database URL',
+      'after sqlite: write only a path: no //, no ? and no blanks around it',
+    );
   }
   return { engine: 'sqlite', path, makesFolder: false };
 }
@@ -44,6 +46,16 @@ export function shownDatabase(database: DatabaseAddress): string {
   return database.engine === 'sqlite'
     ? `${SQLITE_SCHEME}${database.path}`
     : shownPostgresAddress(database.address);
+}
+
+/** Makes a path absolute, for readers who may not know the working directory of this process. */
+export function absoluteAddress(database: DatabaseAddress): DatabaseAddress {
+  return database.engine === 'sqlite' ? { ...database, path: resolve(database.path) } : database;
+}
+
+/** @returns the path of a file beside the SQLite file; undefined on PostgreSQL */
+export function fileBeside(database: DatabaseAddress, suffix: string): string | undefined {
+  return database.engine === 'sqlite' ? `${resolve(database.path)}${suffix}` : undefined;
 }
 
 /** The option of a command in a shell. @param shown the database, from {@link shownDatabase} */

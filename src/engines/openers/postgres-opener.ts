@@ -46,4 +46,13 @@ export class PostgresOpener implements StoreOpener {
     const { openPostgresTarget } = await import('../postgres/postgres-target.ts');
     return openPostgresTarget(this.#address);
   }
+
+  runningService(): undefined {}
+
+  /** Several services may use the store. */
+  rejectIfServed(): void {}
+
+  wasServed(): undefined {}
+
+  wasOpenedForWriting(): undefined {}
 }

@@ -2,9 +2,10 @@ import { StoreMissing } from '../../core/commit/store-errors.ts';
 import type { CopyTarget } from '../copy-target.ts';
 import type { PlantReader } from '../plant-reader.ts';
 import type { PlantSearch } from '../search/plant-search.ts';
+import { wasOpenedForWriting } from '../sqlite/access/reading-database.ts';
 import { openSqliteReader } from '../sqlite/access/sqlite-reader.ts';
 import { openSqliteSearch } from '../sqlite/access/sqlite-search.ts';
-import { takeServeLock } from '../sqlite/files/serve-lock.ts';
+import { rejectIfServed, runningService, takeServeLock, wasServed } from '../sqlite/files/serve-lock.ts';
 import { makeFolderOf } from '../sqlite/files/store-files.ts';
 import { orRejected } from '../sqlite/sqlite-errors.ts';
 import type { StorageEngine } from '../storage-engine.ts';
@@ -61,6 +62,22 @@ export class SqliteOpener implements StoreOpener {
     this.#makeFolder();
     const { openSqliteTarget } = await import('../sqlite/access/sqlite-target.ts');
     return openSqliteTarget(this.#path);
+  }
+
+  runningService(): string | undefined {
+    return runningService(this.#path);
+  }
+
+  rejectIfServed(): void {
+    rejectIfServed(this.#path);
+  }
+
+  wasServed(): boolean {
+    return wasServed(this.#path);
+  }
+
+  wasOpenedForWriting(): boolean {
+    return wasOpenedForWriting(this.#path);
   }
 
   /** @throws {StoreRejected} */

@@ -11,7 +11,7 @@ import { StoreRejected, StoreUnavailable } from '../../core/commit/store-errors.
 import type { Problem } from '../../core/problem.ts';
 import { TOKEN_GROUP_SIZE } from '../../core/tokens/stored-token.ts';
 import type { PostgresStatistics, SchemaSteps, StorageEngine } from '../storage-engine.ts';
-import { SCHEMA_ADVICE } from '../store-rejections.ts';
+import { DATABASE_OPTION, SCHEMA_ADVICE } from '../store-rejections.ts';
 import { OperatorTables } from '../tables/operator-tables.ts';
 import { firstPlantAt } from '../tables/revision-rows.ts';
 import { numberOf, type Query, type Row, type TableAccess, textOf } from '../tables/table-access.ts';
@@ -168,10 +168,7 @@ export class PostgresEngine implements StorageEngine {
         throw error;
       const { fault, cause } = error;
       throw new StoreRejected(`the store at ${shownPostgresAddress(this.#settings.address)}: ${fault}`, {
-        advice: {
-          beforeOption: 'only the owner may create and revoke tokens, so name its role in ',
-          afterOption: ' of such a command',
-        },
+        advice: `only the owner may create and revoke tokens, so name its role in ${DATABASE_OPTION} of such a command`,
         cause,
       });
     }

@@ -1,4 +1,4 @@
-import { StoreRejected } from '../../core/commit/store-errors.ts';
+import { InvalidDatabaseUrl } from '../invalid-database-url.ts';
 
 /** Timeout to connect to one host and to authenticate. The default of `connect_timeout`. */
 export const CONNECT_TIMEOUT_MS = 1_500;
@@ -92,7 +92,7 @@ const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]*))(?::([0-9]{1,5}))?$/;
  * password at `#`, and reads `+` as a blank. It ignores a second value, and accepts an invalid `%`.
  * It opens the files of `sslcert`, `sslkey` and `sslrootcert`, even `system`.
  *
- * @throws {StoreRejected} when it is invalid; the message repeats no part that may be a password
+ * @throws {InvalidDatabaseUrl}
  */
 export function postgresAddressOf(text: string): PostgresAddress {
   const parts = PARTS.exec(text.replace(POSTGRES_SCHEME, ''));
@@ -204,6 +204,6 @@ function decoded(text: string, what: string): string {
   }
 }
 
-function invalidUrl(fault: string, advice?: string): StoreRejected {
-  return new StoreRejected(`the postgres:// URL of the database ${fault}`, { advice });
+function invalidUrl(fault: string, advice?: string): InvalidDatabaseUrl {
+  return new InvalidDatabaseUrl(`the postgres:// URL of the database ${fault}`, advice);
 }

@@ -13,6 +13,55 @@ import {
   type SliceSettings,
 } from './search-slices.ts';
 
+/** Selects plants by their latest revisions: all that match every given member. */
+export interface PlantFilter {
+  id?: bigint | undefined;
+  /** A part of the name, by the rule of `folded-text.ts`. */
+  name?: string | undefined;
+  tag?: string | undefined;
+  from?: bigint | undefined;
+}
+
+export interface PlantPage extends SearchProgress {
+  /** The latest revision of each plant, in the order of ids. */
+  plants: PlantRevision[];
+}
+
+export interface PlantCount extends SearchProgress {
+  plants: number;
+}
+
+export interface TagCounts extends SearchProgress {
+  /** Plants by tag. */
+  tags: ReadonlyMap<string, number>;
+  /** Plants without a tag. */
+  untagged: number;
+  /** Plants with a tag that is too long to be listed. */
+  others: number;
+}
+
+/**
+ * Searches the store of a service in short statements, which hold up no writes and checkpoints. A
+ * search ends when its time is over, but always makes progress.
+ */
+export interface PlantSearch extends AsyncDisposable {
+  /**
+   * Searches from `filter.from` on, until `limit` plants are found. A page has fewer plants when
+   * their text is very long.
+   * @throws {StoreUnavailable}
+   */
+  page(filter: PlantFilter, limit: number, timeLimitMs: number): Promise<PlantPage>;
+  /** Counts the plants of a filter from `filter.from` on. @throws {StoreUnavailable} */
+  count(filter: PlantFilter, timeLimitMs: number): Promise<PlantCount>;
+  /** Counts the plants of each tag, from an id on. @throws {StoreUnavailable} */
+  countTags(from: bigint | undefined, timeLimitMs: number): Promise<TagCounts>;
+  /** The last revisions of one plant, oldest first. They are fewer if their text is long. */
+  revisionsOf(id: bigint, limit: number): Promise<PlantRevision[]>;
+  bytes(): Promise<number | undefined>;
+  /** How many revisions the store has, or about how many; undefined if that would take long. */
+  revisions(): Promise<number | undefined>;
+}
+
 /** Plants and time of one page when all pages are read one after the other. */
 export const PAGE_PLANTS = 2_048;
 const PAGE_TIME_MS = 1_000;
@@ -177,53 +226,4 @@ async function matches(
   // A plant that was stored between the statements leaves no room for one of the last.
   const isDisplaced = found.length === rows && lastId < BigInt(lengths[rows - 1]![0]!);
   return { found, isCutShort: rows < lengths.length || rows === limit || isDisplaced };
-}
-
-/** Selects plants by their latest revisions: all that match every given member. */
-export interface PlantFilter {
-  id?: bigint | undefined;
-  /** A part of the name, by the rule of `folded-text.ts`. */
-  name?: string | undefined;
-  tag?: string | undefined;
-  from?: bigint | undefined;
-}
-
-export interface PlantPage extends SearchProgress {
-  /** The latest revision of each plant, in the order of ids. */
-  plants: PlantRevision[];
-}
-
-export interface PlantCount extends SearchProgress {
-  plants: number;
-}
-
-export interface TagCounts extends SearchProgress {
-  /** Plants by tag. */
-  tags: ReadonlyMap<string, number>;
-  /** Plants without a tag. */
-  untagged: number;
-  /** Plants with a tag that is too long to be listed. */
-  others: number;
-}
-
-/**
- * Searches the store of a service in short statements, which hold up no writes and checkpoints. A
- * search ends when its time is over, but always makes progress.
- */
-export interface PlantSearch extends AsyncDisposable {
-  /**
-   * Searches from `filter.from` on, until `limit` plants are found. A page has fewer plants when
-   * their text is very long.
-   * @throws {StoreUnavailable}
-   */
-  page(filter: PlantFilter, limit: number, timeLimitMs: number): Promise<PlantPage>;
-  /** Counts the plants of a filter from `filter.from` on. @throws {StoreUnavailable} */
-  count(filter: PlantFilter, timeLimitMs: number): Promise<PlantCount>;
-  /** Counts the plants of each tag, from an id on. @throws {StoreUnavailable} */
-  countTags(from: bigint | undefined, timeLimitMs: number): Promise<TagCounts>;
-  /** The last revisions of one plant, oldest first. They are fewer if their text is long. */
-  revisionsOf(id: bigint, limit: number): Promise<PlantRevision[]>;
-  bytes(): Promise<number | undefined>;
-  /** How many revisions the store has, or about how many; undefined if that would take long. */
-  revisions(): Promise<number | undefined>;
 }

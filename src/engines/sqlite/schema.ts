@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../../core/commit/store-errors.ts';
 import type { SchemaSteps } from '../storage-engine.ts';
-import { schemaFaultsOf, schemaStepError } from '../store-rejections.ts';
+import { DATABASE_OPTION, schemaFaultsOf, schemaStepError } from '../store-rejections.ts';
 import { inTransaction, queryRows } from './queries.ts';
 
 /** Marks an SQLite database as a plant store: the four bytes "PLST". */
@@ -43,7 +43,7 @@ export function schemaVersion(database: DatabaseSync, path: string): number {
         hasPlants === 1
           ? `if it was restored from an SQL dump, which lacks two numbers, run: sqlite3 '${path}' ` +
             `'PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_STEPS.length}'`
-          : { beforeOption: 'name another file with ' },
+          : `name another file with ${DATABASE_OPTION}`,
     });
   }
   if (version! > SCHEMA_STEPS.length) throw schemaStepError(path, version!, SCHEMA_STEPS.length);

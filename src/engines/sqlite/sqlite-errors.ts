@@ -4,6 +4,7 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../../core/commit/store-errors.ts';
+import { DATABASE_OPTION } from '../store-rejections.ts';
 
 /** https://sqlite.org/rescode.html */
 const SQLITE_BUSY = 5;
@@ -27,10 +28,7 @@ export function orRejected<T>(path: string, open: () => T): T {
     const { message, errcode } = error as Error & { errcode?: number };
     const advice =
       errcode === SQLITE_NOTADB
-        ? {
-            beforeOption:
-              'it is not an SQLite database, or its first bytes are damaged; name another file with ',
-          }
+        ? `it is not an SQLite database, or its first bytes are damaged; name another file with ${DATABASE_OPTION}`
         : isDamage(errcode)
           ? 'the file is damaged; restore a backup'
           : isBusy(error)

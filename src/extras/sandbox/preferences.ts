@@ -1,10 +1,12 @@
 import { ERROR_NAMES, ERRORS, type ErrorName } from '../../core/contract/errors.ts';
+import { HTTP_TOKEN } from '../../core/header-fields.ts';
 
-const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 /** A member of the list of RFC 7240 section 2. A quoted text may contain commas. */
 const MEMBER = /(?:[^",]|"(?:[^"\\]|\\.)*"?)+/g;
 /** A preference with a value. Its parameters are ignored, since no fault has any. */
-const PREFERENCE = new RegExp(`^\\s*(${TOKEN})\\s*=\\s*(?:(${TOKEN})|"((?:[^"\\\\]|\\\\.)*)")\\s*(?:;.*)?$`);
+const PREFERENCE = new RegExp(
+  `^\\s*(${HTTP_TOKEN})\\s*=\\s*(?:(${HTTP_TOKEN})|"((?:[^"\\\\]|\\\\.)*)")\\s*(?:;.*)?$`,
+);
 /** The known preferences, and which values are valid. */
 const VALID: Record<string, (value: string) => unknown> = {
   code: errorNamed,

@@ -14,6 +14,7 @@ export const traces: Extra = {
 export function tracesExtra(settings: TraceSettings): OpenExtra {
   return async ({ metrics, log }, opened) => {
     const { Tracing } = await import('./tracing.ts');
-    return { observers: [opened.use(new Tracing(settings, metrics.registry, log))] };
+    const tracing = opened.use(new Tracing(settings, metrics.registry, log));
+    return { observers: [tracing], traceSources: [tracing] };
   };
 }

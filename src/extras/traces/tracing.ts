@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Counter, type Registry } from 'prom-client';
 import type { PlantWrite } from '../../core/commit/plant-commits.ts';
-import type { ResponseObserver } from '../../core/extension-points.ts';
+import type { ResponseObserver, TraceSource } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import type { HttpResponse } from '../../core/response.ts';
 import { clientText, loggedRequest } from '../../operate/log/logged-request.ts';
@@ -26,7 +26,7 @@ interface EndedBatch {
 }
 
 /** Makes spans of sampled requests, by the semantic conventions for HTTP, and of their commits. */
-export class Tracing implements ResponseObserver {
+export class Tracing implements ResponseObserver, TraceSource {
   readonly #settings: TraceSettings;
   readonly #exporter: SpanExporter;
   /** So that each request is sampled once. */

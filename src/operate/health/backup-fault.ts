@@ -1,6 +1,6 @@
+import { DAY_MS } from '../../core/clock.ts';
 import type { CommandRun } from '../../engines/tables/operator-tables.ts';
 
-const DAY_MS = 86_400_000;
 /** An older backup is a fault. */
 const BACKUP_AGE_DAYS_MAX = 7;
 /** A store may have plants for so long without a backup. */

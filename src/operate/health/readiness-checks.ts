@@ -1,5 +1,5 @@
 import { ERRORS } from '../../core/contract/errors.ts';
-import { adviceText, type Problem } from '../../core/problem.ts';
+import type { Problem } from '../../core/problem.ts';
 import type { Disk } from '../../engines/storage-engine.ts';
 import { backupFault } from './backup-fault.ts';
 import { DAMAGE } from './known-damage.ts';
@@ -37,7 +37,7 @@ function passed(name: string, detail: string): ReadinessCheck {
 }
 
 function failed(name: string, problem: Problem, gravity: Gravity = 'warning'): ReadinessCheck {
-  const advice = adviceText(problem.advice ?? 'look for its cause in the log of the service');
+  const advice = problem.advice ?? 'look for its cause in the log of the service';
   return { kind: 'failed', name, detail: problem.fault, advice, gravity };
 }
 
@@ -85,7 +85,7 @@ function storeChecks(state: ServiceState): ReadinessCheck[] {
     cause: Problem,
     gravity: Gravity = 'not ready',
   ): ReadinessCheck => {
-    const advice = adviceText(cause.advice ?? `check ${part}`);
+    const advice = cause.advice ?? `check ${part}`;
     const problem = {
       fault: `${reason}${effect} and plants get 503 responses: ${cause.fault}`,
       advice: fullDisk === undefined ? `${advice}; the log of the service has the details` : DISK_ADVICE,

@@ -1,4 +1,4 @@
-import type { ResponseObserver } from '../../core/extension-points.ts';
+import type { TraceSource } from '../../core/extension-points.ts';
 import { fieldValues } from '../../core/header-fields.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 
@@ -34,16 +34,13 @@ export function callerTrace({ headers }: ReceivedRequest): TraceContext | undefi
 export type TraceIdOf = (request: ReceivedRequest) => string | undefined;
 
 /**
- * The trace in which log lines put a request: that of an observer, or else that of the caller.
+ * The trace in which log lines put a request: that of the first source with one, or else that of the caller.
  *
  * @returns undefined if the request belongs to no trace
  */
-export function loggedTraceId(
-  request: ReceivedRequest,
-  observers: readonly ResponseObserver[],
-): string | undefined {
-  for (const observer of observers) {
-    const traceId = observer.traceIdOf?.(request);
+export function loggedTraceId(request: ReceivedRequest, sources: readonly TraceSource[]): string | undefined {
+  for (const source of sources) {
+    const traceId = source.traceIdOf(request);
     if (traceId !== undefined) return traceId;
   }
   return callerTrace(request)?.traceId;

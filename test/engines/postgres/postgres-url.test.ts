@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { StoreRejected } from '../../../src/core/commit/store-errors.ts';
+import { InvalidDatabaseUrl } from '../../../src/engines/invalid-database-url.ts';
 import { databaseAddressOf, shownDatabase } from '../../../src/engines/openers/database-url.ts';
 import {
   type HostAddress,
@@ -123,7 +123,7 @@ for (const [says, ...texts] of INVALID) {
       assert.throws(
         () => postgresAddressOf(`postgres://${text}`),
         error => {
-          assert.ok(error instanceof StoreRejected);
+          assert.ok(error instanceof InvalidDatabaseUrl);
           assert.match(error.message, /^the postgres:\/\/ URL of the database [^\n]+$/);
           assert.match(error.message, says, text);
           const shown = `${error.message} ${JSON.stringify([error, error.cause])}`;

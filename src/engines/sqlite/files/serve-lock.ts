@@ -1,6 +1,7 @@
 import { chownSync, existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
+import { DATABASE_OPTION } from '../../store-rejections.ts';
 import { isBusy, isInternal, orRejected } from '../sqlite-errors.ts';
 import { createFile, identityOf, prepareStoreFile } from './store-files.ts';
 
@@ -115,7 +116,7 @@ function rejectOtherName(path: string): void {
 function servedError(path: string, lockedFile: string, cause: unknown): StoreRejected {
   const fault = `another plant-store service is running on ${path}${lockOwnerText(lockedFile)}`;
   return new StoreRejected(fault, {
-    advice: { beforeOption: 'stop it first, or name another file with ' },
+    advice: `stop it first, or name another file with ${DATABASE_OPTION}`,
     cause,
   });
 }

@@ -2,6 +2,7 @@ import * as fs from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
 import { flush } from '../../flush.ts';
+import { DATABASE_OPTION } from '../../store-rejections.ts';
 
 /** Timeout for the lock of another process. The command line locks the store only briefly. */
 export const LOCK_TIMEOUT_MS = 2_000;
@@ -66,7 +67,7 @@ function rejectMissingFolder(path: string): void {
   const folder = dirname(resolve(path));
   if (!fs.existsSync(folder))
     throw new StoreRejected(`the folder ${folder} does not exist`, {
-      advice: { beforeOption: 'create it, or correct ' },
+      advice: `create it, or correct ${DATABASE_OPTION}`,
     });
 }
 

@@ -12,8 +12,8 @@ const SHOWN_CHARACTERS_MAX = 2_000;
  * that the service takes must be one that Node takes, too, with the same method, target, fields and
  * body, except for those with {@link reasonForMore}.
  */
-export const testOracle: Scenario = {
-  name: 'test-oracle',
+export const httpParsers: Scenario = {
+  name: 'http-parsers',
   summary: `${REQUESTS} mutated requests: none is taken that Node's HTTP parser rejects or reads in another way`,
   needs: [],
   secondsMin: 15,
