@@ -109,10 +109,10 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const open = <T extends AsyncDisposable | undefined>(flag: string, opening: () => Promise<T>): Promise<T> =>
     withFlag(flag, async () => opened.use(await opening()));
 
-  const storeAt = (flag: string, database: string): Promise<StoreOpener> =>
+  const openerAt = (flag: string, database: string): Promise<StoreOpener> =>
     withFlag(flag, async () => openerOf(readDatabase({ ...options, database })));
-  const sourceStore = await storeAt(SOURCE, options.from);
-  const targetStore = await storeAt(TARGET, options.to);
+  const sourceStore = await openerAt(SOURCE, options.from);
+  const targetStore = await openerAt(TARGET, options.to);
   // The source is opened first. If it cannot be read, no target is created.
   const source = await open(SOURCE, () => sourceStore.openReader());
   const existing = await open(TARGET, () => targetStore.openReader().catch(ifMissing));
