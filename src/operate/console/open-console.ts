@@ -1,6 +1,5 @@
-import { resolve } from 'node:path';
 import type { PlantQueue } from '../../core/commit/plant-commits.ts';
-import type { DatabaseAddress } from '../../engines/openers/database-url.ts';
+import { type DatabaseAddress, fileBeside } from '../../engines/openers/database-url.ts';
 import { openerOf } from '../../engines/openers/open-store.ts';
 import { errorLog } from '../log/rate-limited-log.ts';
 import type { Metrics } from '../metrics.ts';
@@ -26,15 +25,13 @@ export async function openConsole(
 ): Promise<OperatorConsole> {
   const search = await openerOf(database).openSearch();
   const samples = new Samples(metrics, queue);
+  const historyFile = fileBeside(database, '-history');
   const onError = errorLog(parts.log, 'the history of the console could not be written');
   return new OperatorConsole({
     ...parts,
     shown: { ...shown, isFirstStart: parts.engine.schemaSteps.before === 0 },
     search,
     samples,
-    sampleFile:
-      database.engine === 'sqlite'
-        ? new SampleFile(`${resolve(database.path)}-history`, samples, onError)
-        : undefined,
+    sampleFile: historyFile === undefined ? undefined : new SampleFile(historyFile, samples, onError),
   });
 }

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../core/clock.ts';
 import { databaseFlag } from '../../engines/openers/database-url.ts';
 import type { Disk, StorageEngine } from '../../engines/storage-engine.ts';
 import type { CommandRun } from '../../engines/tables/operator-tables.ts';
@@ -10,7 +11,6 @@ import { spaceOf } from '../health/readiness-checks.ts';
 const DISK_RATE_MIN_MS = 6 * 3_600_000;
 /** A disk that is full in fewer days needs attention. */
 const DISK_DAYS_MIN = 14;
-const DAY_MS = 86_400_000;
 
 /** A row of the page: a label, its text, and a time before the text. It is hidden without text. */
 export type FactRow = [label: string, text: string | undefined, at?: number];
