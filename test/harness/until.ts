@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 /** Far longer than any awaited event takes, also on a machine whose cores are all busy. */
 export const EVENT_MS_MAX = 90_000;
 
-const PAUSE_MS_MIN = 5;
+const PAUSE_MS_MIN = 20;
 const PAUSE_MS_MAX = 200;
 
 /**
