@@ -7,9 +7,12 @@ export const EVENT_MS_MAX = 90_000;
 const PAUSE_MS_MIN = 20;
 const PAUSE_MS_MAX = 200;
 
+/** The longest delay by a pause, as a share of the time waited so far. */
+const DELAY_MAX = 0.05;
+
 /**
  * Waits for an event, and fails after a timeout. The pauses between the checks take three times as
- * long as the checks, so that what is awaited gets the CPU time.
+ * long as the checks, so that what is awaited gets the CPU time. They grow with the time waited.
  */
 export async function until(what: string, hasHappened: () => boolean | Promise<boolean>): Promise<void> {
   const since = performance.now();
@@ -18,6 +21,7 @@ export async function until(what: string, hasHappened: () => boolean | Promise<b
     if (await hasHappened()) return;
     const now = performance.now();
     assert.ok(now - since < EVENT_MS_MAX, `it did not happen: ${what}`);
-    await wait(Math.min(Math.max(PAUSE_MS_MIN, 3 * (now - checkedAt)), PAUSE_MS_MAX));
+    const pauseMs = Math.max(PAUSE_MS_MIN, 3 * (now - checkedAt), DELAY_MAX * (now - since));
+    await wait(Math.min(pauseMs, PAUSE_MS_MAX));
   }
 }
