@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { FILES_AT_A_TIME } from './harness/free-port.ts';
+import { memoryFolder } from './harness/memory-folder.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 /** Far longer than a file takes on a busy machine. */
@@ -42,6 +43,11 @@ const all = globSync('test/**/*.test.ts', { cwd: ROOT, exclude })
   .map(file => file.replaceAll('\\', '/'))
   .sort();
 const files = [...new Set([...LONGEST, ...all])].map(file => join(ROOT, file));
+
+const temporary = process.env.TMPDIR ?? memoryFolder();
+if (temporary !== undefined) process.env.TMPDIR = temporary;
+// The folder is removed at the exit, which a signal alone would skip.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 
 run({ files, concurrency: FILES_AT_A_TIME, timeout: FILE_MAX_MS })
   .on('test:fail', () => {

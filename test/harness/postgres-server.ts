@@ -136,6 +136,17 @@ export class PostgresServer implements AsyncDisposable {
     await exit;
   }
 
+  /** A killed server would leave its shared memory to the machine, which has a limit of segments. */
+  async #stopImmediately(): Promise<void> {
+    const child = this.#process!;
+    const exit = once(child, 'exit');
+    // A test may have stopped them.
+    await this.signal('SIGCONT');
+    this.#process = undefined;
+    child.kill('SIGQUIT');
+    await exit;
+  }
+
   /** The main process of the server, then its children, which may finish a statement without it. */
   processIds(): number[] {
     const { pid } = this.#process!;
@@ -166,7 +177,7 @@ export class PostgresServer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#process !== undefined) await this.kill();
+    if (this.#process !== undefined) await this.#stopImmediately();
     await rm(this.folder, { recursive: true });
   }
 

@@ -7,7 +7,7 @@ import { PARTS } from './parts.ts';
 import type { Order, Report } from './simulation-thread.ts';
 
 /** Of all parts together. `npm run simulate` runs any number. */
-const SEEDS = 2_000;
+const SEEDS = 1_000;
 
 // In the thread of a test, the runner observes each promise, which doubles the CPU time.
 const thread = new Worker(new URL('./simulation-thread.ts', import.meta.url));
