@@ -50,7 +50,9 @@ function App({ problem }) {
   useEffect(() => {
     document.title = `${title} - Plant store console`;
     // If the link or the form that had the focus has disappeared, the heading gets the focus.
-    if (!isFirst.current && document.activeElement === document.body) heading.current?.focus();
+    // A screen may have restored its place, so that the focus must not scroll.
+    if (!isFirst.current && document.activeElement === document.body)
+      heading.current?.focus({ preventScroll: true });
     isFirst.current = false;
   }, [route, isSignedIn]);
   if (!isSignedIn) return html`<${SignIn} problem=${problem} />`;

@@ -137,7 +137,10 @@ function totalStatistic(total) {
 function outcomeStatistic(title, outcome, today, recent) {
   const count = COUNT.format(Math.round(countOf(today, [outcome])));
   const recently = Math.round(countOf(recent, [outcome]));
-  return { title, statistic: count, note: `${recently === 0 ? 'none' : COUNT.format(recently)} in 15 min` };
+  // The date in the zone of the reader, in the form of ISO 8601.
+  const day = new Date().toLocaleDateString('sv');
+  const note = html`${recently === 0 ? 'none' : COUNT.format(recently)} in 15 min; <a href=${`#plants?since=${day}`}>show them</a>`;
+  return { title, statistic: count, note };
 }
 
 /** @param {Recent} recent @param {number} newest */
