@@ -39,7 +39,10 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   await until('two plots are shown', async () => (await page.locator('canvas').count()) === 2);
   await page.getByText('Technical: speed').click();
   await until('all plots are shown', async () => (await page.locator('canvas').count()) === 4);
-  assert.match((await statistics.last().textContent())!, /Plants a second\s*[0-9.]+ *mean of 10 s; at most [1-9]/);
+  assert.match(
+    (await statistics.last().textContent())!,
+    /Plants a second\s*[0-9.]+ *mean of 10 s; at most [1-9]/,
+  );
 
   // A range shows only the time of which there are samples.
   const lastOf = async () => Number(await plants.getAttribute('aria-valuemax'));

@@ -176,7 +176,13 @@ function plotOptions(root, shown) {
       y: {
         distr: isLogarithmic ? 4 : 1,
         asinh: 1,
-        range: (_plot, _min, max) => [0, Math.max(max * 1.1, isStacked ? STACK_MIN : 1)],
+        // A bar at the border is seen although its middle is outside, so all bars count.
+        range: ({ data }, _min, max) => [
+          0,
+          isStacked
+            ? Math.max(STACK_MIN, ...(data[1] ?? []).map(each => (each ?? 0) * 1.1))
+            : Math.max(max * 1.1, 1),
+        ],
       },
     },
     axes: [
