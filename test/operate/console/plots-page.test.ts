@@ -34,7 +34,7 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   await statistics.getByRole('link', { name: 'wrong id, name or tag' }).click();
   await page.getByText('40002 notNewPlant, token first').waitFor();
   assert.equal(await page.getByLabel('Filter').inputValue(), '40002');
-  await page.getByText('The body is not a NewPlant').waitFor();
+  await page.locator('summary').getByText('The body is not a NewPlant').waitFor();
   await page.goBack();
   await until('two plots are shown', async () => (await page.locator('canvas').count()) === 2);
   await page.getByText('Technical: speed').click();
