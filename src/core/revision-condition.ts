@@ -12,6 +12,11 @@ export type RevisionCondition =
 /** A value that no service accepts. With it, `import` tests whether a service gets the field. */
 export const REVISION_TEST = 'test';
 
+/** Whether `import` caused an error with {@link REVISION_TEST}, so that nothing is wrong. */
+export function isRevisionTest(fields: HeaderFields = []): boolean {
+  return fieldValues(fields, 'if-plant-revision')[0] === REVISION_TEST;
+}
+
 const REVISION_NUMBER = /^(?:0|[1-9][0-9]{0,9})$/;
 
 /** @returns the number of a revision, or 0; undefined if the text is neither */

@@ -2,6 +2,7 @@ import type { Outcome } from '../../core/contract/plant.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName, isOutcome } from '../../core/response.ts';
+import { isRevisionTest } from '../../core/revision-condition.ts';
 import type { LabelOf } from './rejected-requests.ts';
 
 /** Maximum of the busiest tokens on the page. */
@@ -51,8 +52,8 @@ interface NewestPlant extends Pick<ConfirmedPlant, 'at' | 'outcome'> {
   label: string;
 }
 
-/** What a token has sent in the last minute, as means per second. */
-interface TokenRates {
+/** What a token has sent in the last minute. */
+interface BusyToken {
   label: string;
   plants: number;
   errors: number;
@@ -84,7 +85,7 @@ export class Activity implements ResponseObserver {
       const id = plantId!;
       this.#newest.add({ at, id, content: storedContent(body), outcome: result, tokenId });
       if (result === 'revised') this.#revised.add({ at, id, revision: revision!, tokenId });
-    } else if (isErrorName(result)) counts.errors++;
+    } else if (isErrorName(result) && !isRevisionTest(received?.headers.fields)) counts.errors++;
   }
 
   /** The newest plants first. */
@@ -107,10 +108,12 @@ export class Activity implements ResponseObserver {
   }
 
   /** The busiest tokens first. */
-  busiest(labelOf: LabelOf): TokenRates[] {
+  busiest(labelOf: LabelOf): BusyToken[] {
     this.#advance();
     const elapsedMs = performance.now() - this.#startedAt;
-    const seconds = ((this.#intervals.length - 1) * INTERVAL_MS + elapsedMs) / 1000;
+    // The newest interval is incomplete, so the counts are extrapolated to a minute.
+    const isMinute = this.#intervals.length === INTERVALS;
+    const share = isMinute ? (INTERVALS * INTERVAL_MS) / ((INTERVALS - 1) * INTERVAL_MS + elapsedMs) : 1;
     const totals = new Map<number, TokenCounts>();
     for (const [tokenId, { plants, errors }] of this.#intervals.flatMap(counts => [...counts])) {
       const total = totals.getOrInsertComputed(tokenId, noCounts);
@@ -119,7 +122,7 @@ export class Activity implements ResponseObserver {
     }
     return [...totals]
       .map(([tokenId, { plants, errors }]) => {
-        return { label: labelOf(tokenId), plants: plants / seconds, errors: errors / seconds };
+        return { label: labelOf(tokenId), plants: plants * share, errors: errors * share };
       })
       .sort((a, b) => b.plants + b.errors - (a.plants + a.errors))
       .slice(0, BUSIEST_MAX);

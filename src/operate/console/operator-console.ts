@@ -4,6 +4,7 @@ import { ERRORS } from '../../core/contract/errors.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import { problemText } from '../../core/problem.ts';
 import type { TokenCache } from '../../core/tokens/token-cache.ts';
+import { databaseFlag } from '../../engines/openers/database-url.ts';
 import type { PlantSearch } from '../../engines/search/plant-search.ts';
 import type { StorageEngine } from '../../engines/storage-engine.ts';
 import { bytesText } from '../../formats/bytes-text.ts';
@@ -166,7 +167,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
       this.#parts.log.info('an operator signed in to the console');
       return json({ secret: secret.headerHalf }, 200, sessionCookie(request, secret.cookieHalf));
     },
-    'GET api/session': () => json({ command: this.#signInCommand() }),
+    'GET api/session': () => json({ command: this.#signInCommand(), hasDatabase: this.#isFile }),
     'DELETE api/session': async ({ request }) => {
       const secret = secretOf(request);
       if (secret !== undefined) await this.#sessions.signOut(secret);
@@ -209,20 +210,29 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
         return undefined;
       });
       const rows: FactRow[] = [
-        ['Store', database],
-        ['Size', bytes === undefined ? undefined : bytesText(bytes)],
+        { label: 'Store', text: database },
+        { label: 'Size', text: bytes === undefined ? undefined : bytesText(bytes) },
         statistics.kind === 'sqlite'
-          ? ['Write-ahead log', bytesText(statistics.walBytes)]
-          : ['Connections to PostgreSQL', String(statistics.connections)],
+          ? { label: 'Write-ahead log', text: bytesText(statistics.walBytes) }
+          : { label: 'Connections to PostgreSQL', text: String(statistics.connections) },
       ];
       return json({ rows: [...rows, ...(await this.#facts.rows())], settings });
     },
   };
 
-  /** The command that prints a link to this console. The database URL may be a secret. */
+  /**
+   * Whether the address of the store is shown before the sign-in: a path is no secret, but the host
+   * and the user of a database may be.
+   */
+  get #isFile(): boolean {
+    return this.#parts.shown.database.startsWith('sqlite:');
+  }
+
+  /** The command that prints a link to this console. */
   #signInCommand(): string {
-    const { ops } = this.#parts.shown;
-    return `npx plant-store console${ops === undefined ? '' : ` --ops ${ops}`}`;
+    const { ops, database } = this.#parts.shown;
+    const store = this.#isFile ? ` ${databaseFlag(database)}` : '';
+    return `npx plant-store console${store}${ops === undefined ? '' : ` --ops ${ops}`}`;
   }
 
   /** A copied revision may contain the id of a token that this store lacks. */

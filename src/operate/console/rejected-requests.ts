@@ -1,12 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import { SYSTEM_CLOCK } from '../../core/clock.ts';
 import { ERRORS, type ErrorName } from '../../core/contract/errors.ts';
+import { int64FromNumberText } from '../../core/contract/int64.ts';
 import { readJson, readToEnd } from '../../core/contract/json-reader.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import { fieldValues } from '../../core/header-fields.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName } from '../../core/response.ts';
-import { REVISION_TEST } from '../../core/revision-condition.ts';
+import { isRevisionTest } from '../../core/revision-condition.ts';
 import { withoutTokens } from '../log/masked-tokens.ts';
 
 /** Maximum of groups. A further group replaces the one whose newest request is the oldest. */
@@ -19,6 +20,13 @@ const RECORDING_MS = 3_600_000;
 const BODY_MAX_BYTES = 2_000;
 /** Stored characters of a field. */
 const TEXT_LENGTH_MAX = 200;
+/** Reasons of a group that are counted. */
+const REASONS_MAX = 20;
+const CHANGE_BY_IMPORT =
+  'a list wanted to change a plant that is stored; import it with --replace if the list is right';
+const CHANGED_MEANWHILE =
+  'somebody else changed the plant in the meantime, so nothing was stored; read it again before you change it';
+const ID_IN_BODY = /^\s*\{[^{}[\]]*?"id"\s*:\s*"?(-?[0-9]{1,19})"?\s*[,}]/;
 
 /** A rejected request. Absent members are unknown, because no whole request arrived. */
 interface Example {
@@ -31,6 +39,8 @@ interface Example {
   declaredBytes: number | null;
   contentType: string | undefined;
   requestLine: string | undefined;
+  /** The id of the plant, in decimal; empty: it could not be read. */
+  plantId: string;
   /** The beginning of the body; undefined: it was not recorded. */
   body: Uint8Array | undefined;
 }
@@ -58,12 +68,16 @@ interface Group {
   count: number;
   firstAt: number;
   lastAt: number;
+  /** How many requests had which fault, in words for operators. */
+  reasons: Map<string, number>;
   /** The newest is first. */
   examples: Example[];
 }
 
-interface ShownGroup extends Omit<Group, 'tokenId' | 'examples'> {
+interface ShownGroup extends Omit<Group, 'tokenId' | 'examples' | 'reasons'> {
   key: string;
+  /** The most frequent is first. */
+  reasons: [text: string, count: number][];
   /** The message of the error catalogue. */
   sentence: string;
   /** The label of the token; null: the store does not have it, or it was not looked up. */
@@ -74,7 +88,7 @@ interface ShownGroup extends Omit<Group, 'tokenId' | 'examples'> {
 
 /** The groups for the page. The group with the newest request is first. */
 interface RejectionList {
-  /** All rejections since the start. */
+  /** All rejections since the start, except tests of `import`. */
   count: number;
   /** Bodies are recorded until this time, ms since 1970; null: no bodies are recorded. */
   bodiesUntil: number | null;
@@ -114,18 +128,20 @@ export class RejectedRequests implements ResponseObserver, Disposable {
 
   /** Counts a rejection. The service calls it with every response, so it returns early. */
   responded(
-    { result, message }: HttpResponse,
+    { result, message, plantId }: HttpResponse,
     received: ReceivedRequest | undefined,
     _durationMs: number,
     addressOf: (request: ReceivedRequest | undefined) => string | undefined,
   ): void {
     if (!isErrorName(result)) return;
-    this.#count++;
-    const isTest = result === 'badHttp' && isRevisionTest(received);
+    const isTest = result === 'badHttp' && isRevisionTest(received?.headers.fields);
+    if (!isTest) this.#count++;
     const group = this.#groupOf(result, received?.tokenId, addressOf(received) ?? 'unknown', isTest);
     group.count++;
     group.lastAt = Date.now();
-    group.examples.unshift(exampleOf(message!, received, this.#recording.kind === 'on'));
+    countReason(group.reasons, reasonOf(result, message!, received));
+    const example = exampleOf(message!, received, this.#recording.kind === 'on');
+    group.examples.unshift({ ...example, plantId: String(plantId ?? idIn(received?.body) ?? '') });
     group.examples.splice(EXAMPLES_MAX);
   }
 
@@ -149,12 +165,18 @@ export class RejectedRequests implements ResponseObserver, Disposable {
   }
 
   list(labelOf: LabelOf, isRevoked: (tokenId: number) => boolean): RejectionList {
-    const groups = [...this.#groups].reverse().map(([key, { tokenId, examples, ...group }]): ShownGroup => {
-      const sentence = ERRORS[group.name].message;
-      if (tokenId === undefined) return { key, ...group, sentence, label: null, tokenFault: null };
+    const groups = [...this.#groups].reverse().map(([key, stored]): ShownGroup => {
+      const { tokenId, examples, reasons, ...group } = stored;
+      const shown = {
+        key,
+        ...group,
+        sentence: ERRORS[group.name].message,
+        reasons: [...reasons].sort(([, a], [, b]) => b - a),
+      };
+      if (tokenId === undefined) return { ...shown, label: null, tokenFault: null };
       const fault = isRevoked(tokenId) ? 'revoked' : 'expired';
       const tokenFault = group.name === 'tokenRejected' ? fault : null;
-      return { key, ...group, sentence, label: labelOf(tokenId), tokenFault };
+      return { ...shown, label: labelOf(tokenId), tokenFault };
     });
     const bodiesUntil = this.#recording.kind === 'on' ? this.#recording.until : null;
     return { count: this.#count, bodiesUntil, groups };
@@ -180,12 +202,17 @@ function newGroup(name: ErrorName, tokenId?: number, address?: string): Group {
     count: 0,
     firstAt: Date.now(),
     lastAt: 0,
+    reasons: new Map(),
     examples: [],
   };
 }
 
 /** Copies texts and bytes, so that the rest of the request can be freed. */
-function exampleOf(message: string, received: ReceivedRequest | undefined, withBody: boolean): Example {
+function exampleOf(
+  message: string,
+  received: ReceivedRequest | undefined,
+  withBody: boolean,
+): Omit<Example, 'plantId'> {
   const { headers, body } = received ?? {};
   const bytes = typeof body === 'string' ? Buffer.from(body, 'latin1') : body;
   return {
@@ -199,8 +226,33 @@ function exampleOf(message: string, received: ReceivedRequest | undefined, withB
   };
 }
 
-function isRevisionTest(received: ReceivedRequest | undefined): boolean {
-  return fieldValues(received?.headers.fields ?? [], 'if-plant-revision')[0] === REVISION_TEST;
+/**
+ * What is wrong, in words for operators. The message of a changed plant has its id, so it would make
+ * each request a reason of its own.
+ */
+function reasonOf(name: ErrorName, message: string, received: ReceivedRequest | undefined): string {
+  if (name !== 'plantChanged') return storedText(message);
+  const isNew = fieldValues(received?.headers.fields ?? [], 'if-plant-revision')[0] === '0';
+  return isNew ? CHANGE_BY_IMPORT : CHANGED_MEANWHILE;
+}
+
+function countReason(reasons: Map<string, number>, reason: string): void {
+  if (!reasons.has(reason) && reasons.size >= REASONS_MAX) return;
+  reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+}
+
+/**
+ * The id that a rejected body has at its first level, if it is near the beginning. The body may be
+ * no JSON, and its id may be in quotation marks by mistake.
+ */
+function idIn(body: string | Uint8Array | undefined): bigint | undefined {
+  if (body === undefined) return undefined;
+  const beginning = (typeof body === 'string' ? Buffer.from(body, 'latin1') : body).subarray(
+    0,
+    BODY_MAX_BYTES,
+  );
+  const [, id] = ID_IN_BODY.exec(Buffer.from(beginning).toString('latin1')) ?? [];
+  return id === undefined ? undefined : int64FromNumberText(id);
 }
 
 /** Masks tokens, and makes a copy that is cut. */

@@ -48,8 +48,10 @@ export class SampleRing {
   constructor(intervalSeconds: number, length: number, counts: Counts) {
     this.#intervalSeconds = intervalSeconds;
     this.#length = length;
-    this.#before = { counts, second: currentSecond() };
-    this.#newest = Math.floor(this.#before.second / intervalSeconds);
+    this.#newest = Math.floor(currentSecond() / intervalSeconds);
+    // The first interval began before the service. Its rate is a mean of the whole interval, as that
+    // of all others, so that sums of rates are numbers of requests.
+    this.#before = { counts, second: this.#newest * intervalSeconds };
   }
 
   /** The time of the newest sample. */

@@ -11,9 +11,18 @@ import { spaceOf } from '../health/readiness-checks.ts';
 const DISK_RATE_MIN_MS = 6 * 3_600_000;
 /** A disk that is full in fewer days needs attention. */
 const DISK_DAYS_MIN = 14;
+const BACKUP_NOTE =
+  'For FILE, write the name of a new file, best on another disk, such as /media/usb/plants-january.db. Each backup needs a new name.';
 
-/** A row of the page: a label, its text, and a time before the text. It is hidden without text. */
-export type FactRow = [label: string, text: string | undefined, at?: number];
+/** A row of the page. It is hidden without text. */
+export interface FactRow {
+  label: string;
+  text: string | undefined;
+  /** A time before the text, in ms since 1970. */
+  at?: number;
+  /** What the operator can do about it. */
+  advice?: { text: string; command: string; note?: string };
+}
 
 /** How fast a disk fills. The rate is that of all programs since the start. */
 type DiskTrend = { kind: 'unknown' } | { kind: 'stable' } | { kind: 'fills'; days: number };
@@ -70,14 +79,7 @@ export class StoreFacts {
   async rows(): Promise<FactRow[]> {
     const { disk, backup } = await this.statistics();
     const [start, ...others] = this.startAndChecks();
-    const backupText =
-      backup.kind === 'none' ? `none yet; to make one: ${this.#command('backup FILE')}` : undefined;
-    return [
-      start!,
-      ['Free on the disk', diskText(disk)],
-      backup.kind === 'run' ? ['Last backup', backup.text, backup.endedAt] : ['Last backup', backupText],
-      ...others,
-    ];
+    return [start!, { label: 'Free on the disk', text: diskText(disk) }, this.#backupRow(backup), ...others];
   }
 
   /** The facts that are no statistics. */
@@ -86,15 +88,30 @@ export class StoreFacts {
     const start = isFirstStart ? 'the first start on this store, ' : '';
     const { recorded } = this.#monitored.damage;
     const verify = this.#lastRun('verify');
-    return [
-      ['Started', `${start}version ${version}`, this.#start.at],
+    const rows: FactRow[] = [
+      { label: 'Started', text: `${start}version ${version}`, at: this.#start.at },
       verify === undefined
-        ? ['Last verify', `none yet; to check the whole store: ${this.#command('verify')}`]
-        : ['Last verify', runText(verify), verify.endedAt],
-      recorded === undefined
-        ? ['Last damage', undefined]
-        : ['Last damage', `found by ${recorded.foundBy}`, recorded.foundAt],
+        ? {
+            label: 'Last verify',
+            text: 'none yet',
+            advice: { text: 'To check the whole store, run:', command: this.#command('verify') },
+          }
+        : { label: 'Last verify', text: runText(verify), at: verify.endedAt },
     ];
+    if (recorded !== undefined)
+      rows.push({ label: 'Last damage', text: `found by ${recorded.foundBy}`, at: recorded.foundAt });
+    return rows;
+  }
+
+  #backupRow(backup: StoreStatistics['backup']): FactRow {
+    const label = 'Last backup';
+    if (backup.kind === 'external') return { label, text: undefined };
+    if (backup.kind === 'run') return { label, text: backup.text, at: backup.endedAt };
+    return {
+      label,
+      text: 'none yet',
+      advice: { text: 'To make one, run:', command: this.#command('backup FILE'), note: BACKUP_NOTE },
+    };
   }
 
   async statistics(): Promise<StoreStatistics> {
@@ -116,7 +133,8 @@ export class StoreFacts {
     const { damage, firstPlantAt } = this.#monitored;
     const isDue = backupFault({ lastRuns: damage.lastRuns, firstPlantAt }) !== undefined;
     const state = isDue ? 'warning' : 'well';
-    if (last === undefined) return { kind: 'none', state };
+    // The page colors a missing backup at once. The warning of readiness waits for some days.
+    if (last === undefined) return { kind: 'none', state: firstPlantAt === undefined ? 'well' : 'warning' };
     const { endedAt, hasSucceeded } = last;
     return { kind: 'run', state: hasSucceeded ? state : 'damaged', endedAt, text: runText(last) };
   }

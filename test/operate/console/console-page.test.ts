@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { after, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import type { Page } from 'playwright-core';
 import { assertAccessible, type RecordedPage, startBrowser } from '../../harness/browser.ts';
 import { sendText } from '../../harness/console-session.ts';
@@ -28,6 +29,8 @@ const CONSOLE = {
     ['ops', '127.0.0.1:8081', 'default'],
     ['database', 'sqlite:plants.db', 'environment'],
     ['repeated-id', 'revise', 'flag'],
+    ['body-limit', '1048576 bytes', 'default'],
+    ['rate-limit', 'not set', 'default'],
   ],
 } as const;
 
@@ -123,7 +126,19 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
     assert.equal(await page.locator('tbody a.id').textContent(), found);
   }
   await show(page, 'Tags');
-  await page.getByRole('row', { name: 'none 10,002' }).waitFor();
+  const untagged = page.getByRole('row', { name: 'without a tag 10,002' }).getByRole('link');
+  assert.equal(await untagged.getAttribute('href'), '#plants?untagged=1');
+  const tagsShown = async (filter: string): Promise<string[]> => {
+    await page.getByLabel('Tags that contain').fill(filter);
+    return (await page.locator('.tags tbody tr').allTextContents()).map(text => text.trim());
+  };
+  for (const [filter, found] of [
+    ['betülá', ['Betula, old1']],
+    ['OLD', ['Betula, old1']],
+    ['x', []],
+    ['', ['without a tag10,002', 'Betula, old1']],
+  ] as const)
+    await until(`tags with ${filter}`, async () => isDeepStrictEqual(await tagsShown(filter), found));
   await page.getByRole('link', { name: 'Betula, old' }).click();
   await page.getByText('1 plant found. The search is complete.').waitFor();
   assert.equal(await page.locator('tbody a.id').textContent(), '7');
@@ -193,6 +208,7 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
   assert.equal(await sendText(service, '{"id":1,"name":"x"}', token), 200);
   await page.getByRole('button', { name: 'Revoke field app' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
+  await page.getByText('1 revoked or expired').click();
   await page.getByRole('row', { name: /field app revoked/ }).waitFor();
   const isRejected = async () => (await sendText(service, '{"id":1,"name":"x"}', token)) === 401;
   await until('the token is rejected', isRejected);
@@ -207,6 +223,18 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
     const text = (await page.locator('main').textContent()) ?? '';
     return /Size\s*[0-9.]+ MB/.test(text) && /listen\s*127\.0\.0\.1:8080\s*default/.test(text);
   });
+  const settings = await page.locator('.settings').first().locator('tbody tr').allTextContents();
+  assert.deepEqual(
+    settings.map(text => text.trim()),
+    [
+      'databasesqlite:plants.dbenvironment',
+      'repeated-idreviseflag',
+      'listen127.0.0.1:8080default',
+      'ops127.0.0.1:8081default',
+      'body-limit1 MBdefault',
+    ],
+  );
+  await page.getByText('1 settings are not set').waitFor();
   assertSound(opened, service);
   for (const view of Object.keys(VIEWS) as (keyof typeof VIEWS)[]) await assertScreens(service, view);
 });
@@ -215,7 +243,7 @@ test('the console says what to do after a used link, signs out in all tabs, and 
   await using service = await startTestService({ console: CONSOLE });
   assert.equal(await sendText(service, '{"id":9007199254740993,"name":"Acer"}'), 200);
   const used = await service.makeConsoleCode!();
-  const { page } = await browser.openPage(DESKTOP);
+  const { page, requests } = await browser.openPage(DESKTOP);
   await page.goto(`${service.opsUrl}/console/#${used}`);
   await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
   assert.ok(!page.url().includes(used), 'the code is not in the history');
@@ -224,6 +252,14 @@ test('the console says what to do after a used link, signs out in all tabs, and 
   await page.goto(`${service.opsUrl}/console/#${used}`);
   const problem = 'this link was used, has expired or is of another store';
   await page.getByRole('alert').getByText(problem).waitFor();
+  const requested = requests.length;
+  await page.getByLabel('Link or code').fill(`${service.opsUrl}/console/#${used.slice(1)}`);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('alert').getByText('this is no link of the console').waitFor();
+  assert.deepEqual(
+    requests.slice(requested).filter(each => each.startsWith('POST')),
+    [],
+  );
   await page
     .getByLabel('Link or code')
     .fill(`${service.opsUrl}/console/#${await service.makeConsoleCode!()}`);
@@ -297,6 +333,38 @@ test('long, stacked and right-to-left names leave the tables in shape, and pages
     await page.getByRole('link', { name: 'Previous page' }).click();
     await page.getByText('60 plants found. The search is complete. This page has 1 to 50.').waitFor();
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByText('npx plant-store console --ops 127.0.0.1:9999').waitFor();
+    const command = "npx plant-store console --database 'sqlite:plants.db' --ops 127.0.0.1:9999";
+    await page.getByText(command).waitFor();
   }
+});
+
+test('tags keep their place, and a screen says that the service does not respond', async () => {
+  await using service = await startTestService({ console: CONSOLE });
+  const { page } = await signIn(service);
+  const ids = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)';
+  const row = `SELECT i, 1, 'oak', 'tag ' || i, 1, 1, 0 FROM n`;
+  await sqliteUnderTest().sql(service.database, `INSERT INTO plant_revision ${ids} ${row}`);
+  await show(page, 'Tags');
+  const rows = page.locator('.tags tbody tr');
+  await page.getByRole('button', { name: 'by name' }).click();
+  assert.match((await rows.nth(1).textContent())!, /^tag 10\s*1$/);
+  for (const shown of [400, 600]) {
+    await page.getByRole('button', { name: 'Show 200 more' }).click();
+    await until(`${shown} tags are shown`, async () => (await rows.count()) === shown);
+  }
+  const link = page.getByRole('link', { name: 'tag 50', exact: true });
+  await link.scrollIntoViewIfNeeded();
+  const before = (await link.boundingBox())!;
+  assert.ok((await page.evaluate<number>('scrollY')) > 0);
+  await link.click();
+  await page.getByText('1 plant found.').waitFor();
+  await page.goBack();
+  await until('the place is as before', async () => (await link.boundingBox())?.y === before.y);
+  assert.equal(await rows.count(), 600);
+
+  await page.route('**/api/store', route => route.abort());
+  await show(page, 'Store');
+  await page.getByText('This appears as soon as the service responds.').waitFor();
+  await page.unroute('**/api/store');
+  await page.getByText('Free on the disk').waitFor();
 });

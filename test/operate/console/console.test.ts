@@ -138,18 +138,21 @@ suite('the console and its store', async () => {
     const facts = async () => {
       // The readiness, which the page also reads all the time, refreshes what is known.
       await fetch(`${service.opsUrl}/readyz`);
-      return new Map((await json(operator, 'store')).rows.map(([label, ...fact]: Json) => [label, fact]));
+      return new Map<string, Json>(
+        (await json(operator, 'store')).rows.map(({ label, ...fact }: Json) => [label, fact]),
+      );
     };
     const statistics = async () => (await json(operator, 'now')).statistics;
-    assert.match(
-      String((await facts()).get('Started')),
-      /^the first start on this store, version [\d.]+,\d+$/,
+    const shown = await facts();
+    assert.match(shown.get('Started').text, /^the first start on this store, version [\d.]+$/);
+    assert.ok(Math.abs(shown.get('Started').at - Date.now()) < 600_000);
+    assert.match(shown.get('Free on the disk').text, /^[\d,.]+ [GM]B of [\d,.]+ [GM]B$/);
+    const { text, advice } = shown.get('Last backup');
+    assert.deepEqual(
+      [text, advice.command],
+      ['none yet', "npx plant-store backup FILE --database 'the store'"],
     );
-    assert.match(String((await facts()).get('Free on the disk')), /^[\d,.]+ [GM]B of [\d,.]+ [GM]B$/);
-    assert.match(
-      String((await facts()).get('Last backup')),
-      /^none yet; to make one: npx plant-store backup FILE --database 'the store'$/,
-    );
+    assert.match(advice.note, /^For FILE, write the name of a new file/);
     // A test before this one has stored a plant of the year 1970. The service learns of it later.
     await until('a backup is due', async () => {
       await facts();
@@ -168,8 +171,8 @@ suite('the console and its store', async () => {
         hasSucceeded: true,
         result: text,
       });
-      await until('the run is known', async () => String((await facts()).get('Last backup')).includes(text));
-      assert.deepEqual((await facts()).get('Last backup'), [text, endedAt]);
+      await until('the run is known', async () => (await facts()).get('Last backup').text === text);
+      assert.deepEqual((await facts()).get('Last backup'), { text, at: endedAt });
       assert.deepEqual((await statistics()).backup, {
         kind: 'run',
         state: 'well',
@@ -200,7 +203,7 @@ suite('the console and its store', async () => {
     assert.equal((await call(operator, 'GET', 'plants')).status, 503);
     // The rest of the screen Store does not need this table.
     await sqlite.sql(service.database, 'ALTER TABLE last_run RENAME TO gone_too');
-    assert.equal((await json(operator, 'store')).rows[0][0], 'Store');
+    assert.equal((await json(operator, 'store')).rows[0].label, 'Store');
   });
 });
 
@@ -299,7 +302,7 @@ for (const engine of await enginesUnderTest()) {
     assert.equal(existsSync(`${database.slice('sqlite:'.length)}-history`), engine.name === 'SQLite');
     await using restarted = await start(database);
     const { facts } = await json(operatorAt(restarted, stays), 'now');
-    assert.match(facts.find(([label]: Json) => label === 'Started')[1], /^version [\d.]+$/);
+    assert.match(facts.find(({ label }: Json) => label === 'Started').text, /^version [\d.]+$/);
     assert.deepEqual([await at(restarted, stays), await at(restarted, ends)], [200, 401]);
     const { cookie, secret } = stays;
     assert.equal(await at(restarted, { service: restarted, cookie, secret: '' }), 401);

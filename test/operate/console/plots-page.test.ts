@@ -19,7 +19,7 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   const { page, requests, complaints } = await browser.openPage({ viewport: { width: 1280, height: 900 } });
   await page.goto(`${service.opsUrl}/console/#${await service.makeConsoleCode!()}`);
   const plants = page.getByRole('slider', { name: 'Time of Plants per second' });
-  const errors = page.getByRole('slider', { name: 'Time of Errors per second' });
+  const errors = page.getByRole('slider', { name: 'Time of Rejected requests' });
   const textOf = async (plot: typeof plants) => (await plot.getAttribute('aria-valuetext')) ?? '';
   let id = 1;
   await until('creates are shown', async () => {
@@ -28,12 +28,21 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   });
   await until('errors are shown', async () => {
     assert.equal(await sendText(service, '[]'), 400);
-    return /40002 notNewPlant [1-9]/.test(await textOf(errors));
+    return /40002 wrong id, name or tag [1-9]/.test(await textOf(errors));
   });
-  assert.equal(await page.locator('canvas').count(), 4);
   const statistics = page.locator('.statistics');
-  await statistics.getByText('40002 notNewPlant').waitFor();
-  assert.match((await statistics.textContent())!, /Plants a second\s*[0-9.]+ *mean of 10 s; at most [1-9]/);
+  await statistics.getByRole('link', { name: 'wrong id, name or tag' }).click();
+  await page.getByText('40002 notNewPlant, token first').waitFor();
+  assert.equal(await page.getByLabel('Filter').inputValue(), '40002');
+  await page.locator('summary').getByText('The body is not a NewPlant').waitFor();
+  await page.goBack();
+  await until('two plots are shown', async () => (await page.locator('canvas').count()) === 2);
+  await page.getByText('Technical: speed').click();
+  await until('all plots are shown', async () => (await page.locator('canvas').count()) === 4);
+  assert.match(
+    (await statistics.last().textContent())!,
+    /Plants a second\s*[0-9.]+ *mean of 10 s; at most [1-9]/,
+  );
 
   // A range shows only the time of which there are samples.
   const lastOf = async () => Number(await plants.getAttribute('aria-valuemax'));
@@ -83,6 +92,7 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   const loaded = requests.length;
   await page.context().setOffline(true);
   await page.getByText('The service does not respond').waitFor();
+  await page.locator('[data-lost]').getByText('New today').waitFor();
   // Without new samples, only the scale changes a plot.
   const plotted = () => plants.locator('canvas').screenshot();
   const linear = await plotted();
@@ -95,7 +105,7 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   await page.getByRole('link', { name: 'Tokens' }).click();
   await page.getByRole('link', { name: 'Now' }).click();
   await page.getByText('The service does not respond').waitFor({ state: 'detached' });
-  assert.match(await textOf(errors), /40002 notNewPlant/);
+  assert.match(await textOf(errors), /40002 wrong id, name or tag/);
   assert.equal(await legend.getAttribute('aria-pressed'), 'false');
   const again = requests.slice(loaded).filter(each => each.endsWith('now?after=0'));
   assert.deepEqual(again, [], 'it loads nothing twice');
@@ -135,14 +145,37 @@ test('plots begin with the samples of an earlier start, merged so that a day is 
   const { page } = await browser.openPage({ viewport: { width: 1280, height: 900 } });
   await page.goto(`${service.opsUrl}/console/#${await service.makeConsoleCode!()}`);
   const statistics = page.locator('.statistics');
-  await statistics.getByText(/at most 5 in 15 min/).waitFor();
+  // In 15 minutes, five plants a second are 4,500, and 93 errors a second are 83,700.
+  await statistics.getByText(/^4,[45][0-9]{2} in 15 min; show them$/).waitFor();
   await statistics
-    .getByText(/8[0-9],[0-9]{3} in 15 min, [89][0-9]{2} of them 5xx; most: 40001 notJson/)
+    .getByText(/^[89][0-9]{2} by a fault of the service; mostly: body is not valid JSON$/)
     .waitFor();
-  assert.equal(await statistics.locator('[data-state]').getByText('Errors a second').count(), 1);
+  assert.match(
+    (await statistics.locator('[data-state]').filter({ hasText: 'Rejected' }).textContent())!,
+    /^Rejected8[0-9],[0-9]{3} in 15 min/,
+  );
+  const midnight = new Date(newest * 10_000).setHours(0, 0, 0, 0) / 1000;
+  const today = await statistics
+    .locator('div')
+    .filter({ hasText: 'New today' })
+    .locator('.statistic')
+    .textContent();
+  assert.ok(Math.abs(Number(today!.replaceAll(',', '')) - (newest * 10 - midnight) * 5) <= 100, today!);
+  await page.getByText('what this service stored since midnight').waitFor();
+  await page.getByText('Technical: speed').click();
+  await statistics.getByText(/at most 5 in 15 min/).waitFor();
   const rare = page.getByRole('button', { name: 'others' });
   assert.equal(await rare.count(), 1);
   assert.equal(await page.getByRole('button', { name: /^40401|^50302/ }).count(), 0);
+  const bars = page.getByRole('slider', { name: 'Time of Rejected requests' });
+  await bars.focus();
+  await page.keyboard.press('PageUp');
+  // In a minute, 20 errors a second are 1,200.
+  await until('a bar has all requests of its minute', async () =>
+    /: 40001 body is not valid JSON 1,200, .*, others 180 in 1 min$/.test(
+      (await bars.getAttribute('aria-valuetext')) ?? '',
+    ),
+  );
   const plants = page.getByRole('slider', { name: 'Time of Plants per second' });
   const lastOf = async () => Number(await plants.getAttribute('aria-valuemax'));
   // The samples of one second do not reach back, so those of ten seconds are shown.

@@ -83,13 +83,15 @@ suite('rejected requests in the console', () => {
     await using service = await start();
     const operator = await signIn(service);
     const { port } = service.address;
-    for (const [revision, isTest] of [
-      ['one', false],
-      ['test', true],
+    for (const [revision, isTest, counted] of [
+      ['one', false, 1],
+      ['test', true, 1],
     ] as const) {
       await ask(port, service.token, { headers: { 'If-Plant-Revision': revision }, body: '{}' });
       const [newest] = await groups(operator);
       assert.deepEqual([newest.error, newest.count, newest.isTest], [40000, 1, isTest], revision);
+      const [{ errors }] = (await json(operator, 'now')).busiest;
+      assert.deepEqual([(await json(operator, 'rejected')).count, errors], [counted, counted], revision);
     }
     assert.equal(await sendText(service, 'x'.repeat(1024 * 1024 + 1)), 413);
     const [{ key }] = await groups(operator);
@@ -101,6 +103,45 @@ suite('rejected requests in the console', () => {
       [bodyBytesMax, all[0].bodyBytes, all[0].declaredBytes],
       [1024 * 1024, null, 1024 * 1024 + 1],
     );
+  });
+
+  test('have the most frequent reason first, and the plant of each example', async () => {
+    await using service = await start();
+    const operator = await signIn(service);
+    const { port } = service.address;
+    assert.equal(await sendText(service, '{"id":5,"name":"Acer"}'), 200);
+    const [byList, meanwhile] = [/^a list wanted to change a plant.* --replace/, /^somebody else changed/];
+    const CASES: [body: string, revision: string | null, plantId: string, reason: RegExp][] = [
+      ['{"id":-9223372036854775808}', null, '-9223372036854775808', /^name is required$/],
+      ['{"tag":5,"id":"7"}', null, '7', /^name is required$|id must be/],
+      ['{"id":8}', null, '8', /^name is required$/],
+      ['{"a":{"id":6},"name":"x"}', null, '', /^name is required$/],
+      ['{"id":9223372036854775808,"name":"x"}', null, '', /^name is required$/],
+      ['{ "id" : 6 , "name"', null, '6', /^the body is empty or not valid JSON/],
+      ['{"id":5,"name":"oak"}', '0', '5', byList],
+      ['{"id":5,"name":"oak"}', '2', '5', byList],
+      ['{"id":5,"name":"elm"}', '2', '5', meanwhile],
+      ['{"id":5,"name":"elm"}', '3', '5', meanwhile],
+    ];
+    for (const [body, revision, plantId, reason] of CASES) {
+      await ask(port, service.token, { headers: { 'If-Plant-Revision': revision }, body });
+      const [{ reasons }] = await groups(operator);
+      const counts = reasons.map(([, count]: Json) => count);
+      assert.deepEqual(
+        counts,
+        counts.toSorted((a: number, b: number) => b - a),
+      );
+      assert.match(reasons[0][0], reason, body);
+      const [newest] = await examples(operator);
+      assert.deepEqual([newest.plantId, newest.body], [plantId, null], body);
+    }
+    // Reasons that only name another plant are the same, and a client cannot make many of them.
+    for (let id = 100; id < 130; id++) {
+      const body = `{"id":${id},"name":"oak"}`;
+      await ask(port, service.token, { headers: { 'If-Plant-Revision': '9' }, body });
+    }
+    const [{ reasons, count }] = await groups(operator);
+    assert.deepEqual([count, reasons.map(([, of]: Json) => of)], [34, [33, 1]]);
   });
 
   test('have a limit of groups, and each group has its last examples', async () => {
@@ -204,10 +245,10 @@ test('the console shows the busiest tokens of the last minute, and the time when
   for (let count = 0; count < 3; count++) await sendText(service, '{', other);
   const { busiest } = await json(operator, 'now');
   assert.deepEqual(
-    busiest.map(({ label, plants, errors }: Json) => [label, Math.round(plants / errors)]),
+    busiest.map(({ label, plants, errors }: Json) => [label, plants, errors]),
     [
-      ['first', 30],
-      ['other', 0],
+      ['first', 30, 1],
+      ['other', 0, 3],
     ],
   );
   await addToken(service.database, 'unused');

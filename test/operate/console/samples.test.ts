@@ -15,6 +15,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, mock, suite, test } from 'node:test';
 import type { PlantQueue } from '../../../src/core/commit/plant-commits.ts';
 import { ERROR_NAMES } from '../../../src/core/contract/errors.ts';
+import type { ReceivedRequest } from '../../../src/core/request.ts';
 import type { RequestResult } from '../../../src/core/response.ts';
 import { SampleFile } from '../../../src/operate/console/sample-file.ts';
 import { Samples } from '../../../src/operate/console/samples.ts';
@@ -76,7 +77,8 @@ suite('samples of the console', () => {
     const { newest, short, long, startedAt } = read(0);
     assert.deepEqual([newest, startedAt], [START + 27, START * 1_000]);
     assert.deepEqual([short.interval, short.from, short.count], [1, START + 1, 27]);
-    // The first interval began before the service.
+    // The first interval began before the service. Its rate is a mean of ten seconds, too.
+    assert.equal(long.columns.created[0], 0.7);
     assert.deepEqual([long.interval, long.from, long.count], [10, START + 7, 3]);
     for (const { columns } of [short, long]) {
       const names = ['40001 notJson', 'created', 'in flight', 'mean batch', 'mean commit', 'p50', 'p99'];
@@ -87,6 +89,19 @@ suite('samples of the console', () => {
     }
     const later = read(newest - 3);
     assert.deepEqual([later.short.from, later.short.count, later.long.count], [newest - 2, 3, 1]);
+  });
+
+  test('have no test of import among the errors', () => {
+    for (const [value, errors] of [
+      ['test', undefined],
+      ['1, 2', [1]],
+    ] as const) {
+      const headers = { fields: ['If-Plant-Revision', value] };
+      const received = { headers } as unknown as ReceivedRequest;
+      for (const observer of [metrics, samples]) observer.responded({ result: 'badHttp' }, received, 0);
+      pass(1);
+      assert.deepEqual(read(now - 1).short.columns['40000 badHttp'], errors, value);
+    }
   });
 
   test('have percentiles of all durations of ten seconds, which are no means of percentiles', () => {
@@ -144,15 +159,15 @@ suite('samples of the console', () => {
       await using _file = restart();
       pass(11, () => respond('created', 2));
       const { long } = read(0);
-      assert.deepEqual(long.columns.created, [1, 1, 1, null, null, null, null, 1]);
-      assert.deepEqual(long.columns['40001 notJson'].slice(0, 4), [1, 1, 1, null]);
+      assert.deepEqual(long.columns.created, [0.7, 1, 1, null, null, null, null, 1]);
+      assert.deepEqual(long.columns['40001 notJson'].slice(0, 4), [0.7, 1, 1, null]);
     }
     // The clock was set back: what is after it is gone.
     writeFileSync(path, written);
     now = START + 12;
     {
       await using _file = restart();
-      assert.deepEqual(read(0).long.columns.created, [1]);
+      assert.deepEqual(read(0).long.columns.created, [0.7]);
     }
     for (const damage of [0, 40, written.length - 3]) {
       const damaged = Buffer.from(written);

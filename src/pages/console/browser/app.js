@@ -1,6 +1,6 @@
 // The operator's console. It has no build step: the service sends these files as they are.
 import { Banner } from './banner.js';
-import { readForm } from './display.js';
+import { Command, readForm } from './display.js';
 import { Now } from './now.js';
 import { Plants } from './plants.js';
 import { html, render, useEffect, useRef, useState } from './preact.js';
@@ -15,7 +15,11 @@ const SCREENS = { Now, Plants, Tags, Rejected: RejectedRequests, Tokens, Store }
 const LEAF = html`<svg viewBox="0 0 32 32" width="18" height="18" aria-hidden="true">
   <path fill="currentColor" d="M27 4C13 4 5 10 5 20c0 3 1 5 2 7 2-7 7-12 14-15-6 5-10 10-11 16 11 2 17-7 17-24z" />
 </svg>`;
+const CODE = /^[A-Za-z0-9_-]{43}$/;
 const CODE_IN_FRAGMENT = /^#([A-Za-z0-9_-]{43})$/;
+
+const NO_LINK =
+  'this is no link of the console; copy the whole line that the command prints, which begins with http and has a # followed by 43 characters';
 
 /** The screen that the fragment of the address names, such as `#plants/7` or `#plants?tag=tree`. */
 function readRoute() {
@@ -46,7 +50,9 @@ function App({ problem }) {
   useEffect(() => {
     document.title = `${title} - Plant store console`;
     // If the link or the form that had the focus has disappeared, the heading gets the focus.
-    if (!isFirst.current && document.activeElement === document.body) heading.current?.focus();
+    // A screen may have restored its place, so that the focus must not scroll.
+    if (!isFirst.current && document.activeElement === document.body)
+      heading.current?.focus({ preventScroll: true });
     isFirst.current = false;
   }, [route, isSignedIn]);
   if (!isSignedIn) return html`<${SignIn} problem=${problem} />`;
@@ -81,13 +87,17 @@ function SignIn({ problem: initial }) {
   const submit = (/** @type {SubmitEvent} */ event) => {
     const { code = '' } = readForm(event).texts;
     const link = code.trim();
-    void run(() => signIn(link.slice(link.lastIndexOf('#') + 1)));
+    void run(async () => {
+      const found = link.slice(link.lastIndexOf('#') + 1);
+      if (!CODE.test(found)) throw new Error(NO_LINK);
+      await signIn(found);
+    });
   };
   return html`<main class="sign-in">
     <h1>${LEAF} Sign in to the console</h1>
     <p>You are not signed in, or your session ended. On the machine of the service, run this command and open the link that it prints:</p>
-    <pre>${content?.command ?? 'npx plant-store console'}</pre>
-    <p class="note">If the service has its own <code>--database</code>, give the same one.</p>
+    <${Command} text=${content?.command ?? 'npx plant-store console'} />
+    ${content?.hasDatabase === false && html`<p class="note">Add the <code>--database</code> of the service, which is not shown here.</p>`}
     <p>Or paste the link here. It is valid for 5 minutes and only once.</p>
     <form class="fields" onSubmit=${submit}>
       <div><label for="code">Link or code</label><input id="code" name="code" required autocomplete="off" spellcheck=${false} /></div>

@@ -25,6 +25,11 @@ export function numberText(value) {
   return value === null || value === undefined ? '–' : NUMBER.format(value);
 }
 
+/** Writes a number with at most three digits, such as 33.1K. @param {number} value */
+export function shortText(value) {
+  return SHORT.format(value);
+}
+
 /** @param {number} bytes @returns {[number: string, unit: string]} */
 export function bytesText(bytes) {
   if (bytes > 0 && bytes < 1e6) return ['< 1', 'MB'];
@@ -32,6 +37,7 @@ export function bytesText(bytes) {
 }
 
 export const COUNT = new Intl.NumberFormat();
+const SHORT = new Intl.NumberFormat(undefined, { notation: 'compact', maximumSignificantDigits: 3 });
 
 /** Functions that write the shown ages again. */
 const listeners = /** @type {Set<() => void>} */ (new Set());
@@ -127,19 +133,51 @@ export function Table({ name, rows, columns, numbers = [] }) {
 }
 
 /**
- * A list of facts. A row without text is hidden. A time is shown before the text.
+ * A list of facts. A row without text is hidden. A time is shown before the text. The screen Store
+ * has the commands; elsewhere, a link leads to it.
  *
- * @param {{ rows: [label: string, text?: string, at?: number][] }} props
+ * @typedef {{ label: string, text?: string, at?: number,
+ *   advice?: { text: string, command: string, note?: string } }} Fact
+ * @param {{ rows: Fact[], hasCommands?: boolean }} props
  */
-export function Facts({ rows }) {
+export function Facts({ rows, hasCommands = false }) {
   return html`<dl>
     ${rows.map(
-      ([label, text, at]) =>
+      ({ label, text, at, advice }) =>
         text &&
         html`<div><dt>${label}</dt>
-          <dd>${at === undefined ? null : html`${time(at)}: `}${clientText(text)}</dd></div>`,
+          <dd>
+            ${at === undefined ? null : html`${time(at)}: `}${clientText(text)}
+            ${advice && !hasCommands && html`; <a href="#store">how to</a>`}
+            ${advice && hasCommands && html`<p>${advice.text}</p><${Command} text=${advice.command} />${advice.note && html`<p class="note">${advice.note}</p>`}`}
+          </dd></div>`,
     )}
   </dl>`;
+}
+
+/**
+ * A command for a terminal. A line breaks only at a blank, or inside a word that is too long.
+ *
+ * @param {{ text: string }} props
+ */
+export function Command({ text }) {
+  return html`<div class="command">
+    <pre>${text.split(' ').map((word, index) => html`${index > 0 && ' '}<span>${word}</span>`)}</pre>
+    <${CopyButton} text=${text} title="Copy" />
+  </div>`;
+}
+
+/** A button that copies a text. @param {{ text: string, title: string }} props */
+export function CopyButton({ text, title }) {
+  const [result, setResult] = useState('');
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(
+      () => setResult('Copied'),
+      () => setResult('The browser did not allow it'),
+    );
+  // A browser allows access to the clipboard only over TLS or from localhost.
+  return html`${navigator.clipboard && html`<button type="button" onClick=${copy}>${title}</button>`}
+    <span role="status" class="note">${result}</span>`;
 }
 
 /**

@@ -10,6 +10,20 @@ const FONT = `${FONT_PX}px system-ui, sans-serif`;
 /** Lines differ in color and in pattern, also on paper. */
 const COLORS = ['leaf', 'sky', 'muted', 'brick', 'ochre'];
 const DASHES = [[], [8, 4], [2, 3], [12, 3, 3, 3]];
+/** Space above a plot for the names of marks, and at its right. */
+const MARKS_PX = 18;
+const RIGHT_PX = 4;
+/** The axis of bars reaches at least to this number. */
+const STACK_MIN = 4;
+const WHOLE_STEPS = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map(each => each * 10 ** power)).flat();
+/** Times between two labels of the axis, in seconds. */
+const TIME_STEPS = [
+  1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 300, 600, 900, 1_200, 1_800, 3_600, 7_200, 10_800, 14_400, 21_600,
+];
+/** uPlot types its drawing functions as optional, but it has this one. */
+const BARS = /** @type {import('./uplot.js').default.Series.BarsPathBuilderFactory} */ (Plotter.paths.bars)({
+  size: [0.85, 60],
+});
 /** By how many samples a key moves the cursor. @type {Record<string, number>} */
 const KEYS = {
   ArrowLeft: -1,
@@ -20,13 +34,22 @@ const KEYS = {
   End: Infinity,
 };
 
+/** The minute of a second since 1970. @param {number} second */
+export function minuteText(second) {
+  return MINUTE.format(second * 1000);
+}
+
 /** @param {number} second since 1970 */
 export function timeText(second) {
   return SECOND.format(second * 1000);
 }
 
-/** A sample of a line for the legend. @param {{ lineStyle: number }} props */
-export function Swatch({ lineStyle }) {
+/** A sample of a line or a bar for the legend. @param {Omit<Line, 'name' | 'title'>} props */
+export function Swatch({ lineStyle = 0, color }) {
+  if (color !== undefined)
+    return html`<svg class=${`bar-${color}`} style=${{ color: `var(--${color})` }} width="10" height="10" aria-hidden="true">
+      <path d="M0 0H10V10H0z" fill="currentColor" />
+    </svg>`;
   const style = { color: `var(--${COLORS[lineStyle % COLORS.length]})` };
   return html`<svg class=${`line${lineStyle}`} style=${style} width="20" height="8" aria-hidden="true">
     <path d="M0 4H20" stroke="currentColor" stroke-width="2.5" stroke-dasharray=${DASHES[lineStyle % DASHES.length]} />
@@ -36,17 +59,21 @@ export function Swatch({ lineStyle }) {
 /**
  * @typedef {import('./uplot.js').default} UPlot
  * @typedef {(name: string) => number | null} Sample null: not measured
+ * @typedef {{ name: string, title?: string, lineStyle?: number, color?: string }} Line a line has a
+ *   style, and bars have a color
  * @typedef {{ title: string, unit: string, seconds: number[], samples: (Sample | undefined)[],
- *   lines: readonly { name: string, lineStyle: number }[], height: number, index: number,
+ *   lines: readonly Line[], range: [from: number, to: number], height: number, index: number,
  *   marks: [second: number, text: string][], isHeld: boolean, isLogarithmic: boolean, text: string,
+ *   isStacked?: boolean,
  *   onCursor: (second: number | undefined) => void,
  *   onZoom: (zoom?: [from: number, to: number]) => void }} PlotProps `text` describes the values at
- *   the index, and `isHeld` tells whether the user chose it
+ *   the index, and `isHeld` tells whether the user chose it. With `isStacked`, the values are numbers
+ *   of requests, and bars show them on top of each other.
  */
 
 /** A plot. For other lines or another scale, give the component another key. @param {PlotProps} props */
 export function Plot(props) {
-  const { title, seconds, samples, lines, height, index, isHeld, text, onCursor, onZoom } = props;
+  const { title, seconds, samples, lines, height, index, isHeld, text, isStacked, onCursor, onZoom } = props;
   const shown = useRef(props);
   shown.current = props;
   const place = useRef(/** @type {HTMLDivElement | null} */ (null));
@@ -65,7 +92,7 @@ export function Plot(props) {
   }, []);
   useEffect(() => {
     const values = lines.map(({ name }) => samples.map(sample => sample?.(name) ?? null));
-    plotter.current?.setData([seconds, ...values]);
+    plotter.current?.setData([seconds, ...(isStacked ? stacked(values) : values)]);
   }, [samples]);
   useEffect(() => plotter.current && moveCursor(plotter.current, props), [index, isHeld]);
   const last = seconds.length - 1;
@@ -115,7 +142,8 @@ function lightColor(stroke) {
  * @returns {import('./uplot.js').default.Options}
  */
 function plotOptions(root, shown) {
-  const { lines, height, isLogarithmic } = shown.current;
+  const { lines, height, isLogarithmic, isStacked } = shown.current;
+  const colorOf = (/** @type {string} */ name) => color(root.parentElement?.querySelector(`.${name}`));
   const stroke = color(root);
   const axis = { stroke, font: FONT, ticks: { show: false }, grid: { stroke, width: 0.2 } };
   /** @param {UPlot} plot */
@@ -128,26 +156,44 @@ function plotOptions(root, shown) {
     width: root.clientWidth,
     height,
     legend: { show: false },
-    // Half of the last time label is outside the plot.
-    padding: [8, 24, null, null],
+    // The first line of marks is above the plot.
+    padding: [MARKS_PX, RIGHT_PX, null, null],
     cursor: { y: false, drag: { x: true, y: false, setScale: false } },
     hooks: {
       setSelect: [onSelect],
-      draw: [plot => drawMarks(plot, shown.current.marks, axis.stroke())],
+      draw: [
+        plot => {
+          const background = root.parentElement ? getComputedStyle(root.parentElement).backgroundColor : '';
+          drawMarks(plot, shown.current.marks, axis.stroke(), background);
+        },
+      ],
       // The cursor stays at its time when the plot moves, so the values that it shows stay.
       setScale: [plot => moveCursor(plot, shown.current)],
     },
     // The logarithmic scale has a linear part near 0, because many values are 0.
     scales: {
-      y: { distr: isLogarithmic ? 4 : 1, asinh: 1, range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] },
+      x: { range: () => shown.current.range },
+      y: {
+        distr: isLogarithmic ? 4 : 1,
+        asinh: 1,
+        // A bar at the border is seen although its middle is outside, so all bars count.
+        range: ({ data }, _min, max) => [
+          0,
+          isStacked
+            ? Math.max(STACK_MIN, ...(data[1] ?? []).map(each => (each ?? 0) * 1.1))
+            : Math.max(max * 1.1, 1),
+        ],
+      },
     },
     axes: [
       {
         ...axis,
         size: 26,
-        space: 70,
-        values: (_plot, splits, _axis, _space, seconds) =>
-          splits.map(second => (seconds < 60 ? SECOND : MINUTE).format(second * 1000)),
+        splits: timeSplits,
+        values: (_plot, splits) => {
+          const [first = 0, second = first + 60] = splits;
+          return splits.map(each => labelText(each, second - first));
+        },
       },
       {
         ...axis,
@@ -155,13 +201,17 @@ function plotOptions(root, shown) {
         size: 46,
         space: 26,
         values: (_plot, splits) => splits.map(numberText),
+        // Requests are whole numbers.
+        ...(isStacked && { incrs: WHOLE_STEPS }),
         ...(isLogarithmic && { splits: logarithmicSplits, filter: (_plot, splits) => splits }),
       },
     ],
     series: [
       {},
-      ...lines.map(({ lineStyle }, index) => {
-        const stroke = color(root.parentElement?.querySelector(`.line${lineStyle}`));
+      ...lines.map(({ lineStyle = 0, color: barColor }, index) => {
+        if (barColor !== undefined)
+          return { fill: colorOf(`bar-${barColor}`), width: 0, paths: BARS, points: { show: false } };
+        const stroke = colorOf(`line${lineStyle}`);
         const points = { show: false, size: 5, fill: stroke, filter: lonePoints };
         const line = { stroke, width: 1.5, points, dash: DASHES[lineStyle % DASHES.length] ?? [] };
         return index === 0 ? { ...line, fill: lightColor(stroke) } : line;
@@ -185,21 +235,84 @@ function logarithmicSplits(_plot, _axis, _min, max) {
 }
 
 /**
+ * The sums of values from the last line to each one, so that the bars of a line are seen above those
+ * of the next lines, which are drawn later.
+ *
+ * @param {(number | null)[][]} values of each line
+ */
+function stacked(values) {
+  return values.map((own, line) =>
+    own.map((_, index) => values.slice(line).reduce((sum, each) => sum + (each[index] ?? 0), 0)),
+  );
+}
+
+/**
+ * The times of the labels: as many as have space, at full minutes or hours of the reader.
+ *
+ * @param {UPlot} plot
+ * @param {number} _axis
+ * @param {number} min
+ * @param {number} max
+ */
+function timeSplits({ bbox }, _axis, min, max) {
+  const scale = bbox.width / devicePixelRatio / (max - min);
+  const step = TIME_STEPS.find(each => each * scale >= labelPx(each)) ?? 43_200;
+  const offset = new Date(min * 1000).getTimezoneOffset() * 60;
+  const splits = [];
+  for (let at = Math.ceil((min - offset) / step) * step + offset; at <= max; at += step)
+    if ((max - at) * scale + RIGHT_PX >= labelPx(step) / 2) splits.push(at);
+  return splits;
+}
+
+/** The space of a label, with some around it. @param {number} step between labels, in seconds */
+function labelPx(step) {
+  return step < 60 ? 54 : step < 3_600 ? 40 : 58;
+}
+
+/** Without AM and PM, except for hours, so that more labels have space. @param {number} second */
+function labelText(second, /** @type {number} */ step) {
+  const format = step < 60 ? SECOND : MINUTE;
+  const parts = format.formatToParts(second * 1000);
+  const shown = step < 3_600 ? parts.filter(({ type }) => type !== 'dayPeriod') : parts;
+  return shown
+    .map(({ value }) => value)
+    .join('')
+    .trim();
+}
+
+/**
+ * Draws marks. Their names are above the plot. Where two of them would meet, the next line has a
+ * background, so that it can be read on top of the lines of the plot.
+ *
  * @param {UPlot} plot
  * @param {[second: number, text: string][]} marks
  * @param {string} style
+ * @param {string} background
  */
-function drawMarks({ ctx, bbox, valToPos }, marks, style) {
+function drawMarks({ ctx, bbox, valToPos }, marks, style, background) {
   const scale = devicePixelRatio;
+  const lineHeight = (FONT_PX + 4) * scale;
+  /** Where the last name of each line ends. */
+  const ends = /** @type {number[]} */ ([]);
   ctx.save();
-  Object.assign(ctx, { fillStyle: style, font: FONT.replace(String(FONT_PX), String(FONT_PX * scale)) });
-  for (const [index, [second, text]] of marks.entries()) {
+  ctx.font = FONT.replace(String(FONT_PX), String(FONT_PX * scale));
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'middle';
+  for (const [second, text] of marks.toSorted(([one], [two]) => one - two)) {
     const x = valToPos(second, 'x', true);
+    const { width } = ctx.measureText(text);
+    // A name near the end is left of its mark.
+    const left = Math.min(x - 3 * scale, bbox.left + bbox.width - width - 3 * scale);
+    const found = ends.findIndex(end => end < left);
+    const line = found < 0 ? ends.length : found;
+    ends[line] = left + width + 6 * scale;
+    const top = bbox.top - lineHeight + line * lineHeight;
+    ctx.fillStyle = style;
     ctx.fillRect(x, bbox.top, scale, bbox.height);
-    // Texts of neighboring marks are in different lines. A text near the end is left of its mark.
-    const isEnd = x > bbox.left + bbox.width - 50 * scale;
-    ctx.textAlign = isEnd ? 'right' : 'left';
-    ctx.fillText(text, x + (isEnd ? -4 : 4) * scale, bbox.top + ((index % 3) + 1) * FONT_PX * scale);
+    ctx.fillStyle = background;
+    ctx.fillRect(left - 3 * scale, top, width + 6 * scale, lineHeight);
+    ctx.fillStyle = style;
+    ctx.fillText(text, left, top + lineHeight / 2);
   }
   ctx.restore();
 }

@@ -1,36 +1,41 @@
 // The screen Rejected: groups of rejected requests, with examples. Texts of clients are shown only
 // as text, because templates never insert markup.
 import { ageText, clientText, escaped, exactTime, numberText, time } from './display.js';
-import { html, useState } from './preact.js';
+import { ERROR_WORDS } from './error-words.js';
+import { idLink } from './newest.js';
+import { html, useEffect, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
 
 const INTERVAL_MS = 2_000;
 /** The error of a body that exceeds the limit. */
 const TOO_LARGE = 41301;
 const TOKEN_REJECTED = 40102;
+const PLANT_CHANGED = 41201;
 
 const NOTHING_REJECTED = html`<div class="empty">
   <p><strong>No request was rejected.</strong></p>
   <p>
-    When a client sends something wrong, such as a bad id or an old token, you see here what it sent and what is wrong.${' '}
-    If you expect a client and see nothing, it may use another address: it never reached this service.
+    When a program sends something wrong, such as a bad id or an old token, you see here what it sent and what is wrong.${' '}
+    If you expect a program and see nothing, it may use another address: it never reached this service.
   </p>
 </div>`;
 
 /**
  * @typedef {{ key: string, error: number, status: number, name: string, sentence: string,
  *   label: string | null, tokenFault: 'revoked' | 'expired' | null, isTest: boolean, address?: string,
- *   count: number, firstAt: number, lastAt: number }} Group
- * @typedef {{ at: number, message: string, requestLine?: string, contentType?: string,
+ *   count: number, firstAt: number, lastAt: number, reasons: [text: string, count: number][] }} Group
+ * @typedef {{ at: number, message: string, requestLine?: string, contentType?: string, plantId: string,
  *   body: string | null, bodyBytes: number | null, declaredBytes: number | null, isCut: boolean,
  *   faultAt: number | null }} Example
  */
 
-export function RejectedRequests() {
+/** @param {{ query: string }} props the query of the address, which may have a filter */
+export function RejectedRequests({ query }) {
   const { content, problem, repeat } = useLoad(() => request('rejected'), INTERVAL_MS);
   // New content is shown only on request, so that nothing moves while the user reads.
   const [shown, setShown] = useState(/** @type {typeof content} */ (undefined));
   const [filter, setFilter] = useState('');
+  useEffect(() => setFilter(new URLSearchParams(query).get('filter') ?? ''), [query]);
   const { problem: failure, run } = useAction();
   if (content === undefined) return problem;
   // After a restart, the count of the service begins at 0.
@@ -39,17 +44,21 @@ export function RejectedRequests() {
   const added = content.count - current.count;
   const isOn = content.bodiesUntil !== null;
   const toggle = () => run(() => request('rejected', 'POST', { isOn: !isOn }).then(repeat));
-  const found = current.groups.filter((/** @type {Group} */ { error, name, sentence, label, address }) =>
-    [error, name, sentence, label, address].join(' ').toLowerCase().includes(filter.toLowerCase()),
+  /** @type {Group[]} */
+  const found = current.groups.filter(
+    (/** @type {Group} */ group) => !group.isTest && searchedText(group).includes(filter.toLowerCase()),
   );
+  // Tests of imports are not counted, so they are always those of the last load.
+  /** @type {Group[]} */
+  const tests = content.groups.filter((/** @type {Group} */ { isTest }) => isTest);
   const onInput = (/** @type {{ currentTarget: HTMLInputElement }} */ event) =>
     setFilter(event.currentTarget.value);
   return html`
-    <p class="note">All requests that were rejected since the start, in groups of the same error, token and address. In memory only.</p>
+    <p class="note">All requests that were rejected since the start, in groups of the same error, token and address. A restart clears this list.</p>
     ${failure}${problem}
     <div class="fields">
       <div>
-        <label for="filter">Filter by error, token or address</label>
+        <label for="filter">Filter by a word</label>
         <input id="filter" value=${filter} onInput=${onInput} autocomplete="off" spellcheck=${false} />
       </div>
       <span role="status" class="note">${isOn ? html`Bodies are recorded until ${exactTime(content.bodiesUntil)}` : 'Bodies are not recorded'}</span>
@@ -66,7 +75,29 @@ export function RejectedRequests() {
     </div>
     ${current.count === 0 && NOTHING_REJECTED}
     ${current.count > 0 && found.length === 0 && html`<p class="note">No group matches the filter. Clear it to see all.</p>`}
-    ${found.map((/** @type {Group} */ each) => html`<${GroupEntry} key=${each.key} ...${{ ...each, group: each.key }} />`)}`;
+    ${found.map(each => html`<${GroupEntry} key=${each.key} ...${{ ...each, group: each.key }} />`)}
+    ${
+      tests.length > 0 &&
+      html`<details class="fold">
+        <summary>No fault: tests by imports (${numberText(tests.reduce((sum, { count }) => sum + count, 0))})</summary>
+        <p class="note">Each import first sends a wrong request, to test that this service obeys If-Plant-Revision.</p>
+        ${tests.map(each => html`<${GroupEntry} key=${each.key} ...${{ ...each, group: each.key }} />`)}
+      </details>`
+    }`;
+}
+
+/** The texts of a group in which the filter looks. @param {Group} group */
+function searchedText({ error, name, sentence, reasons, label, address }) {
+  const texts = [
+    error,
+    name,
+    ERROR_WORDS[error]?.words,
+    sentence,
+    label,
+    address,
+    ...reasons.map(([text]) => text),
+  ];
+  return texts.join(' ').toLowerCase();
 }
 
 /**
@@ -79,6 +110,7 @@ const SENDERS_WITHOUT_TOKEN = { 40101: 'no token', [TOKEN_REJECTED]: 'unknown to
 
 /** @param {Omit<Group, 'key'> & { group: string }} props */
 function GroupEntry({ group, error, name, label, isTest, address, count, firstAt, lastAt, ...found }) {
+  const { title, explanation, reasonCount } = titleOf({ error, label, isTest, ...found });
   const [isOpen, setIsOpen] = useState(false);
   const sender =
     label === null ? (SENDERS_WITHOUT_TOKEN[error] ?? 'token not checked') : html`token ${clientText(label)}`;
@@ -86,24 +118,37 @@ function GroupEntry({ group, error, name, label, isTest, address, count, firstAt
   const isLong = ageText(firstAt) !== ageText(lastAt);
   return html`<details class="entry" onToggle=${(/** @type {{ currentTarget: HTMLDetailsElement }} */ event) => setIsOpen(event.currentTarget.open)}>
     <summary>
-      <span class="sentence">${sentenceOf({ error, label, isTest, ...found })}</span>
-      <span class="note"><strong>${error}</strong> ${name}, ${sender}, ${origin}: <strong>${numberText(count)}</strong> ${count === 1 ? 'request' : 'requests'}, ${isLong && html`from ${time(firstAt)} to `}${time(lastAt)}</span>
+      <span class="sentence">${title}</span>
+      ${explanation && html`<span class="note">${explanation}</span>`}
+      <span class="note"><strong>${error}</strong> ${name}, ${sender}, ${origin}: <strong>${numberText(count)}</strong> ${count === 1 ? 'request' : 'requests'}${reasonCount < count && html`, <strong>${numberText(reasonCount)}</strong> for this reason`}, ${isLong && html`from ${time(firstAt)} to `}${time(lastAt)}</span>
     </summary>
     ${isOpen && html`<${Examples} group=${group} error=${error} sentence=${found.sentence} />`}
   </details>`;
 }
 
 /**
- * What is wrong, in words.
+ * What is wrong, in words: the most frequent reason, and below it the sentence of the error.
  *
- * @param {Pick<Group, 'error' | 'label' | 'isTest' | 'sentence' | 'tokenFault'>} group
+ * @param {Pick<Group, 'error' | 'label' | 'isTest' | 'sentence' | 'tokenFault' | 'reasons'>} group
+ * @returns {{ title: unknown, explanation?: string | false, reasonCount: number }}
  */
-function sentenceOf({ error, label, isTest, sentence, tokenFault }) {
-  if (isTest) return 'No fault: an import tested that this service obeys If-Plant-Revision';
-  if (tokenFault !== null) return html`The token ${clientText(label ?? undefined)} is ${tokenFault}`;
+function titleOf({ error, label, isTest, sentence, tokenFault, reasons }) {
+  const all = { reasonCount: Number.POSITIVE_INFINITY };
+  if (isTest)
+    return { title: 'No fault: an import tested that this service obeys If-Plant-Revision', ...all };
+  if (tokenFault !== null)
+    return { title: html`The token ${clientText(label ?? undefined)} is ${tokenFault}`, ...all };
   if (error === TOKEN_REJECTED && label === null)
-    return 'The store does not have this token; it may be mistyped, or of another store';
-  return `${sentence.slice(0, 1).toUpperCase()}${sentence.slice(1)}`;
+    return { title: 'The store does not have this token; it may be mistyped, or of another store', ...all };
+  const [[reason, reasonCount] = [sentence, Number.POSITIVE_INFINITY]] = reasons;
+  // The reason of a changed plant says more than the sentence.
+  const explanation = error !== PLANT_CHANGED && reason !== sentence && capitalized(sentence);
+  return { title: capitalized(reason), explanation, reasonCount };
+}
+
+/** @param {string} text */
+function capitalized(text) {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 }
 
 /** @param {{ group: string, error: number, sentence: string }} props */
@@ -115,8 +160,19 @@ function Examples({ group, error, sentence }) {
   const examples = content?.examples;
   if (examples?.length === 0) return html`<p class="note">The service no longer has an example.</p>`;
   return html`<div class="examples">${problem}${examples?.map(
-    ({ at, message, requestLine, contentType, body, bodyBytes, declaredBytes, isCut, faultAt }) => html`
-    <p>${exactTime(at)}${message !== sentence && html`, response: <span class="text">${message}</span>`}</p>
+    ({
+      at,
+      message,
+      requestLine,
+      contentType,
+      plantId,
+      body,
+      bodyBytes,
+      declaredBytes,
+      isCut,
+      faultAt,
+    }) => html`
+    <p>${exactTime(at)}${plantId && html`, plant ${idLink(plantId)}`}${message !== sentence && html`, response: <span class="text">${message}</span>`}</p>
     <p class="note">
       Request ${clientText(requestLine)}, Content-Type ${clientText(contentType)},${' '}
       ${bodyBytes === null ? 'no body was read' : `body of ${numberText(bodyBytes)} bytes`}

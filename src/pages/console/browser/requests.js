@@ -91,15 +91,15 @@ function problemOf(what, error) {
  * Loads content, once or repeatedly while the page is visible. Tries again while there is no
  * response. For other content, give the component another key.
  *
- * The result is the content of the last success, the problem of the last load as a paragraph, and a
- * function that loads again.
+ * The result is the content of the last success, the problem of the last load as a paragraph,
+ * whether the last load got no response, and a function that loads again.
  *
  * @param {() => Promise<any>} load
  * @param {number} [intervalMs]
  */
 export function useLoad(load, intervalMs) {
-  const [{ content, error }, setLoaded] = useState(
-    /** @type {{ content?: any, error?: Error | undefined }} */ ({}),
+  const [{ content, error, isLost = false }, setLoaded] = useState(
+    /** @type {{ content?: any, error?: Error | undefined, isLost?: boolean }} */ ({}),
   );
   const [count, setCount] = useState(0);
   useEffect(() => {
@@ -114,7 +114,12 @@ export function useLoad(load, intervalMs) {
         const { error } = result;
         // The banner shows a lost connection, and the app shows the end of a session.
         const isShownElsewhere = error instanceof NoResponse || error instanceof NotSignedIn;
-        setLoaded(previous => ({ ...previous, ...result, error: isShownElsewhere ? undefined : error }));
+        setLoaded(previous => ({
+          ...previous,
+          ...result,
+          error: isShownElsewhere ? undefined : error,
+          isLost: error instanceof NoResponse,
+        }));
         const delayMs = error instanceof NoResponse ? RETRY_INTERVAL_MS : intervalMs;
         if (delayMs === undefined) return;
         // While the page is hidden, nothing is loaded.
@@ -127,8 +132,12 @@ export function useLoad(load, intervalMs) {
       isCurrent = false;
     };
   }, [count]);
-  const problem = problemOf(content === undefined ? 'Not loaded' : 'Not updated', error);
-  return { content, problem, repeat: () => setCount(previous => previous + 1) };
+  const waiting =
+    isLost &&
+    content === undefined &&
+    html`<p class="note">This appears as soon as the service responds.</p>`;
+  const problem = problemOf(content === undefined ? 'Not loaded' : 'Not updated', error) || waiting;
+  return { content, problem, isLost, repeat: () => setCount(previous => previous + 1) };
 }
 
 /**

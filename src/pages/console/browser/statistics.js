@@ -1,11 +1,14 @@
-// The statistics at the top of the screen Now, each with a line that explains it.
+// The statistics of the screen Now, each with a line that explains it.
 import { ageText, bytesText, COUNT, numberText, time, totalText } from './display.js';
+import { ERROR_WORDS } from './error-words.js';
 import { html } from './preact.js';
 
 const OUTCOMES = ['created', 'revised', 'unchanged'];
 /** A rate is the mean of these seconds. */
 const RATE_SECONDS = 10;
 const RECENT_SECONDS = 900;
+/** A count of the plants that is older than this shows its age. */
+const COUNT_AGE_MAX_MS = 5 * 60_000;
 
 /**
  * @typedef {import('./plot.js').Sample} Sample
@@ -20,20 +23,37 @@ const RECENT_SECONDS = 900;
  */
 
 /**
+ * What the keeper of the plants wants to know first.
+ *
  * @param {{ seconds: Map<number, Sample>, tens: Map<number, Sample>, newest: number,
  *   errors: ReadonlySet<string>, total: import('./display.js').Total | null, disk: Disk,
  *   backup: Backup }} props samples of one second and of ten seconds; the names of errors
  */
 export function Statistics({ seconds, tens, newest, errors, total, disk, backup }) {
-  const recent = recentSamples(seconds, tens, newest);
-  const statistics = [
+  const recent = samplesSince(seconds, tens, newest, newest - RECENT_SECONDS);
+  const today = samplesSince(seconds, tens, newest, midnightBefore(newest));
+  return html`<${Cards} statistics=${[
     totalStatistic(total),
-    plantsStatistic(recent, newest),
-    timeStatistic(tens, newest),
-    errorsStatistic(recent, newest, errors),
-    diskStatistic(disk),
+    outcomeStatistic('New today', 'created', today, recent),
+    outcomeStatistic('Changed today', 'revised', today, recent),
+    rejectedStatistic(recent, newest, errors),
     backupStatistic(backup),
-  ];
+    diskStatistic(disk),
+  ]} />`;
+}
+
+/**
+ * How fast the service works.
+ *
+ * @param {{ seconds: Map<number, Sample>, tens: Map<number, Sample>, newest: number }} props
+ */
+export function SpeedStatistics({ seconds, tens, newest }) {
+  const recent = samplesSince(seconds, tens, newest, newest - RECENT_SECONDS);
+  return html`<${Cards} statistics=${[plantsStatistic(recent, newest), timeStatistic(tens, newest)]} />`;
+}
+
+/** @param {{ statistics: (Statistic | undefined)[] }} props */
+function Cards({ statistics }) {
   return html`<dl class="statistics">
     ${statistics.map(
       each =>
@@ -47,26 +67,34 @@ export function Statistics({ seconds, tens, newest, errors, total, disk, backup 
   </dl>`;
 }
 
+/** The beginning of the day of a second, in the zone of the reader. @param {number} second */
+export function midnightBefore(second) {
+  return new Date(second * 1000).setHours(0, 0, 0, 0) / 1000;
+}
+
 /**
- * The samples of the last 15 minutes, the oldest first. After a restart, samples of ten seconds of
- * the earlier start come before those of one second.
+ * The samples after a second, the oldest first. Those of ten seconds reach further back than those of
+ * one second, which come after them. No time is in two samples.
  *
  * @param {Map<number, Sample>} seconds
  * @param {Map<number, Sample>} tens
  * @param {number} newest
+ * @param {number} since
  * @returns {Recent}
  */
-function recentSamples(seconds, tens, newest) {
+export function samplesSince(seconds, tens, newest, since) {
   const [firstSecond = Infinity] = seconds.keys();
+  const border = Math.min(Math.ceil((firstSecond - 1) / 10) * 10, newest - (newest % 10));
   const samplesOf = (
     /** @type {Map<number, Sample>} */ ring,
     /** @type {number} */ interval,
-    /** @type {number} */ before,
+    /** @type {number} */ after,
+    /** @type {number} */ last,
   ) =>
     [...ring]
-      .filter(([end]) => end > newest - RECENT_SECONDS && end < before)
+      .filter(([end]) => end > after && end <= last)
       .map(([end, sample]) => ({ end, interval, sample }));
-  return [...samplesOf(tens, 10, firstSecond), ...samplesOf(seconds, 1, Infinity)];
+  return [...samplesOf(tens, 10, since, border), ...samplesOf(seconds, 1, Math.max(since, border), Infinity)];
 }
 
 /** The sum of some rates of a sample. @param {Sample} sample @param {readonly string[]} names */
@@ -86,8 +114,33 @@ function countOf(samples, names) {
 
 /** @param {import('./display.js').Total | null} total @returns {Statistic} */
 function totalStatistic(total) {
-  const note = total === null ? 'being counted' : html`in the store, counted ${time(total.at)}`;
-  return { title: 'Plants', statistic: totalText(total), note };
+  const title = 'Plants';
+  if (total === null) return { title, statistic: '–', note: 'being counted' };
+  const isOld = Date.now() - total.at > COUNT_AGE_MAX_MS;
+  // Only an old count shows its age, since an age that changes all the time is restless.
+  return {
+    title,
+    statistic: totalText(total),
+    note: isOld ? html`in the store, counted ${time(total.at)}` : 'in the store',
+  };
+}
+
+/**
+ * How many plants got an outcome since midnight.
+ *
+ * @param {string} title
+ * @param {string} outcome
+ * @param {Recent} today
+ * @param {Recent} recent
+ * @returns {Statistic}
+ */
+function outcomeStatistic(title, outcome, today, recent) {
+  const count = COUNT.format(Math.round(countOf(today, [outcome])));
+  const recently = Math.round(countOf(recent, [outcome]));
+  // The date in the zone of the reader, in the form of ISO 8601.
+  const day = new Date().toLocaleDateString('sv');
+  const note = html`${recently === 0 ? 'none' : COUNT.format(recently)} in 15 min; <a href=${`#plants?since=${day}`}>show them</a>`;
+  return { title, statistic: count, note };
 }
 
 /** @param {Recent} recent @param {number} newest */
@@ -121,9 +174,9 @@ function timeStatistic(tens, newest) {
   const note =
     p99 === null
       ? 'no plant in the last 10 s'
-      : `99 % are faster; half within ${numberText(sample?.('p50'))} ms`;
+      : `99 of 100 are faster, half within ${numberText(sample?.('p50'))} ms`;
   return {
-    title: 'Response time, p99',
+    title: 'Slowest responses',
     statistic: numberText(p99),
     unit: p99 === null ? undefined : 'ms',
     note,
@@ -131,30 +184,28 @@ function timeStatistic(tens, newest) {
 }
 
 /**
- * The errors of the present. Those of 15 minutes are in the note. An error of the service, with
- * status 5xx, has a color.
+ * The rejected requests of 15 minutes. An error of the service, with status 5xx, has a color.
  *
  * @param {Recent} recent
  * @param {number} newest
  * @param {ReadonlySet<string>} errors
  * @returns {Statistic}
  */
-function errorsStatistic(recent, newest, errors) {
+function rejectedStatistic(recent, newest, errors) {
   const names = [...errors];
   const ofService = names.filter(name => name.startsWith('5'));
-  const now = present(recent, newest);
-  const total = Math.round(countOf(recent, names));
   const failed = Math.round(countOf(recent, ofService));
-  const counts = names.map(name => ({ name, count: countOf(recent, [name]) }));
+  const counts = names.map(name => ({ number: name.slice(0, 5), count: countOf(recent, [name]) }));
   const [most] = counts.toSorted((a, b) => b.count - a.count);
+  const total = Math.round(counts.reduce((sum, { count }) => sum + count, 0));
   const note =
-    total === 0
-      ? 'none in 15 min'
-      : html`${COUNT.format(total)} in 15 min${failed > 0 && `, ${COUNT.format(failed)} of them 5xx`};${' '}
-          most: <a href="#rejected">${most?.name}</a>`;
-  const statistic = numberText(countOf(now, names) / RATE_SECONDS);
-  const state = countOf(now, ofService) > 0 ? 'damaged' : failed > 0 ? 'warning' : undefined;
-  return { title: 'Errors a second', statistic, note, state };
+    total === 0 || most === undefined
+      ? 'nothing was wrong'
+      : html`${failed > 0 && `${COUNT.format(failed)} by a fault of the service; `}mostly:${' '}
+          <a href=${`#rejected?filter=${most.number}`}>${ERROR_WORDS[most.number]?.words ?? most.number}</a>`;
+  const isFailing = countOf(present(recent, newest), ofService) > 0;
+  const state = isFailing ? 'damaged' : failed > 0 ? 'warning' : undefined;
+  return { title: 'Rejected', statistic: COUNT.format(total), unit: 'in 15 min', note, state };
 }
 
 /** @param {Disk} disk @returns {Statistic | undefined} */

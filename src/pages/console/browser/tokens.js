@@ -1,5 +1,5 @@
 // The screen Tokens: creates, lists and revokes tokens.
-import { clientText, exactTime, readForm, Table, time } from './display.js';
+import { CopyButton, clientText, exactTime, readForm, Table, time } from './display.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { NoResponse, request, useAction, useLoad } from './requests.js';
 
@@ -33,10 +33,11 @@ export function Tokens() {
   const [revoking, setRevoking] = useState(/** @type {string | undefined} */ (undefined));
   /** @type {Token[] | undefined} */
   const tokens = content?.tokens;
-  const action = (/** @type {Token} */ token) =>
-    token.revokedAt !== null || isExpired(token)
-      ? null
-      : html`<button type="button" aria-label=${`Revoke ${token.label}`} onClick=${() => setRevoking(token.label)}>Revoke</button>`;
+  const isEnded = (/** @type {Token} */ token) => token.revokedAt !== null || isExpired(token);
+  const valid = tokens?.filter(token => !isEnded(token)) ?? [];
+  const ended = tokens?.filter(isEnded) ?? [];
+  const action = (/** @type {Token} */ { label }) =>
+    html`<button type="button" aria-label=${`Revoke ${label}`} onClick=${() => setRevoking(label)}>Revoke</button>`;
   return html`
     <${CreateToken} tokens=${tokens ?? []} onCreated=${repeat} />
     <h2 id="all-tokens" tabindex="-1">All tokens</h2>
@@ -45,10 +46,20 @@ export function Tokens() {
       tokens?.length === 0 &&
       html`<div class="empty">
         <p><strong>There is no token yet.</strong></p>
-        <p>Each client needs one to send plants. Create it above, with the name of the client as its label, and copy it into the client.</p>
+        <p>Each program that sends plants needs one. Create it above, with the name of the program as its label, and copy it into the program.</p>
       </div>`
     }
-    ${tokens?.length ? html`<${Table} name="Tokens" columns=${{ ...COLUMNS, Action: action }} rows=${tokens} />` : null}
+    ${tokens && tokens.length > 0 && valid.length === 0 && html`<p>No token is valid now.</p>`}
+    <div class="tokens">
+      ${valid.length > 0 && html`<${Table} name="Tokens" columns=${{ ...COLUMNS, Action: action }} rows=${valid} />`}
+    </div>
+    ${
+      ended.length > 0 &&
+      html`<details class="fold">
+        <summary>${ended.length} revoked or expired</summary>
+        <${Table} name="Revoked and expired tokens" columns=${COLUMNS} rows=${ended} />
+      </details>`
+    }
     ${revoking && html`<${RevokeDialog} label=${revoking} onRevoked=${repeat} onClose=${() => setRevoking(undefined)} />`}`;
 }
 
@@ -82,7 +93,7 @@ function CreateToken({ tokens, onCreated }) {
     tokens.some(each => each.label === label && each.revokedAt);
   return html`<h2>Create a token</h2>
     <form class="fields" onSubmit=${create}>
-      <div><label for="label">Label, such as the name of the client</label><input id="label" name="label" required autocomplete="off" /></div>
+      <div><label for="label">Label, such as the name of the program</label><input id="label" name="label" required autocomplete="off" /></div>
       <div><label for="expires">Expires (optional)</label><input id="expires" name="expires" type="datetime-local" /></div>
       <button class="main" disabled=${isRunning}>Create</button>
     </form>
@@ -94,21 +105,13 @@ function CreateToken({ tokens, onCreated }) {
 /** @param {{ label: string, token: string, onDone: () => void }} props */
 function NewToken({ label, token, onDone }) {
   const place = useRef(/** @type {HTMLElement | null} */ (null));
-  const [copied, setCopied] = useState('');
   useEffect(() => place.current?.focus(), []);
-  const copy = () =>
-    navigator.clipboard.writeText(token).then(
-      () => setCopied('Copied'),
-      () => setCopied('The browser did not allow it'),
-    );
-  // A browser allows access to the clipboard only over TLS or from localhost.
   return html`<section ref=${place} class="verdict" data-state="warning" tabindex="-1" aria-labelledby=${token}>
     <h3 id=${token}>Copy the token of <q>${clientText(label)}</q> now</h3>
     <p>It is shown only this once: the store contains only its hash. Whoever has it can store plants.</p>
     <pre>${token}</pre>
     <p class="links">
-      ${navigator.clipboard && html`<button type="button" onClick=${copy}>Copy the token</button>`}
-      <span role="status" class="note">${copied}</span>
+      <${CopyButton} text=${token} title="Copy the token" />
       <button type="button" onClick=${onDone}>Hide it</button>
     </p>
   </section>`;
@@ -127,7 +130,7 @@ function RevokeDialog({ label, onRevoked, onClose }) {
   };
   return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="revoke-title">
     <h2 id="revoke-title">Revoke the token <q>${clientText(label)}</q>?</h2>
-    <p>Within 5 seconds, clients that use it get status 401. A revoked token cannot be made valid again.</p>
+    <p>Within 5 seconds, programs that use it are rejected. A revoked token cannot be made valid again.</p>
     ${problem}
     <p class="links">
       <button type="button" class="main danger" onClick=${() => run(revoke)}>Revoke it</button>
