@@ -12,6 +12,7 @@ import { nameMatcher } from '../engines/search/folded-text.ts';
 import type { PlantFilter } from '../engines/search/plant-search.ts';
 import { alignedColumns } from '../formats/aligned-columns.ts';
 import { csvLine, REVISION_CSV_HEADER, revisionCsv } from '../formats/csv.ts';
+import { instantOf } from '../formats/instant.ts';
 import { amount } from '../formats/number-text.ts';
 import { visible } from '../formats/visible-text.ts';
 import { type CheckedRevision, checkedRevisions, Damaged, plantsAt } from '../proof/checked-revisions.ts';
@@ -50,12 +51,6 @@ export function exportCommand(): Command {
 }
 
 /**
- * The form of RFC 3339, also without seconds. SQLite reads it, too, so the SQL of
- * docs/operate/corrections.md works with the same text. SQLite has no longer offsets and fractions.
- */
-const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::[0-5]\d(?:\.\d{1,3})?)?(?:Z|[+-](?:0\d|1[0-4]):[0-5]\d)$/;
-
-/**
  * Reads a time of RFC 3339, also without seconds. A time without a zone could mean UTC, the zone
  * of this machine or that of the person. The wrong one would silently give another state.
  *
@@ -69,15 +64,6 @@ function parsePastTime(text: string): number {
     );
   if (time > Date.now()) throw new InvalidArgumentError('This time is in the future.');
   return time;
-}
-
-function instantOf(text: string): number | undefined {
-  if (!TIME.test(text)) return undefined;
-  try {
-    return Temporal.Instant.from(text).epochMilliseconds;
-  } catch {
-    return undefined;
-  }
 }
 
 async function exportPlants(options: PrintOptions): Promise<void> {

@@ -24,6 +24,7 @@ import {
   pathOf,
   sqliteUnderTest,
 } from '../harness/store-under-test.ts';
+import { insertSql, type Row } from '../harness/stored-revisions.ts';
 
 const LONG_MS = 60_000;
 /** Of the first slice on PostgreSQL. */
@@ -71,6 +72,8 @@ function testSearch(under: EngineUnderTest): void {
       [{ tag: '' }, ({ tag }) => tag === ''],
       [{ tag: '%' }, ({ id }) => id === 0n],
       [{ tag: 'tree' }, ({ tag }) => tag === 'tree'],
+      [{ isUntagged: true }, ({ tag }) => tag === undefined],
+      [{ isUntagged: true, tag: 'tree' }, () => false],
       [{ name: '100%' }, ({ id }) => id === 0n],
       [{ name: '100_' }, () => false],
       [{ name: '%' }, ({ id }) => id === 0n],
@@ -168,6 +171,41 @@ function testSearch(under: EngineUnderTest): void {
         found,
         name,
       );
+    }
+  });
+
+  test('finds plants by the time at which their latest revision was recorded', async () => {
+    await using engine = await openNewStore(under);
+    // The clock of the machine was set back before the last revision of plant 8.
+    const rows = [
+      [ID_MIN, 1, 1_000],
+      [7n, 1, 1_000],
+      [7n, 2, 2_000],
+      [8n, 1, 3_000],
+      [8n, 2, 500],
+      [ID_MAX, 1, 8.64e15],
+    ] as const;
+    await under.sql(
+      engine.database,
+      insertSql(...rows.map(([id, revision, at]): Row => [id, revision, 'oak', null, at, 1])),
+    );
+    await using search = await openSearch(engine.database);
+    const cases: [since: number, found: bigint[]][] = [
+      [-8.64e15, [ID_MIN, 7n, 8n, ID_MAX]],
+      [500, [ID_MIN, 7n, 8n, ID_MAX]],
+      [501, [ID_MIN, 7n, ID_MAX]],
+      [1_001, [7n, ID_MAX]],
+      [2_001, [ID_MAX]],
+      [8.64e15, [ID_MAX]],
+    ];
+    for (const [since, found] of cases) {
+      const { plants } = await search.page({ since, isUntagged: true }, 50, LONG_MS);
+      assert.deepEqual(
+        plants.map(({ plant }) => plant.id),
+        found,
+        String(since),
+      );
+      assert.equal((await search.count({ since }, LONG_MS)).plants, plants.length);
     }
   });
 

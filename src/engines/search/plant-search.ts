@@ -19,6 +19,10 @@ export interface PlantFilter {
   /** A part of the name, by the rule of `folded-text.ts`. */
   name?: string | undefined;
   tag?: string | undefined;
+  /** Whether the plant has no tag, which is not an empty tag. */
+  isUntagged?: boolean | undefined;
+  /** The earliest time of recording the latest revision; ms since 1970. */
+  since?: number | undefined;
   from?: bigint | undefined;
 }
 
@@ -181,7 +185,7 @@ interface FilteredSlice {
 /** Reads the slices of a filter. @param read gets a slice and its last id, as in {@link ReadSlice} */
 async function searchSlices(
   { query, sliceRows, nameContains }: SearchedStore,
-  { id, from = ID_MIN, name = '', tag }: PlantFilter,
+  { id, from = ID_MIN, name = '', tag, isUntagged = false, since }: PlantFilter,
   settings: Omit<SliceSettings, 'from' | 'nameBytesMax'>,
   read: (slice: FilteredSlice, last: bigint) => Promise<bigint | undefined>,
 ): Promise<SearchProgress> {
@@ -189,16 +193,18 @@ async function searchSlices(
   // No stored text has U+0000 or an unpaired surrogate, and PostgreSQL rejects such parameters.
   const isStorable = (text = ''): boolean => text.isWellFormed() && !text.includes('\0');
   if (!isStorable(name) || !isStorable(tag) || (id !== undefined && id < from)) return nothing;
-  const texts: string[] = [];
+  const wanted: unknown[] = [];
   // The first two values are the ids of the slice.
-  const add = (text: string): string => `$${texts.push(text) + 2}`;
+  const add = (value: string | number): string => `$${wanted.push(value) + 2}`;
   const conditions = [FROM_RANGE];
   if (name !== '') conditions.push(nameContains(name, add));
   if (tag !== undefined) conditions.push(`tag = ${add(tag)}`);
+  if (isUntagged) conditions.push('tag IS NULL');
+  if (since !== undefined) conditions.push(`recorded_at >= ${add(since)}`);
   const readRange: ReadSlice = (first, last) => {
     const latest = first === last ? LATEST_OF_PLANT : LATEST_OF_RANGE;
     const where = [...conditions, latest].join(' AND ');
-    return read({ where, values: [first, last, ...texts] }, last);
+    return read({ where, values: [first, last, ...wanted] }, last);
   };
   const nameBytesMax = name === '' ? Infinity : COMPARED_MAX_BYTES;
   if (id === undefined)

@@ -7,10 +7,8 @@ import type { LabelOf } from './rejected-requests.ts';
 
 /** Maximum of the busiest tokens on the page. */
 const BUSIEST_MAX = 8;
-/** Maximum of the newest plants on the page, and of the revised ones in memory. */
+/** Maximum of the newest plants of an outcome, and of the revised ones. */
 const NEWEST_MAX = 200;
-/** Maximum of the revised plants on the page, each of which is read from the store. */
-const REVISED_MAX = 20;
 /** Stored characters of a name and of a tag of these plants. */
 const TEXT_LENGTH_MAX = 200;
 /** A response body of more characters is not stored as it is. */
@@ -33,6 +31,8 @@ interface ConfirmedPlant {
   content: string;
   outcome: Outcome;
   tokenId: number;
+  /** Its number among all confirmed plants since the start. */
+  order: number;
 }
 
 /** A plant that got a revision from a request. `at` is in ms since 1970. */
@@ -64,7 +64,15 @@ interface BusyToken {
  * use of each token since the start. All of it is only in memory.
  */
 export class Activity implements ResponseObserver {
-  readonly #newest = new NewestRing<ConfirmedPlant>();
+  /** By outcome, so that a list that is imported again leaves the new plants on the page. */
+  readonly #newest: Record<Outcome, NewestRing<ConfirmedPlant>> = {
+    created: new NewestRing(),
+    revised: new NewestRing(),
+    unchanged: new NewestRing(),
+  };
+  #confirmed = 0;
+  /** Before it, this service confirmed nothing; ms since 1970. */
+  readonly startedAt = Date.now();
   readonly #revised = new NewestRing<RevisedPlant>();
   /** The time of the last use by token id; ms since 1970. The store has only the day. */
   readonly lastUses = new Map<number, number>();
@@ -83,16 +91,20 @@ export class Activity implements ResponseObserver {
     if (isOutcome(result)) {
       counts.plants++;
       const id = plantId!;
-      this.#newest.add({ at, id, content: storedContent(body), outcome: result, tokenId });
+      const content = storedContent(body);
+      this.#newest[result].add({ at, id, content, outcome: result, tokenId, order: this.#confirmed++ });
       if (result === 'revised') this.#revised.add({ at, id, revision: revision!, tokenId });
     } else if (isErrorName(result) && !isRevisionTest(received?.headers.fields)) counts.errors++;
   }
 
-  /** The newest plants first. */
+  /** The newest plants of each outcome, all together the newest first. */
   newest(labelOf: LabelOf): NewestPlant[] {
-    return this.#newest.newestFirst().map(({ at, id, content, outcome, tokenId }) => {
-      return { at, id: String(id), ...shownContent(content), outcome, label: labelOf(tokenId) };
-    });
+    return Object.values(this.#newest)
+      .flatMap(ring => ring.newestFirst())
+      .sort((one, two) => two.order - one.order)
+      .map(({ at, id, content, outcome, tokenId }) => {
+        return { at, id: String(id), ...shownContent(content), outcome, label: labelOf(tokenId) };
+      });
   }
 
   /** The plants that were revised last, the newest first. @param token undefined: of all tokens */
@@ -103,8 +115,7 @@ export class Activity implements ResponseObserver {
     return this.#revised
       .newestFirst()
       .map(({ tokenId, ...revised }) => ({ ...revised, label: labelOf(tokenId) }))
-      .filter(({ label }) => token === undefined || label === token)
-      .slice(0, REVISED_MAX);
+      .filter(({ label }) => token === undefined || label === token);
   }
 
   /** The busiest tokens first. */

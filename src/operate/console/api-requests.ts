@@ -2,11 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ID_RULE } from '../../core/contract/errors.ts';
 import { int64FromNumberText } from '../../core/contract/int64.ts';
 import type { PlantFilter } from '../../engines/search/plant-search.ts';
+import { instantOf } from '../../formats/instant.ts';
 import { json, type OpsResponse } from '../ops-response.ts';
 import type { SessionSecret } from './sessions.ts';
 
 /** Maximum bytes of the body of a request. */
 const REQUEST_MAX_BYTES = 10_000;
+
+/** The last time of ECMAScript, and with a minus sign the first one; ms since 1970. */
+const TIME_MAX_MS = 8.64e15;
 
 /** A request of the page, to a path below `api/`. */
 export interface ApiRequest {
@@ -93,7 +97,7 @@ async function readBytes(request: IncomingMessage): Promise<Buffer> {
 /**
  * Reads what to search. Empty parameters do not limit the search.
  *
- * @throws {InvalidApiRequest} if an id is invalid
+ * @throws {InvalidApiRequest} if an id or a time is invalid
  */
 export function filterOf(query: URLSearchParams): PlantFilter {
   const textOf = (name: string): string | undefined => query.get(name) || undefined;
@@ -104,7 +108,23 @@ export function filterOf(query: URLSearchParams): PlantFilter {
     if (id === undefined) throw new InvalidApiRequest(`${name} must be ${ID_RULE}`);
     return id;
   };
-  return { id: idOf('id'), from: idOf('from'), name: textOf('name'), tag: textOf('tag') };
+  const since = textOf('since');
+  return {
+    id: idOf('id'),
+    from: idOf('from'),
+    name: textOf('name'),
+    tag: textOf('tag'),
+    isUntagged: query.get('untagged') === '1',
+    since: since === undefined ? undefined : timeOf(since),
+  };
+}
+
+/** Reads ms since 1970, or a time of RFC 3339. @throws {InvalidApiRequest} */
+function timeOf(text: string): number {
+  const time = /^-?[0-9]+$/.test(text) ? Number(text) : instantOf(text);
+  if (time === undefined || Math.abs(time) > TIME_MAX_MS)
+    throw new InvalidApiRequest('since must be a time such as 2026-05-01T14:30:00Z, or ms since 1970');
+  return time;
 }
 
 /** A response with a message for the operator. */

@@ -18,6 +18,8 @@ import type { LabelOf } from './rejected-requests.ts';
 const SHOWN_PLANTS_MAX = 50;
 /** The page shows this many of the last revisions of a plant. */
 const SHOWN_REVISIONS_MAX = 500;
+/** Revised plants that are read from the store for a response, unless the request wants more. */
+const REVISED_DEFAULT = 20;
 /** The contents of a revised plant are looked for among so many of its last revisions. */
 const COMPARED_REVISIONS_MAX = 50;
 /** After this time, a search ends with its next slice and the pause behind it. */
@@ -72,9 +74,14 @@ export class PlantRequests {
       json({ revisions: (await this.#parts.search.revisions()) ?? null }),
     'GET api/newest': ({ request }) => {
       const { activity, labelOf } = this.#parts;
-      return json({ plants: activity.newest(labelOf), docs: this.#docsUrl(request) });
+      return json({
+        plants: activity.newest(labelOf),
+        startedAt: activity.startedAt,
+        docs: this.#docsUrl(request),
+      });
     },
-    'GET api/revised': ({ query }) => this.#revised(query.get('token') || undefined),
+    'GET api/revised': ({ query }) =>
+      this.#revised(query.get('token') || undefined, Number(query.get('count')) || REVISED_DEFAULT),
     'GET api/revisions': async ({ query, request }) => {
       const { search, shown } = this.#parts;
       const { id } = filterOf(query);
@@ -94,12 +101,14 @@ export class PlantRequests {
    * null if the plant has many later revisions.
    *
    * @param token the label of a token; undefined: all tokens
+   * @param count how many of them are read
    */
-  async #revised(token: string | undefined): Promise<OpsResponse> {
+  async #revised(token: string | undefined, count: number): Promise<OpsResponse> {
     const { activity, search, labelOf } = this.#parts;
     const read = new Map<bigint, PlantRevision[]>();
     const plants: object[] = [];
-    for (const { id, revision, ...change } of activity.revised(labelOf, token)) {
+    const revised = activity.revised(labelOf, token);
+    for (const { id, revision, ...change } of revised.slice(0, count)) {
       const revisions = read.get(id) ?? (await search.revisionsOf(id, COMPARED_REVISIONS_MAX));
       read.set(id, revisions);
       const contentOf = (wanted: number): object | null => {
@@ -108,12 +117,13 @@ export class PlantRequests {
       };
       plants.push({
         id: String(id),
+        revision,
         ...change,
         before: contentOf(revision - 1),
         after: contentOf(revision),
       });
     }
-    return json({ plants });
+    return json({ plants, total: revised.length, startedAt: activity.startedAt });
   }
 
   #cutContent(stored: PlantRevision): object {

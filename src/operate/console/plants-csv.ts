@@ -4,6 +4,9 @@ import { type PlantFilter, type PlantSearch, searchAll } from '../../engines/sea
 import { REVISION_CSV_HEADER, revisionCsv } from '../../formats/csv.ts';
 import type { LabelOf } from './rejected-requests.ts';
 
+/** Without it, Excel reads UTF-8 as the encoding of its system. `import` ignores it. */
+const BYTE_ORDER_MARK = '\ufeff';
+
 /**
  * The found plants as chunks of CSV, without damaged revisions.
  *
@@ -15,7 +18,7 @@ export async function* plantsCsv(
   filter: PlantFilter,
   labelOf: LabelOf,
 ): AsyncIterable<string> {
-  yield REVISION_CSV_HEADER;
+  yield `${BYTE_ORDER_MARK}${REVISION_CSV_HEADER}`;
   let damaged = 0;
   for await (const plants of searchAll(search, filter)) {
     const intact = plants.filter(isIntact);

@@ -30,6 +30,7 @@ const TEXTS: Record<string, () => string> = {
   'now.css': () => readFileSync(new URL('./browser/now.css', import.meta.url), 'utf8'),
   'newest.js': () => readFileSync(new URL('./browser/newest.js', import.meta.url), 'utf8'),
   'now.js': () => readFileSync(new URL('./browser/now.js', import.meta.url), 'utf8'),
+  'plants.css': () => readFileSync(new URL('./browser/plants.css', import.meta.url), 'utf8'),
   'plants.js': () => readFileSync(new URL('./browser/plants.js', import.meta.url), 'utf8'),
   'plot.js': () => readFileSync(new URL('./browser/plot.js', import.meta.url), 'utf8'),
   'preact.js': () => readFileSync(new URL(import.meta.resolve('htm/preact/standalone')), 'utf8'),

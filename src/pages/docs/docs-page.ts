@@ -14,6 +14,8 @@ export const PAGE_STYLE = [
   readFileSync(new URL('../style.css', import.meta.url), 'utf8'),
   readFileSync(new URL('./browser/page.css', import.meta.url), 'utf8'),
 ].join('\n');
+/** A script of the head, since a browser may paint the page before it runs a module. */
+const EARLY_SCRIPT = readFileSync(new URL('./browser/before-paint.js', import.meta.url), 'utf8');
 export const PAGE_SCRIPT = readFileSync(new URL('./browser/page.js', import.meta.url), 'utf8');
 
 /**
@@ -22,12 +24,12 @@ export const PAGE_SCRIPT = readFileSync(new URL('./browser/page.js', import.meta
  * @param publicUrl the address that both show; undefined: the address from which they were loaded
  */
 export function documentationOf(version: string, publicUrl?: string): Documentation {
-  // The policy allows the style and the script of the page by their hashes, and requests to its
+  // The policy allows the style and the scripts of the page by their hashes, and requests to its
   // origin.
   const contentSecurityPolicy = [
     "default-src 'none'",
     `style-src ${hashSource(PAGE_STYLE)}`,
-    `script-src ${hashSource(PAGE_SCRIPT)}`,
+    `script-src ${hashSource(EARLY_SCRIPT)} ${hashSource(PAGE_SCRIPT)}`,
     "connect-src 'self'",
     'img-src data:',
     "base-uri 'none'",
@@ -71,6 +73,7 @@ function page(version: string, publicUrl?: string): Html {
 <title>Plant store: how to send a plant</title>
 <link rel="icon" href="${ICON}">
 <style>${new Html(PAGE_STYLE)}</style>
+<script>${new Html(EARLY_SCRIPT)}</script>
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>

@@ -8,21 +8,25 @@ const TOKEN = BEARER_TOKEN.source.replace('/', String.raw`\/`);
 const DIGITS = '-?(?:0|[1-9][0-9]*)';
 
 /**
- * A form that sends a plant, and the samples with the same plant. The browser rejects only values
- * that it could not send as typed. The service checks all others, so that its message is shown.
+ * A form that sends a plant, and the samples with the same plant. For a link of the console, only
+ * the form is shown, and corrects a plant. The browser rejects only values that it could not send as
+ * typed. The service checks all others, so that its message is shown.
  */
 export function plantForm(samples: Record<string, Html>): Html {
   return html`<section id="send">
+<div id="correction" hidden>
+<h1 id="correction-title"></h1>
+<p class="note">Id <span id="correction-id" class="id"></span></p>
+</div>
 <h2>Send a plant</h2>
-<p><button type="button" id="back-button" hidden>Back to the console</button></p>
 <div class="form">
 <form id="plant-form" autocomplete="off">
-<p><label for="token">Token</label>
+<p id="token-part"><label for="token">Token</label>
 <input id="token" type="password" required pattern="${TOKEN}" title="A token has no spaces and no quotation marks."
  autocomplete="off" spellcheck="false" autocapitalize="none" aria-describedby="token-note">
 <span class="note" id="token-note">This page sends the token only to this service. Once it is accepted, this tab keeps it until you close the tab or forget the token here.</span>
 <button type="button" id="forget-token" hidden>Forget the token</button></p>
-<p><label for="plant-id">id</label>
+<p id="id-part"><label for="plant-id">id</label>
 <input id="plant-id" class="id" value="9007199254740993" required pattern="${DIGITS}" title="An optional minus sign and decimal digits, without leading zeros."
  autocomplete="off" spellcheck="false" aria-describedby="plant-id-note">
 <span class="note" id="plant-id-note">${ID_RULE}, in decimal digits</span></p>
@@ -32,7 +36,8 @@ export function plantForm(samples: Record<string, Html>): Html {
 <label><input id="has-tag" type="checkbox" checked> with a tag</label>
 <input id="plant-tag" value="houseplant" autocomplete="off" aria-describedby="plant-tag-note">
 <span class="note" id="plant-tag-note">It may be empty. Clear the box to send no tag.</span></p>
-<p><button id="send-button" class="main" disabled>Send</button></p>
+<p id="send-part"><button id="send-button" class="main" disabled>Send</button>
+<button type="button" id="back-button" hidden>Cancel</button></p>
 <noscript><p>The form needs JavaScript. The rest of this page works without it.</p></noscript>
 </form>
 <div class="response">

@@ -14,6 +14,8 @@ import { enginesUnderTest, openTokens, sqliteUnderTest } from '../../harness/sto
 import { insertSql, type Row } from '../../harness/stored-revisions.ts';
 import { until } from '../../harness/until.ts';
 
+const CSV_HEADER = 'id,revision,name,tag,recorded_at,recorded_by\n';
+
 /** Starts a service with a console; without a database, on a new SQLite file. */
 function start(database?: string): Promise<RunningService> {
   return startTestService({
@@ -47,7 +49,11 @@ suite('the console and its store', async () => {
       ['name=olweide', ['9223372036854775807']],
       ['tag=tree', ['9223372036854775807']],
       ['tag=a_b%25', []],
+      ['untagged=1', ['-9223372036854775808']],
       ['from=8', ['9223372036854775807']],
+      ['since=8640000000000000', []],
+      ['since=-1', ['-9223372036854775808', '7', '9223372036854775807']],
+      ['since=2026-05-01T14:30%2B02:00&id=7', ['7']],
     ];
     for (const [query, ids] of SEARCHES) {
       const page = await json(operator, `plants?${query}`);
@@ -88,7 +94,10 @@ suite('the console and its store', async () => {
         [2, '', 'first'],
       ],
     );
-    const csv = await (await call(operator, 'GET', 'plants.csv?name=Acer')).text();
+    const csv = await (await call(operator, 'GET', 'plants.csv?name=Acer&since=1')).text();
+    assert.equal(await (await call(operator, 'GET', `plants.csv?since=${8.64e15}`)).text(), CSV_HEADER);
+    const later = await json(operator, `plants/count?since=${8.64e15}`);
+    assert.equal(later.plants, 0);
     assert.match(
       csv,
       /^id,revision,name,tag,recorded_at,recorded_by\n-9223372036854775808,1,Acer campestre,,.*,first\n7,2,/,
@@ -96,6 +105,8 @@ suite('the console and its store', async () => {
     assert.equal(csv.split('\n').length, 4);
     for (const path of ['plants', 'revisions'])
       assert.equal((await call(operator, 'GET', `${path}?id=9223372036854775808`)).status, 422);
+    for (const since of ['today', '8640000000000001', '2026-05-01', '1e3'])
+      assert.equal((await call(operator, 'GET', `plants?since=${since}`)).status, 422, since);
     assert.equal((await call(operator, 'GET', 'revisions?id=9')).status, 404);
     // A copied revision may contain the id of a token that this store lacks.
     await sqlite.sql(service.database, insertSql([8, 1, 'Oak', null, 1, 99]));
@@ -135,6 +146,10 @@ suite('the console and its store', async () => {
   });
 
   test('shows since when it runs, the free disk, and the last backup', async () => {
+    // Of its own, since a service reads only once how old its store is.
+    await using service = await start(await sqlite.newDatabase());
+    const operator = await signIn(service);
+    await sqlite.sql(service.database, insertSql([1, 1, 'Oak', null, 1, 1]));
     const facts = async () => {
       // The readiness, which the page also reads all the time, refreshes what is known.
       await fetch(`${service.opsUrl}/readyz`);

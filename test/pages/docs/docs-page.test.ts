@@ -30,7 +30,7 @@ test('/docs is the page, needs no credential, and has security headers', async (
     /; frame-ancestors 'none';/,
     /; form-action 'none';/,
     /; style-src 'sha256-[A-Za-z0-9+/]{43}=';/,
-    /; script-src 'sha256-[A-Za-z0-9+/]{43}=';/,
+    /; script-src 'sha256-[A-Za-z0-9+/]{43}=' 'sha256-[A-Za-z0-9+/]{43}=';/,
   ])
     assert.match(policy, directive);
   assert.doesNotMatch(policy, /unsafe|\*|http/);

@@ -107,6 +107,10 @@ function SignIn({ problem: initial }) {
   </main>`;
 }
 
+// On the way back from another page, a browser may show this one as it was.
+addEventListener('pageshow', event => {
+  if (event.persisted) location.reload();
+});
 // Only users of the keyboard need to see which heading has the focus.
 addEventListener('keydown', () => document.documentElement.setAttribute('data-keyboard', ''));
 addEventListener('pointerdown', () => document.documentElement.removeAttribute('data-keyboard'));

@@ -7,6 +7,8 @@ const AGE_INTERVAL_MS = 5_000;
 const AGE_DAYS_MAX = 30;
 const LOCAL_DATE = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 const LOCAL_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const LOCAL_HOUR = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
+const LOCAL_DAY_AND_HOUR = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 /** Writes three significant digits, or all digits before the decimal point. */
 const NUMBER = new Intl.NumberFormat(undefined, {
   maximumSignificantDigits: 3,
@@ -81,6 +83,12 @@ function Age({ at }) {
     return () => listeners.delete(write);
   }, []);
   return html`<time datetime=${new Date(at).toISOString()} title=${`${LOCAL_TIME.format(at)}, ${utcText(at)}`}>${ageText(at)}</time>`;
+}
+
+/** Since when the lists in memory are. @param {number} at when the service started; ms since 1970 */
+export function startText(at) {
+  const isToday = LOCAL_DATE.format(at) === LOCAL_DATE.format(Date.now());
+  return `since the start at ${(isToday ? LOCAL_HOUR : LOCAL_DAY_AND_HOUR).format(at)}`;
 }
 
 /** A time in the zone of the reader, and in UTC as its title. @param {number} at ms since 1970 */

@@ -1,32 +1,59 @@
 // The screen Plants. The address contains the search, so that pages are links and the back button
 // works. Ids are strings, because a JavaScript number would round them.
 import { clientText, exactTime, readForm, Table, time, totalText } from './display.js';
-import { idLink, Newest, plantLink, Revised, tagLink } from './newest.js';
+import { dayOf, idLink, Newest, plantLink, Revised, tagLink, tokenLink } from './newest.js';
 import { html, useEffect, useRef, useState } from './preact.js';
-import { request, useAction, useLoad } from './requests.js';
-import { NOTHING_FOUND, progressText, resultText, SHOWN_PLANTS_MAX, searchPlants } from './search.js';
+import { NoResponse, request, useAction, useLoad } from './requests.js';
+import {
+  beginningFirst,
+  csvName,
+  isMistypedId,
+  NOTHING_FOUND,
+  progressText,
+  resultText,
+  SHOWN_PLANTS_MAX,
+  searchPlants,
+  sentFilter,
+} from './search.js';
 
 const TOTAL_INTERVAL_MS = 2_000;
 const DOWNLOAD_TIMEOUT_MS = 24 * 3_600_000;
 /** Maximum of characters in a link, since browsers limit the length of an address. */
 const CORRECTED_LENGTH_MAX = 50_000;
-const FIELDS = { name: 'Name contains', tag: 'Exact tag', id: 'Exact id' };
+/** Windows in which all fields are shown. */
+const WIDE = '(min-width: 48rem)';
 const DAMAGED = html`<strong>damaged</strong>`;
 
 /** @typedef {import('./search.js').Plant} Plant */
 
 /** @type {Record<string, (plant: Plant) => unknown>} */
-const PLANT_COLUMNS = {
+const CONTENT_COLUMNS = {
   Name: ({ id, name, isDamaged }) => plantLink(id, isDamaged ? DAMAGED : clientText(name)),
   Tag: ({ tag, isDamaged }) => (isDamaged ? null : tagLink(tag)),
   Id: ({ id }) => idLink(id),
-  Revision: ({ revision }) => revision,
-  Recorded: ({ recordedAt, isDamaged }) => (isDamaged ? null : time(recordedAt)),
-  'By token': ({ recordedBy, isDamaged }) => (isDamaged ? null : clientText(recordedBy)),
 };
 
-/** The query of the last search, for the link back. */
-let lastQuery = '';
+/** @type {Record<string, (plant: Plant) => unknown>} */
+const SENDING_COLUMNS = {
+  When: ({ recordedAt, isDamaged }) => (isDamaged ? null : time(recordedAt)),
+  'By token': ({ recordedBy, isDamaged }) => (isDamaged ? null : tokenLink(recordedBy)),
+};
+
+const PLANT_COLUMNS = {
+  ...CONTENT_COLUMNS,
+  Revision: (/** @type {Plant} */ { revision }) => revision,
+  ...SENDING_COLUMNS,
+};
+
+/** The columns of plants that were stored since a day. */
+const STORED_COLUMNS = {
+  ...CONTENT_COLUMNS,
+  Outcome: (/** @type {Plant} */ { revision }) => (revision === 1 ? 'new' : 'changed'),
+  ...SENDING_COLUMNS,
+};
+
+/** The key in `sessionStorage` of the query of the last search, for the link back from a plant. */
+const LAST_QUERY_KEY = `plant_store_search ${location.pathname}`;
 
 /** The query of the previous page, by the query of a page. @type {Map<string, string>} */
 const previousPages = new Map();
@@ -40,40 +67,65 @@ export function Plants({ id, query }) {
 /** @param {{ query: string }} props */
 function Search({ query }) {
   const [round, setRound] = useState(0);
-  lastQuery = query;
+  sessionStorage.setItem(LAST_QUERY_KEY, query);
   const filter = new URLSearchParams(query);
+  const again = () => setRound(round + 1);
   const search = (/** @type {SubmitEvent} */ event) => {
     const { id = '', ...texts } = readForm(event).texts;
     // Blanks are part of a name or a tag, but not of an id.
     const fields = Object.entries({ id: id.trim(), ...texts }).filter(([, text]) => text !== '');
     // Without a field, the search finds all plants. The screen itself shows the newest.
     const next = new URLSearchParams(fields).toString() || 'from=';
-    if (next === query) setRound(round + 1);
+    if (next === query) again();
     location.hash = `plants?${next}`;
   };
   const revised = filter.get('revised');
   return html`
     <${StoreTotal} />
-    <form class="fields" role="search" aria-describedby="search-note" onSubmit=${search}>
-      ${Object.entries(FIELDS).map(
-        ([name, label]) => html`<div>
-          <label for=${name}>${label}</label>
-          <input id=${name} name=${name} defaultValue=${filter.get(name) ?? ''} autocomplete="off" spellcheck=${false} />
-        </div>`,
-      )}
-      <button class="main">Search</button>
+    <form role="search" onSubmit=${search}>
+      <div class="fields">
+        <${Field} name="name" label="Name contains" filter=${filter} />
+        <button class="main">Search</button>
+      </div>
+      <${MoreFields} filter=${filter} />
     </form>
-    <p id="search-note" class="note">
-      An empty field does not limit the search, so plants without a tag cannot be searched for.${' '}
-      In names, case, accents and signs of hybrids do not matter; in tags, they do.
-    </p>
     ${
       query === ''
         ? html`<${Newest} />`
         : revised === null
-          ? html`<${Results} key=${round} query=${query} />`
+          ? html`<${Results} key=${round} query=${query} onAgain=${again} />`
           : html`<${Revised} token=${revised} />`
     }`;
+}
+
+/** @param {{ name: string, label: string, filter: URLSearchParams, isDisabled?: boolean }} props */
+function Field({ name, label, filter, isDisabled }) {
+  return html`<div>
+    <label for=${name}>${label}</label>
+    <input id=${name} name=${name} defaultValue=${filter.get(name) ?? ''} disabled=${isDisabled} autocomplete="off" spellcheck=${false} />
+  </div>`;
+}
+
+/** The fields that few searches need. A wide window has room for them. @param {{ filter: URLSearchParams }} props */
+function MoreFields({ filter }) {
+  const [isUntagged, setIsUntagged] = useState(filter.get('untagged') === '1');
+  const [isOpen] = useState(
+    ['tag', 'id', 'since', 'untagged'].some(name => filter.get(name)) || matchMedia(WIDE).matches,
+  );
+  const since = filter.get('since') ?? '';
+  // A link may have the time in ms.
+  const day = /^[0-9]{6,}$/.test(since) ? dayOf(Number(since)) : since;
+  return html`<details class="more" open=${isOpen}>
+    <summary>More</summary>
+    <div class="fields">
+      <${Field} name="tag" label="Exact tag" filter=${filter} isDisabled=${isUntagged} />
+      <div class="check"><label>
+        <input type="checkbox" name="untagged" value="1" checked=${isUntagged} onChange=${() => setIsUntagged(!isUntagged)} /> without a tag
+      </label></div>
+      <${Field} name="id" label="Exact id" filter=${filter} />
+      <div><label for="since">Stored since</label><input id="since" name="since" type="date" defaultValue=${day} /></div>
+    </div>
+  </details>`;
 }
 
 function StoreTotal() {
@@ -85,27 +137,38 @@ function StoreTotal() {
 const NOTHING_MATCHES = html`<div class="empty">
   <p><strong>No plant matches.</strong></p>
   <p>
-    Try a shorter part of the name. A tag must be written exactly as it is stored, with its case and its accents.${' '}
-    <a href="#plants?from=">List all plants</a>
+    Try a shorter part of the name: capital letters, accents and signs of hybrids do not matter there. A tag must be written exactly${' '}
+    as it is stored; <a href="#tags">all tags</a>. Or <a href="#plants?from=">list all plants</a>.
   </p>
 </div>`;
 
-/** @param {{ query: string }} props */
-function Results({ query }) {
+const MISTYPED_ID = html`<p class="verdict" data-state="not ready" role="alert">Write the number without commas or blanks.</p>`;
+
+/** @param {{ query: string, onAgain: () => void }} props */
+function Results({ query, onAgain }) {
   const filter = Object.fromEntries(new URLSearchParams(query));
+  if (isMistypedId(filter.id)) return MISTYPED_ID;
+  return html`<${Found} query=${query} filter=${filter} onAgain=${onAgain} />`;
+}
+
+/** @param {{ query: string, filter: Record<string, string>, onAgain: () => void }} props */
+function Found({ query, filter, onAgain }) {
   const [found, setFound] = useState(NOTHING_FOUND);
   const isStopped = useRef(false);
+  const end = (/** @type {'stopped' | 'failed'} */ phase) => {
+    isStopped.current = true;
+    setFound(last => (last.phase === 'complete' ? last : { ...last, phase }));
+  };
   const { problem } = useLoad(() =>
     searchPlants(filter, next => {
       if (!isStopped.current) setFound(next);
       return !isStopped.current;
+    }).catch(error => {
+      if (!(error instanceof NoResponse)) throw error;
+      end('failed');
     }),
   );
-  const stop = () => {
-    isStopped.current = true;
-    setFound(last => (last.phase === 'complete' ? last : { ...last, phase: 'stopped' }));
-  };
-  useEffect(() => stop, []);
+  useEffect(() => () => end('stopped'), []);
   const { problem: failure, isRunning, run } = useAction();
   const { phase, plants, before, next, searched } = found;
   const isReading = phase === 'searching' || phase === 'counting';
@@ -118,11 +181,13 @@ function Results({ query }) {
   });
   if (hasNext) previousPages.set(`${nextPage}`, query);
   const previousPage = previousPages.get(query);
+  const columns = filter.since ? STORED_COLUMNS : PLANT_COLUMNS;
   // One line, whose button changes, so that the table below it does not move.
   return html`${problem}
     <p class="links">
       <span role="status">${problem ? '' : resultText(found, filter.from)}</span>
-      ${isReading && !problem && html`<span>${progressText(found)}</span><button type="button" onClick=${stop}>Stop</button>`}
+      ${isReading && !problem && html`<span>${progressText(found)}</span><button type="button" onClick=${() => end('stopped')}>Stop</button>`}
+      ${(phase === 'failed' || problem) && html`<button type="button" onClick=${onAgain}>Try again</button>`}
       ${
         !isReading &&
         plants.length > 0 &&
@@ -133,7 +198,7 @@ function Results({ query }) {
     </p>
     ${failure}
     ${phase === 'complete' && plants.length === 0 && !problem && NOTHING_MATCHES}
-    ${plants.length > 0 && html`<${Table} name="Plants, by id" numbers=${['Revision']} columns=${PLANT_COLUMNS} rows=${plants} />`}
+    ${plants.length > 0 && html`<div class="plants"><${Table} name="Found plants" columns=${columns} rows=${beginningFirst(plants, filter.name)} /></div>`}
     <p class="links">
       ${previousPage !== undefined && html`<a href=${`#plants?${previousPage}`}>Previous page</a>`}
       ${hasNext && html`<a href=${`#plants?${nextPage}`}>${plants.length < SHOWN_PLANTS_MAX ? 'Go on' : 'Next page'}</a>`}
@@ -142,9 +207,10 @@ function Results({ query }) {
 
 /** A link cannot send the header of the session. @param {Record<string, string>} filter */
 async function download(filter) {
-  const all = new URLSearchParams({ ...filter, from: '' });
+  const all = new URLSearchParams({ ...sentFilter(filter), from: '' });
   const href = URL.createObjectURL(await request(`plants.csv?${all}`, 'GET', undefined, DOWNLOAD_TIMEOUT_MS));
-  Object.assign(document.createElement('a'), { href, download: 'plants.csv' }).click();
+  const name = csvName(filter, dayOf(Date.now()));
+  Object.assign(document.createElement('a'), { href, download: name }).click();
   // The address is revoked later, because some browsers read it late.
   setTimeout(() => URL.revokeObjectURL(href), 60_000);
 }
@@ -155,7 +221,8 @@ function Timeline({ id }) {
   /** @type {Plant[]} the latest first */
   const revisions = (content?.revisions ?? []).toReversed();
   const [latest] = revisions;
-  const correction = latest && formLink(content.docs, { ...latest, id }, 'Correct this plant');
+  const lastQuery = sessionStorage.getItem(LAST_QUERY_KEY) ?? '';
+  const correction = latest && formLink(content.docs, id, latest, latest, 'Correct this plant');
   return html`
     <p><a href=${`#plants${lastQuery && `?${lastQuery}`}`}>${lastQuery ? 'Back to the search' : 'Search plants'}</a></p>
     ${problem}
@@ -163,30 +230,34 @@ function Timeline({ id }) {
     <p>
       ${latest && !latest.isDamaged && html`<span class="note">Tag</span> ${tagLink(latest.tag)} · `}<span class="note">Id</span> <span class="id">${id}</span>
     </p>
-    ${correction && html`<p>${correction} ${FORM_NOTE}</p>`}
+    ${correction && html`<p>${correction} ${CORRECTION_NOTE}</p>`}
     ${revisions.map(
       (each, index) => html`<section class="entry">
         <h3>Revision ${each.revision}${index === 0 ? ' (latest)' : ''}</h3>
-        ${!each.isDamaged && html`<p class="note">${time(each.recordedAt)}, ${exactTime(each.recordedAt)}, by token ${clientText(each.recordedBy)}</p>`}
+        ${!each.isDamaged && html`<p class="note">${time(each.recordedAt)}, ${exactTime(each.recordedAt)}, by token ${tokenLink(each.recordedBy)}</p>`}
         ${changesOf(each, revisions[index + 1])}
-        ${index > 0 && html`<p>${formLink(content.docs, { ...each, id }, 'Use this content again')}</p>`}
+        ${latest && index > 0 && html`<p>${formLink(content.docs, id, each, latest, 'Use this content again')}</p>`}
       </section>`,
     )}
     ${(revisions.at(-1)?.revision ?? 1) > 1 && html`<p>Older revisions are not shown here. To print all: <code>npx plant-store show ${id} ${content.databaseFlag}</code></p>`}`;
 }
 
-const FORM_NOTE = html`<span class="note">opens the form of the documentation; sending it needs a token, and stores a new revision</span>`;
+const CORRECTION_NOTE = html`<span class="note">Nothing is lost: all earlier contents stay below.</span>`;
 
 /**
- * A link to the documentation page with the plant in its form. The fragment is not sent. It opens
- * in the same tab, which keeps the token of the form.
+ * A link to the form of the documentation page, which then shows only this plant. The fragment is
+ * not sent. It opens in the same tab, which keeps the token of the form.
  *
  * @param {string | null} docs
- * @param {Plant} plant
+ * @param {string} id
+ * @param {Plant} content is filled in
+ * @param {Plant} latest is replaced
  * @param {string} text
  */
-function formLink(docs, { id, name, tag, isDamaged }, text) {
-  const plant = encodeURIComponent(JSON.stringify({ id, name, tag }));
+function formLink(docs, id, { name, tag, isDamaged, revision }, latest, text) {
+  const [console] = location.href.split('#', 1);
+  const seen = { revision: latest.revision, name: latest.name, isEarlier: revision !== latest.revision };
+  const plant = encodeURIComponent(JSON.stringify({ id, name, tag, seen, console }));
   if (docs === null || isDamaged || plant.length > CORRECTED_LENGTH_MAX) return null;
   return html`<a href=${`${docs}#plant=${plant}`}>${text}</a>`;
 }

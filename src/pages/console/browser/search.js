@@ -7,6 +7,9 @@ export const SHOWN_PLANTS_MAX = 50;
 /** A page ends early at this many characters of names and tags: a name may have a million. */
 const PAGE_TEXT_LENGTH_MAX = 1_000_000;
 
+/** Characters of a filter in the name of a file. */
+const NAME_LENGTH_MAX = 80;
+
 /**
  * A plant. If it is damaged, only its id and its revision are known.
  *
@@ -22,7 +25,7 @@ const PAGE_TEXT_LENGTH_MAX = 1_000_000;
  * - `matching`: plants of this page, before it, and counted after it.
  * - `read`: revisions that were read, of about `total`.
  *
- * @typedef {{ phase: 'searching' | 'counting' | 'complete' | 'stopped', plants: Plant[],
+ * @typedef {{ phase: 'searching' | 'counting' | 'complete' | 'stopped' | 'failed', plants: Plant[],
  *   before: number, matching: number, next: string | null, searched: number, read: number,
  *   total: number | null }} Found
  */
@@ -38,6 +41,55 @@ export const NOTHING_FOUND = {
   read: 0,
   total: null,
 };
+
+/**
+ * The filter of the address as the service reads it: a day begins at midnight in the zone of the
+ * browser.
+ *
+ * @param {Record<string, string>} filter
+ */
+export function sentFilter({ since, ...filter }) {
+  if (!since) return filter;
+  const midnight = Date.parse(`${since}T00:00`);
+  return { ...filter, since: Number.isNaN(midnight) ? since : `${midnight}` };
+}
+
+/** Whether an id has other characters than digits, such as the commas of a spreadsheet. @param {string} [id] */
+export function isMistypedId(id = '') {
+  return id !== '' && !/^-?[0-9]+$/.test(id);
+}
+
+/**
+ * The plants of a page, first those whose name begins with the searched text.
+ *
+ * @param {Plant[]} plants
+ * @param {string} [text]
+ */
+export function beginningFirst(plants, text = '') {
+  const plain = (/** @type {string} */ each) =>
+    each
+      .normalize('NFD')
+      .replaceAll(/[\u0300-\u036f]/g, '')
+      .toLowerCase();
+  const begin = plain(text);
+  const isFirst = (/** @type {Plant} */ { name = '' }) => Number(plain(name).startsWith(begin));
+  return plants.toSorted((one, two) => isFirst(two) - isFirst(one));
+}
+
+/**
+ * The name of a downloaded file, such as `plants-acer-2026-05-01.csv`.
+ *
+ * @param {Record<string, string>} filter
+ * @param {string} day
+ */
+export function csvName({ name = '', tag = '', id = '', untagged, since }, day) {
+  const parts = [name, tag, id, untagged ? 'without a tag' : '', since ? `since ${since}` : ''];
+  const words = parts
+    .join(' ')
+    .toLowerCase()
+    .match(/[\p{L}\p{N}]+/gu) ?? ['all'];
+  return `plants-${words.join('-').slice(0, NAME_LENGTH_MAX)}-${day}.csv`;
+}
 
 /**
  * Sends requests until this page is full, and then until the other plants are counted. The service
@@ -63,7 +115,7 @@ export async function searchPlants(filter, onFound) {
   };
   for (let from = found.next; onFound(found) && found.phase !== 'complete'; ) {
     const isPage = found.phase === 'searching';
-    const query = new URLSearchParams({ ...filter, from: from ?? '' });
+    const query = new URLSearchParams({ ...sentFilter(filter), from: from ?? '' });
     const part = await request(`${isPage ? 'plants' : 'plants/count'}?${query}`);
     from = part.next;
     found = isPage ? withPage(found, part) : withCount(found, part);
@@ -128,13 +180,22 @@ export function progressText({ matching, read, total }) {
  * @param {string} [from] where it began
  */
 export function resultText(found, from) {
-  const { phase, before, matching, plants } = found;
+  const { phase, before, matching } = found;
   if (phase === 'searching') return 'Searching …';
   if (phase === 'counting') return 'Counting all that match …';
+  if (phase === 'failed') return 'Not possible now, because the service does not respond.';
   if (phase === 'stopped') return `Stopped. So far: ${progressText(found)}`;
   const count = matching === 0 ? 'No plant' : matching === 1 ? '1 plant' : `${COUNT.format(matching)} plants`;
   const begin = from && before === 0 ? ` from id ${from} on` : '';
-  const isAll = plants.length === matching;
-  const shown = isAll ? '' : ` This page has ${before + 1} to ${before + plants.length}.`;
-  return `${count} found${begin}. The search is complete.${shown}`;
+  return `${count} found${begin}${pageText(found)}. The search is complete.`;
+}
+
+/** Which part of all found plants a page has. @param {Found} found */
+function pageText({ before, matching, plants, next }) {
+  if (plants.length === matching) return '';
+  const isFull = plants.length === SHOWN_PLANTS_MAX || next === null;
+  // Pages of very long names have fewer plants.
+  if (before % SHOWN_PLANTS_MAX !== 0 || !isFull)
+    return ` (this page has ${before + 1} to ${before + plants.length})`;
+  return ` (page ${before / SHOWN_PLANTS_MAX + 1} of ${Math.ceil(matching / SHOWN_PLANTS_MAX)})`;
 }

@@ -25,10 +25,39 @@ const tag = element('plant-tag', HTMLInputElement);
 const forgetButton = element('forget-token', HTMLButtonElement);
 const sendButton = element('send-button', HTMLButtonElement);
 const backButton = element('back-button', HTMLButtonElement);
+const tokenPart = element('token-part', HTMLElement);
 const verdict = element('verdict', HTMLElement);
 const wire = element('wire', HTMLElement);
 
 const RESPONSE_TIMEOUT_MS = 20_000;
+
+/**
+ * A plant that the console links here to be corrected, in the fragment of the address, which the
+ * browser does not send to the service.
+ *
+ * - `seen`: the latest revision that the console showed, and the name in it. `isEarlier`: the content is
+ *   that of an earlier revision.
+ * - `console`: the address of the console.
+ *
+ * @typedef {{ id: string, name: string, tag?: string, console: string,
+ *   seen: { revision: number, name: string, isEarlier: boolean } }} Correction
+ */
+
+/** @returns {Correction | undefined} undefined: no valid link of the console, so the whole page is shown */
+function readCorrection() {
+  const linked = /^#plant=(.*)$/.exec(location.hash)?.[1];
+  if (linked === undefined) return undefined;
+  try {
+    const plant = JSON.parse(decodeURIComponent(linked));
+    // The id is sent as it is, and the user cannot change it.
+    const isValid = /^-?[0-9]+$/.test(plant.id) && plant.seen.revision > 0 && URL.canParse(plant.console);
+    return isValid ? plant : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const correction = readCorrection();
 
 /** Replaces parts of the samples. @param {Record<string, string>} parts new texts by name */
 function showParts(parts) {
@@ -63,6 +92,7 @@ function restoreToken() {
     const stored = sessionStorage.getItem(TOKEN_KEY);
     token.value = stored ?? '';
     forgetButton.hidden = stored === null;
+    tokenPart.hidden = correction !== undefined && stored !== null;
   } catch {
     forgetButton.hidden = true;
   }
@@ -108,7 +138,7 @@ let isSending = false;
 function clearVerdict() {
   if (isSending) return;
   delete verdict.dataset.result;
-  verdict.textContent = 'Not sent yet.';
+  verdict.textContent = correction ? '' : 'Not sent yet.';
   wire.hidden = true;
 }
 
@@ -117,7 +147,7 @@ async function send() {
   const body = showPlant();
   clearVerdict();
   isSending = true;
-  verdict.textContent = 'Sending …';
+  verdict.textContent = correction ? 'Saving …' : 'Sending …';
   const bearer = token.value;
   const response = await post(body, bearer).catch(() => undefined);
   isSending = false;
@@ -126,7 +156,7 @@ async function send() {
   showParts({ body });
   element('received', HTMLElement).textContent = response?.received ?? 'none';
   wire.hidden = false;
-  verdict.replaceChildren(...verdictOf(response));
+  verdict.replaceChildren(...(correction ? [correctionVerdict(correction, response)] : verdictOf(response)));
   verdict.dataset.result = response?.status === 200 ? 'stored' : 'rejected';
   // On a small screen, the result may be outside the visible area.
   verdict.scrollIntoView({ block: 'nearest', behavior: 'instant' });
@@ -147,7 +177,11 @@ async function send() {
 async function post(body, bearer) {
   const response = await fetch(plantsUrl, {
     method: 'POST',
-    headers: { Authorization: `Bearer ${bearer}`, 'Content-Type': 'application/json' },
+    headers: {
+      Authorization: `Bearer ${bearer}`,
+      'Content-Type': 'application/json',
+      ...(correction && { 'If-Plant-Revision': String(correction.seen.revision) }),
+    },
     body,
     cache: 'no-store',
     credentials: 'omit',
@@ -222,22 +256,105 @@ for (const button of navigator.clipboard === undefined ? [] : document.querySele
   });
 }
 
-// A link from the console has a plant in its fragment, which the browser does not send to the
-// service.
-const linked = /^#plant=(.*)$/.exec(location.hash)?.[1];
-if (linked !== undefined) {
-  const plant = JSON.parse(decodeURIComponent(linked));
+if (correction) showCorrection(correction);
+else delete document.documentElement.dataset.correction;
+
+/**
+ * Shows only the form, with the plant of the console.
+ *
+ * @param {Correction} plant
+ */
+function showCorrection(plant) {
+  const { seen, console } = plant;
+  document.documentElement.dataset.correction = '';
+  const shownName = document.createElement('bdi');
+  shownName.textContent = seen.name || `plant ${plant.id}`;
+  const title = seen.isEarlier ? ['Set ', shownName, ' back to this content?'] : ['Correct ', shownName];
+  element('correction-title', HTMLElement).replaceChildren(...title);
+  element('correction-id', HTMLElement).textContent = plant.id;
+  element('correction', HTMLElement).hidden = false;
+  document.title = `${seen.isEarlier ? 'Set back' : 'Correct'} a plant - Plant store`;
+  for (const [field, text] of Object.entries({
+    token: 'Your token',
+    'plant-name': 'Name',
+    'plant-tag': 'Tag',
+  })) {
+    const label = document.querySelector(`label[for=${field}]`);
+    if (label !== null) label.textContent = text;
+  }
   id.value = plant.id;
   name.value = plant.name;
   tag.value = plant.tag ?? '';
   hasTag.checked = plant.tag !== undefined;
   showPlant();
-  if (name.value !== plant.name || tag.value !== (plant.tag ?? ''))
-    verdict.textContent = 'A field cannot hold the line ends of this plant, so they are missing.';
-  // The console opened this page in its own tab, so it is the previous entry of the history. Links
-  // of this page add further entries.
-  const opened = history.length;
-  backButton.hidden = opened === 1;
-  backButton.addEventListener('click', () => history.go(opened - history.length - 1));
-  element('send', HTMLElement).scrollIntoView();
+  // To set a plant back, its content must be the earlier one.
+  name.readOnly = seen.isEarlier;
+  tag.readOnly = seen.isEarlier;
+  hasTag.disabled = seen.isEarlier;
+  sendButton.textContent = seen.isEarlier ? 'Set back' : 'Save';
+  element('send-part', HTMLElement).before(tokenPart, verdict);
+  element('token-note', HTMLElement).replaceChildren(
+    'The history then shows who changed the plant. This tab keeps the token until you close it. You have none? Create one on ',
+    tokensLink(console),
+    '.',
+  );
+  const isComplete = name.value === plant.name && tag.value === (plant.tag ?? '');
+  verdict.textContent = isComplete
+    ? ''
+    : 'A field cannot hold the line ends of this plant, so they are missing.';
+  // The console opened this page in its own tab, so it is the previous entry of the history.
+  backButton.hidden = history.length === 1;
+  backButton.addEventListener('click', () => history.back());
+}
+
+/**
+ * A link to the screen Tokens in another tab. An address on another host may be that of an attacker.
+ *
+ * @param {string} console
+ */
+function tokensLink(console) {
+  const { protocol, hostname } = new URL(console);
+  if (!/^https?:$/.test(protocol) || hostname !== location.hostname)
+    return 'the screen Tokens of the console';
+  const link = document.createElement('a');
+  link.href = `${console}#tokens`;
+  link.target = '_blank';
+  link.textContent = 'the screen Tokens';
+  return link;
+}
+
+/**
+ * The result in the words of a user who knows no HTTP. When nothing is left to do here, only the
+ * result and the way back stay.
+ *
+ * @param {Correction} plant
+ * @param {ShownResponse | undefined} response
+ */
+function correctionVerdict({ seen }, response) {
+  if (response === undefined)
+    return 'The service did not respond, so the plant may or may not be saved. Save it again: nothing is saved twice.';
+  const { status, headers, text } = response;
+  const revision = headers.get('Plant-Revision');
+  if (revision !== null) {
+    document.documentElement.dataset.correction = 'ended';
+    backButton.textContent = 'Back to the plant';
+    backButton.focus();
+  }
+  switch (status) {
+    case 200:
+      return headers.get('Plant-Outcome') === 'unchanged'
+        ? `Nothing to save: the plant already has this name and tag, in revision ${revision}.`
+        : `Saved as revision ${revision}.`;
+    case 412:
+      return `Not saved, because the plant was changed meanwhile: it has revision ${revision} now, and you saw revision ${seen.revision}. Look at the change, and then correct the plant again.`;
+    case 401:
+      tokenPart.hidden = false;
+      token.select();
+      return 'Not saved, because the service does not accept this token. It may be incomplete, expired or revoked.';
+    case 429:
+    case 503:
+      return 'Not saved, because the service is busy or its store does not respond. Try again in a minute.';
+    default:
+      return `Not saved: ${errorIn(text).message ?? `the response had status ${status}, and is not of a plant store`}.`;
+  }
 }
