@@ -45,7 +45,7 @@ export async function importFiles(options: ImportRunOptions, stop: AbortSignal):
     changed: 0,
     repeated: 0,
     mayHaveReplaced: false,
-    timeBefore: { kind: 'unknown' },
+    timeBefore: undefined,
     unsent: [],
     cause: undefined,
   };

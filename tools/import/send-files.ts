@@ -5,14 +5,12 @@ import type { ErrorBody } from '../../src/core/contract/errors.ts';
 import type { FilesOptions } from './checked-files.ts';
 import { EarlierIds } from './earlier-ids.ts';
 import { FirstContents } from './first-contents.ts';
-import { areNewInDoubt, type ImportResult } from './import-result.ts';
+import type { ImportResult } from './import-result.ts';
 import { fileRows } from './plant-file.ts';
 import type { IdMaker } from './rows/id-maker.ts';
 import type { PlantRow } from './rows/plant-row.ts';
-import { ResponseWatch } from './sending/response-watch.ts';
 import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './sending/retry-rules.ts';
-import { SlowStart } from './sending/slow-start.ts';
-import { ignoredHeader, testedCondition } from './sending/tested-condition.ts';
+import { ignoredHeader, RowTransport } from './sending/row-transport.ts';
 import { plantsOf, type SentPlant, withLineBreakNote } from './sent-plants.ts';
 import type { IdsFile } from './written/ids-file.ts';
 import { RejectsFile } from './written/rejects-file.ts';
@@ -44,7 +42,6 @@ export async function sendFiles(
       result.unsent = files.slice(index + 1);
       await sender.send(file);
     }
-    await sender.findTime();
   } catch (error) {
     result.cause = sender.causeOf(error);
   }
@@ -60,9 +57,8 @@ class FileSender implements Disposable {
   readonly #stop: AbortSignal;
   readonly #rules: RetryRules;
   readonly #transport: ReturnType<typeof pipelinedTransport>;
-  readonly #watch: ResponseWatch;
+  readonly #rows: RowTransport;
   readonly #store: PlantStore;
-  readonly #start: SlowStart | undefined;
   /** Of rows that are stored. */
   readonly #earlierIds = new EarlierIds();
   readonly #rejectedContents = new FirstContents();
@@ -75,12 +71,10 @@ class FileSender implements Disposable {
     this.#stop = AbortSignal.any([stop, this.#writeStop.signal]);
     this.#rules = new RetryRules(service, this.#note);
     this.#transport = pipelinedTransport(service.url, inFlightMax);
-    this.#start = replaces ? undefined : new SlowStart(inFlightMax);
-    const { send } = this.#transport;
-    this.#watch = new ResponseWatch(replaces ? send : testedCondition(send));
+    this.#rows = new RowTransport(this.#transport.send, replaces);
     this.#store = new PlantStore({
       ...service,
-      transport: this.#watch.send,
+      transport: this.#rows.send,
       responseTimeoutMs: IMPORT_RESPONSE_TIMEOUT_MS,
       retryForMs: OUTAGE_MAX_MS,
     });
@@ -96,19 +90,11 @@ class FileSender implements Disposable {
     }
   }
 
-  /** Finds the best time for the commands of the report, if it has any. To be called after the last row. */
-  async findTime(): Promise<void> {
-    const isUndone = this.#watch.replaced > 0 || this.#mayHaveReplaced;
-    const { lastPlant } = this.#result;
-    if ((isUndone || areNewInDoubt(this.#result)) && lastPlant !== undefined)
-      await this.#watch.waitForNextSecond(this.#store, lastPlant);
-  }
-
   /** @param error what ended the import. @returns what to report */
   causeOf(error: unknown): unknown {
     if (this.#stop.aborted) return this.#stop.reason;
     if (!(error instanceof PlantStoreError)) return error;
-    const first = this.#options.replaces ? undefined : this.#watch.firstReplacement;
+    const first = this.#options.replaces ? undefined : this.#rows.firstReplacement;
     if (first === undefined) return this.#rules.failure(error);
     const { id, revision } = first;
     return ignoredHeader(
@@ -119,20 +105,18 @@ class FileSender implements Disposable {
   /** Ends the connection, and enters into the result what the responses have shown. */
   [Symbol.dispose](): void {
     const { progress } = this.#result;
-    this.#result.timeBefore = this.#watch.timeBefore;
+    this.#result.timeBefore = this.#rows.timeBefore;
     this.#result.mayHaveReplaced = this.#mayHaveReplaced;
     // The client has thrown for these, so they were not counted.
-    while (progress.rowCounts.revised < this.#watch.replaced) progress.count('revised');
+    while (progress.rowCounts.revised < this.#rows.replaced) progress.count('revised');
     this.#store.close();
-    // The reader of the rows may wait for a result that never comes.
-    this.#start?.end();
     this.#transport[Symbol.dispose]();
   }
 
   readonly #note = (line: string): void => this.#result.progress.say(line);
 
   get #mayHaveReplaced(): boolean {
-    return this.#options.replaces && this.#watch.hasLostResponses;
+    return this.#options.replaces && this.#rows.hasLostResponses;
   }
 
   async #sendRows(file: string, rejects: RejectsFile): Promise<void> {
@@ -150,7 +134,7 @@ class FileSender implements Disposable {
     const onBytes = (bytes: number): void => progress.read(bytes);
     const read = fileRows(file, { form, encoding, ids, stop: this.#stop, onNote: this.#note, onBytes });
     const rows = withLineBreakNote(writtenIds?.written(read) ?? read, file, this.#note);
-    const results = this.#store.createPlants<SentPlant>(plantsOf(rows, progress, reject, this.#start), {
+    const results = this.#store.createPlants<SentPlant>(plantsOf(rows, progress, reject), {
       concurrency: inFlightMax,
       signal: this.#stop,
       ifRevision: replaces ? undefined : 0,
@@ -158,7 +142,6 @@ class FileSender implements Disposable {
     });
     for await (const { plant, error, input } of results) {
       this.#rules.settled();
-      this.#start?.settled();
       if (error === undefined) {
         progress.count(plant.outcome);
         this.#result.lastPlant = plant;

@@ -3,7 +3,6 @@ import { ERRORS, type ErrorBody } from '../../src/core/contract/errors.ts';
 import type { NewPlant } from '../../src/core/contract/plant.ts';
 import type { Progress } from './progress.ts';
 import { lineBreakText, type PlantRow, type PlantRows, SAFE_TO_REPEAT } from './rows/plant-row.ts';
-import type { SlowStart } from './sending/slow-start.ts';
 import { DamagedGzip, fileName } from './text/file-bytes.ts';
 
 const ROWS_SENT = `rows before it, if any, were sent, and ${SAFE_TO_REPEAT}`;
@@ -17,17 +16,13 @@ export async function* plantsOf(
   batches: PlantRows,
   progress: Progress,
   reject: (row: PlantRow, fault: ErrorBody) => void,
-  start: SlowStart | undefined,
 ): AsyncGenerator<SentPlant, void, undefined> {
   try {
     for await (const rows of batches) {
       for (const [index, row] of rows.entries()) {
         const { reading } = row;
-        if (reading.kind === 'plant') {
-          const wait = start?.next();
-          if (wait !== undefined) await wait;
-          yield { ...reading.plant, row };
-        } else reject(row, { error: ERRORS[reading.error].number, message: reading.message });
+        if (reading.kind === 'plant') yield { ...reading.plant, row };
+        else reject(row, { error: ERRORS[reading.error].number, message: reading.message });
         progress.sent(rows.length - index);
       }
       // A file can have many lines without rows.
