@@ -7,7 +7,7 @@ import type { ImportResult } from './import-result.ts';
 import { ambiguousTextsText } from './rows/id-maker.ts';
 import { SAFE_TO_REPEAT } from './rows/plant-row.ts';
 import type { ServiceStore } from './service-store.ts';
-import { numberedPaths } from './written/numbered-paths.ts';
+import { numberedPaths } from './written/new-lines-file.ts';
 import { otherContentText } from './written/replaced-list.ts';
 
 /** So many rows with other content cast doubt on new plants, however many these are. */

@@ -2,20 +2,26 @@ import { pipelinedTransport } from '../../src/cli/shared/pipelined-transport.ts'
 import type { ServiceAddress } from '../../src/cli/shared/service-options.ts';
 import { PlantChanged, PlantStore, PlantStoreError } from '../../src/client/plant-store.ts';
 import type { ErrorBody } from '../../src/core/contract/errors.ts';
-import type { FilesOptions } from './checked-files.ts';
-import { EarlierIds } from './earlier-ids.ts';
-import { FirstContents } from './first-contents.ts';
+import type { CsvForm } from './csv/csv-header.ts';
 import type { ImportResult } from './import-result.ts';
 import { fileRows } from './plant-file.ts';
+import { RejectsFile } from './rejects/rejects-file.ts';
+import { EarlierIds, FirstContents } from './remembered-ids.ts';
 import type { IdMaker } from './rows/id-maker.ts';
 import type { PlantRow } from './rows/plant-row.ts';
 import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './sending/retry-rules.ts';
 import { ignoredHeader, RowTransport } from './sending/row-transport.ts';
 import { plantsOf, type SentPlant, withLineBreakNote } from './sent-plants.ts';
 import type { IdsFile } from './written/ids-file.ts';
-import { RejectsFile } from './written/rejects-file.ts';
 
-export interface SendingOptions extends FilesOptions {
+/** The files of an import, how to read them, and the service. */
+export interface SendingOptions {
+  files: string[];
+  form: CsvForm;
+  /** The encoding of the files; undefined: UTF-8, or as a byte order mark says. */
+  encoding: string | undefined;
+  /** File for rejected rows; undefined: a name derived from each input file. */
+  rejects: string | undefined;
   service: ServiceAddress;
   /** Whether rows replace other content that is stored under their ids. */
   replaces: boolean;
@@ -81,12 +87,11 @@ class FileSender implements Disposable {
   }
 
   async send(file: string): Promise<void> {
-    const rejects = new RejectsFile(file, this.#options.rejects);
+    using rejects = new RejectsFile(file, this.#options.rejects);
     try {
       await this.#sendRows(file, rejects);
     } finally {
-      const written = rejects.close();
-      if (written !== undefined) this.#result.rejectsFiles.push(written);
+      if (rejects.path !== undefined) this.#result.rejectsFiles.push(rejects.path);
     }
   }
 

@@ -8,7 +8,7 @@ import { isSameContent, type NewPlant } from '../../src/core/contract/plant.ts';
 import { shownDatabase } from '../../src/engines/openers/database-url.ts';
 import { openerOf } from '../../src/engines/openers/open-store.ts';
 import type { PlantReader } from '../../src/engines/plant-reader.ts';
-import { IDS_MAX } from './earlier-ids.ts';
+import { IDS_MAX } from './remembered-ids.ts';
 import { hasToken, unusableStoreText } from './service-store.ts';
 
 /** The store with which a dry run compares, or why there is none. */

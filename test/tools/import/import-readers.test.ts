@@ -73,8 +73,7 @@ function messageOf({ reading }: PlantRow): string | undefined {
 /** The rejects file of these rows. @param reason undefined: the reason of each row */
 function rejectsOf(rows: PlantRow[], reason?: string): string {
   const lines = rows.map(row => row.rejectsLine({ error: 40002, message: reason ?? messageOf(row)! }));
-  const format = rows[0]!.rejectsFormat();
-  return (format.kind === 'csv' ? format.header : '') + lines.join('');
+  return rows[0]!.rejectsFormat.header + lines.join('');
 }
 
 /** Text that both stores accept, often with special characters of CSV and JSON. */

@@ -1,6 +1,7 @@
 import { Failure } from '../../../src/cli/shared/failure.ts';
 import { quoted, visible } from '../../../src/formats/visible-text.ts';
-import { IGNORED_ID, isLikeTag } from '../rows/confusing-name.ts';
+import { IGNORED_ID } from '../rejects/rejects-format.ts';
+import { isLikeTag } from '../rows/confusing-name.ts';
 import { type IdMaker, OWN_IDS } from '../rows/id-maker.ts';
 import { type ColumnNames, MEMBERS, readNames, shownColumns } from '../rows/plant-row.ts';
 import type { Fields } from './csv-records.ts';

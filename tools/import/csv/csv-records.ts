@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { type Parser, parse } from 'csv-parse';
 import { amount } from '../../../src/formats/number-text.ts';
-import { encodingFault, type FormFault } from '../rows/form-fault.ts';
+import { encodingFault, type FormFault } from '../rejects/rejects-format.ts';
 import { countLineEnds } from '../text/line-ends.ts';
 import { bytesOfText, escapedText } from '../text/utf8-texts.ts';
 import { openQuoteIn } from './unclosed-quotes.ts';

@@ -1,5 +1,5 @@
 import { Failure } from '../../../src/cli/shared/failure.ts';
-import { hidesFields } from '../rows/form-fault.ts';
+import { hidesFields } from '../rejects/rejects-format.ts';
 import { EMPTY, type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from '../rows/plant-row.ts';
 import { Columns } from './csv-columns.ts';
 import { type CsvOptions, delimiterOf } from './csv-header.ts';

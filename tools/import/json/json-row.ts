@@ -1,11 +1,10 @@
 import { readJson, readToEnd, stringOf } from '../../../src/core/contract/json-reader.ts';
 import { type NewPlant, type NewPlantReading, readNewPlantText } from '../../../src/core/contract/plant.ts';
-import { encodingFault, type FormFault } from '../rows/form-fault.ts';
+import { beginsWithText, rejectedFaultIn, rejectedTextIn, rejectsLineOf } from '../rejects/json-rejects.ts';
+import { encodingFault, type FormFault } from '../rejects/rejects-format.ts';
 import type { IdMaker, MadeId } from '../rows/id-maker.ts';
 import { type ColumnNames, LINE_BREAK, type LineBreak, type PlantRow } from '../rows/plant-row.ts';
-import { type Member, ownMembers } from './json-members.ts';
-import { readMembers } from './json-plant.ts';
-import { beginsWithText, rejectedFaultIn, rejectedTextIn, rejectsLineOf } from './json-rejects.ts';
+import { type Member, ownMembers, readMembers } from './json-members.ts';
 import type { SeenMembers } from './seen-members.ts';
 
 /** Where a value stands in its file. */
@@ -59,7 +58,7 @@ export function jsonRow(place: Place, text: string, options: JsonOptions, known?
     lineBreak: ownReading.kind === 'plant' ? lineBreakOf(ownReading.plant) : undefined,
     reading: ownReading,
     madeId,
-    rejectsFormat: () => ({ kind: 'jsonl' }),
+    rejectsFormat: { extension: 'jsonl', header: '' },
     rejectsLine: error =>
       rejectsLineOf({ number, line, text, hasMembers, fault, madeId }, error, columns, ids?.rule),
   };

@@ -41,7 +41,10 @@ export interface LineBreak {
 }
 
 /** The format of a rejects file. JSON Lines have no header. */
-export type RejectsFormat = { kind: 'csv'; header: string } | { kind: 'jsonl' };
+export interface RejectsFormat {
+  extension: 'csv' | 'jsonl';
+  header: string;
+}
 
 /** A row of an input file, with its plant or the reason why it has none. */
 export interface PlantRow {
@@ -56,19 +59,13 @@ export interface PlantRow {
   /** The id that was made for the row; undefined if the file has ids. */
   readonly madeId: MadeId | undefined;
   /** The format of the input, which its rejects file has, too. */
-  rejectsFormat(): RejectsFormat;
+  readonly rejectsFormat: RejectsFormat;
   /** The row as a line of the rejects file: its exact text and the reason. */
   rejectsLine(fault: ErrorBody): string;
 }
 
 /** Rows in file order. Each batch contains the rows of one chunk of the file. */
 export type PlantRows = AsyncGenerator<PlantRow[], void, undefined>;
-
-/**
- * Columns that a rejects file adds to each row. They replace those of an earlier rejects file. The
- * line and the row are numbers in the file that was imported.
- */
-export const REASON_NAMES = ['line', 'row', 'error', 'message'];
 
 export const SAFE_TO_REPEAT = 'you can safely run the import again';
 

@@ -17,7 +17,7 @@ export class IdsFile implements Disposable {
 
   /** Creates the file with its header. @throws {Failure} if it exists or cannot be created */
   constructor(path: string, ids: IdMaker) {
-    this.#file = new NewLinesFile(path, '--ids-file');
+    this.#file = new NewLinesFile([path], '--ids-file');
     this.#ids = ids;
     const columns = ids.rule.kind === 'texts' ? ids.columns : ['name', 'tag'];
     // An id that is made of a column "id" would be one of two columns of this name.

@@ -16,7 +16,7 @@ export class ReplacedList implements Disposable {
 
   /** Creates the file. @throws {Failure} if it exists or cannot be created */
   constructor(path: string) {
-    this.#file = new NewLinesFile(path, '--show-replaced');
+    this.#file = new NewLinesFile([path], '--show-replaced');
     this.#file.write(HEADER);
   }
 

@@ -1,9 +1,8 @@
 import type { ErrorBody } from '../../../src/core/contract/errors.ts';
-import { IGNORED_ID } from '../rows/confusing-name.ts';
-import { type FormFault, isFormCode, isStillNotUtf8 } from '../rows/form-fault.ts';
+import { type Member, ownMembers } from '../json/json-members.ts';
 import type { IdRule, MadeId } from '../rows/id-maker.ts';
-import { type ColumnNames, REASON_NAMES } from '../rows/plant-row.ts';
-import { type Member, ownMembers } from './json-members.ts';
+import type { ColumnNames } from '../rows/plant-row.ts';
+import { type FormFault, IGNORED_ID, isFormCode, isStillNotUtf8, REASON_NAMES } from './rejects-format.ts';
 
 /** The members of a value that a rejects file has in place of a row that is no object. */
 const TEXT_MEMBERS = ['text', ...REASON_NAMES].join();
