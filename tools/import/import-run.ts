@@ -14,8 +14,8 @@
  */
 import { Failure } from '../../src/cli/shared/failure.ts';
 import { CountedProgress } from '../../src/cli/shared/progress-display.ts';
-import type { ImportResult } from './import-result.ts';
-import { fileRows } from './plant-file.ts';
+import { ImportResult } from './import-result.ts';
+import { verifyFile } from './plant-file.ts';
 import { Progress } from './progress.ts';
 import { checkRejectsPath } from './rejects/rejects-file.ts';
 import { IdMaker, type IdRule, repeatedTextsOf } from './rows/id-maker.ts';
@@ -42,7 +42,7 @@ export async function importFiles(options: ImportRunOptions, stop: AbortSignal):
   let sizes: (number | undefined)[];
   let writtenIds: IdsFile | undefined;
   try {
-    sizes = await checkFiles(options, stop);
+    sizes = await checkFiles(options, ids, stop);
     if (idsFile !== undefined) writtenIds = new IdsFile(idsFile, ids!);
   } catch (error) {
     if (stop.aborted) throw stop.reason;
@@ -52,19 +52,7 @@ export async function importFiles(options: ImportRunOptions, stop: AbortSignal):
   }
   using _ = writtenIds;
   using progress = new Progress(totalSize(sizes));
-  const result: ImportResult = {
-    progress,
-    rejectsFiles: [],
-    idsSummary: undefined,
-    repeatedTexts: undefined,
-    lastPlant: undefined,
-    changed: 0,
-    repeated: 0,
-    mayHaveReplaced: false,
-    timeBefore: undefined,
-    unsent: [],
-    cause: undefined,
-  };
+  const result = new ImportResult(progress);
   await sendFiles(options, { ids, writtenIds }, stop, result);
   result.repeatedTexts = ids && repeatedTextsOf(ids);
   result.idsSummary = writtenIds?.summary(result.cause === undefined);
@@ -79,7 +67,8 @@ export async function importFiles(options: ImportRunOptions, stop: AbortSignal):
  * @throws {Failure} if a file cannot be used, or its rejected rows could not be written
  */
 async function checkFiles(
-  { files, form, encoding, rejects, idRule }: ImportRunOptions,
+  { files, form, rejects }: ImportRunOptions,
+  ids: IdMaker | undefined,
   stop: AbortSignal,
 ): Promise<(number | undefined)[]> {
   const sizes: (number | undefined)[] = [];
@@ -89,9 +78,7 @@ async function checkFiles(
     await checkRejectsPath(file, rejects);
     if (size === undefined) continue;
     using progress = new CountedProgress(`verifying ${file}`, 'bytes', size);
-    const ids = idRule && new IdMaker(idRule);
-    const reading = { form, encoding, ids, stop, onNote: () => {}, onVerified: progress.add };
-    for await (const rows of fileRows(file, reading)) if (rows.length > 0) break;
+    await verifyFile(file, { form, ids, stop, onNote: () => {} }, progress.add);
   }
   return sizes;
 }

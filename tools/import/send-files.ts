@@ -1,25 +1,28 @@
+import { Failure } from '../../src/cli/shared/failure.ts';
 import { pipelinedTransport } from '../../src/cli/shared/pipelined-transport.ts';
 import type { ServiceAddress } from '../../src/cli/shared/service-options.ts';
 import { PlantChanged, PlantStore, PlantStoreError } from '../../src/client/plant-store.ts';
-import type { ErrorBody } from '../../src/core/contract/errors.ts';
-import type { CsvForm } from './csv/csv-header.ts';
+import { ERRORS, type ErrorBody } from '../../src/core/contract/errors.ts';
+import type { NewPlant } from '../../src/core/contract/plant.ts';
 import type { ImportResult } from './import-result.ts';
 import { fileRows } from './plant-file.ts';
 import { RejectsFile } from './rejects/rejects-file.ts';
 import { EarlierIds, FirstContents } from './remembered-ids.ts';
 import type { IdMaker } from './rows/id-maker.ts';
-import type { PlantRow } from './rows/plant-row.ts';
+import { type FileForm, type PlantRow, SAFE_TO_REPEAT } from './rows/plant-row.ts';
 import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './sending/retry-rules.ts';
 import { ignoredHeader, RowTransport } from './sending/row-transport.ts';
-import { plantsOf, type SentPlant, withLineBreakNote } from './sent-plants.ts';
+import { DamagedGzip, fileName } from './text/file-bytes.ts';
 import type { IdsFile } from './written/ids-file.ts';
+
+/** What the message about a fault of a file says of the rows before it. */
+const ROWS_SENT = `rows before it, if any, were sent, and ${SAFE_TO_REPEAT}`;
+const ROWS_IN_DOUBT = 'rows that were sent can be wrong, so compare them with the new copy';
 
 /** The files of an import, how to read them, and the service. */
 export interface SendingOptions {
   files: string[];
-  form: CsvForm;
-  /** The encoding of the files; undefined: UTF-8, or as a byte order mark says. */
-  encoding: string | undefined;
+  form: FileForm;
   /** File for rejected rows; undefined: a name derived from each input file. */
   rejects: string | undefined;
   service: ServiceAddress;
@@ -52,6 +55,9 @@ export async function sendFiles(
     result.cause = sender.causeOf(error);
   }
 }
+
+/** A plant to send, and the row that has it. */
+type SentPlant = NewPlant & { row: PlantRow };
 
 /** The connection to the service, and what several files share. */
 class FileSender implements Disposable {
@@ -111,7 +117,7 @@ class FileSender implements Disposable {
   [Symbol.dispose](): void {
     const { progress } = this.#result;
     this.#result.timeBefore = this.#rows.timeBefore;
-    this.#result.mayHaveReplaced = this.#mayHaveReplaced;
+    this.#result.mayHaveReplaced = this.#options.replaces && this.#rows.hasLostResponses;
     // The client has thrown for these, so they were not counted.
     while (progress.rowCounts.revised < this.#rows.replaced) progress.count('revised');
     this.#store.close();
@@ -120,14 +126,9 @@ class FileSender implements Disposable {
 
   readonly #note = (line: string): void => this.#result.progress.say(line);
 
-  get #mayHaveReplaced(): boolean {
-    return this.#options.replaces && this.#rows.hasLostResponses;
-  }
-
   async #sendRows(file: string, rejects: RejectsFile): Promise<void> {
     const { progress } = this.#result;
-    const { form, encoding, replaces, inFlightMax } = this.#options;
-    const { ids, writtenIds } = this.#ids;
+    const { replaces, inFlightMax } = this.#options;
     const reject = (row: PlantRow, fault: ErrorBody): void => {
       try {
         rejects.write(row, fault);
@@ -136,10 +137,7 @@ class FileSender implements Disposable {
         this.#writeStop.abort(error);
       }
     };
-    const onBytes = (bytes: number): void => progress.read(bytes);
-    const read = fileRows(file, { form, encoding, ids, stop: this.#stop, onNote: this.#note, onBytes });
-    const rows = withLineBreakNote(writtenIds?.written(read) ?? read, file, this.#note);
-    const results = this.#store.createPlants<SentPlant>(plantsOf(rows, progress, reject), {
+    const results = this.#store.createPlants<SentPlant>(this.#plantsOf(file, reject), {
       concurrency: inFlightMax,
       signal: this.#stop,
       ifRevision: replaces ? undefined : 0,
@@ -158,6 +156,45 @@ class FileSender implements Disposable {
       } else reject(input.row, { error: error.error!, message: this.#rules.shown(error.message) });
     }
   }
+
+  /** Yields the valid plants of a file, and rejects its other rows, so that they are never sent. */
+  async *#plantsOf(
+    file: string,
+    reject: (row: PlantRow, fault: ErrorBody) => void,
+  ): AsyncGenerator<SentPlant, void, undefined> {
+    const { progress } = this.#result;
+    const { ids, writtenIds } = this.#ids;
+    const { form } = this.#options;
+    const onBytes = (bytes: number): void => progress.read(bytes);
+    let hasLineBreak = false;
+    try {
+      for await (const rows of fileRows(file, { form, ids, stop: this.#stop, onNote: this.#note, onBytes })) {
+        writtenIds?.add(rows);
+        for (const [index, row] of rows.entries()) {
+          if (row.lineBreak !== undefined && !hasLineBreak) this.#note(lineBreakNote(file, row));
+          hasLineBreak ||= row.lineBreak !== undefined;
+          const { reading } = row;
+          if (reading.kind === 'plant') yield { ...reading.plant, row };
+          else reject(row, { error: ERRORS[reading.error].number, message: reading.message });
+          progress.sent(rows.length - index);
+        }
+        // A file can have many lines without rows.
+        if (rows.length === 0) progress.sent(1);
+      }
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      const sent = error instanceof DamagedGzip ? ROWS_IN_DOUBT : ROWS_SENT;
+      throw new Failure(`${error.message}; ${sent}`, error.exitCode);
+    }
+  }
+}
+
+/** The line about the first field with a line break, which may contain rows. */
+function lineBreakNote(file: string, { place, lineBreak }: PlantRow): string {
+  return (
+    `${fileName(file)} ${place()} has a line break: ${lineBreak}; ` +
+    'if a quote is not closed, the next rows are in this field; --dry-run lists such rows'
+  );
 }
 
 /** @param isRepeated whether an earlier row of the import has the id, with other content */

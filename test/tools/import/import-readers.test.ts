@@ -27,10 +27,10 @@ async function* stream<T>(chunks: Iterable<T>): AsyncGenerator<T, void, undefine
   yield* chunks;
 }
 
-const rowOf = (place: Place, text: string): PlantRow => jsonRow(place, text, {});
+const rowOf = (place: Place, text: string): PlantRow => jsonRow(place, text, { form: {} });
 
 async function* listRows(name: string, texts: Texts): AsyncGenerator<PlantRow[]> {
-  yield* jsonListRows(name, texts, 1, new Set(readNames()), () => rowOf);
+  yield* jsonListRows(name, texts, 1, new Set(readNames({ form: {} })), () => rowOf);
 }
 
 async function readTexts(format: Format, texts: Texts, start: string): Promise<Read> {

@@ -5,7 +5,7 @@ import { visible } from '../../../src/formats/visible-text.ts';
 import { ownColumns, RejectsColumns, withoutReason } from '../rejects/csv-rejects.ts';
 import type { FormFault } from '../rejects/rejects-format.ts';
 import type { IdMaker } from '../rows/id-maker.ts';
-import { LINE_BREAK, type PlantRow, shownColumns } from '../rows/plant-row.ts';
+import { lineBreakIn, type PlantRow, shownColumns } from '../rows/plant-row.ts';
 import { type CsvOptions, type Positions, positionsIn } from './csv-header.ts';
 import type { CsvRecord, Fields } from './csv-records.ts';
 
@@ -46,14 +46,13 @@ export class Columns {
     const { fields, fault: formFault } = this.isRejectsFile
       ? withoutReason(record, this.#names.length)
       : record;
-    const broken = formFault === undefined ? fields.findIndex(field => LINE_BREAK.test(field ?? '')) : -1;
     const fault = formFault ?? this.#countFault(fields);
     const idTexts = fault === undefined ? this.#positions.idTexts.map(index => fields[index]) : undefined;
     const madeId = this.#ids?.make(idTexts);
     return {
       number,
       place: () => `line ${line} (row ${number})`,
-      lineBreak: broken < 0 ? undefined : { column: this.#names[broken] ?? '', text: fields[broken]! },
+      lineBreak: formFault === undefined ? lineBreakIn(this.#names, fields) : undefined,
       reading:
         fault === undefined
           ? this.#read(fields, madeId)

@@ -18,7 +18,7 @@ export async function* csvRows(
   start: string,
   options: CsvOptions,
 ): PlantRows {
-  const { form, encoding, onNote, line = 1, headerHint } = options;
+  const { form, onNote, line = 1, headerHint } = options;
   const delimiter = delimiterOf(start, options);
   /** Many tab-separated files contain quotes as text, so the lines decide. */
   const isUndecided = delimiter === '\t' && form.quotes === undefined;
@@ -49,7 +49,7 @@ export async function* csvRows(
   };
   const listener: RecordListener = { onRecord, failure };
   let areQuotesText = form.quotes === 'off';
-  let records = new CsvRecords({ delimiter, areQuotesText, encoding }, line, listener);
+  let records = new CsvRecords({ delimiter, areQuotesText, encoding: form.encoding }, line, listener);
   function* rowsUntil(error: Error | undefined): Generator<PlantRow[]> {
     if (rows.length > 0 || error === undefined) yield rows;
     rows = [];
@@ -70,7 +70,11 @@ export async function* csvRows(
         onNote(
           `${place} has a quote that its line does not close, so quotes are text in this file${ELSE_ON}`,
         );
-        records = new CsvRecords({ delimiter, areQuotesText, encoding }, records.line, listener);
+        records = new CsvRecords(
+          { delimiter, areQuotesText, encoding: form.encoding },
+          records.line,
+          listener,
+        );
       }
       yield* rowsUntil(await records.write(part.text));
       if (records.restBytes > ROW_LENGTH_MAX) throw failure(`${tooLong('quote')}${records.openQuote()}`);

@@ -1,10 +1,10 @@
 import { Failure } from '../../../src/cli/shared/failure.ts';
 import type { ErrorBody } from '../../../src/core/contract/errors.ts';
 import { csvLine } from '../../../src/formats/csv.ts';
-import { type ColumnChoice, keyOf, type Positions } from '../csv/csv-header.ts';
+import { keyOf, type Positions } from '../csv/csv-header.ts';
 import type { CsvRecord, Fields } from '../csv/csv-records.ts';
 import type { IdRule, MadeId } from '../rows/id-maker.ts';
-import { MEMBERS, type RejectsFormat } from '../rows/plant-row.ts';
+import { MEMBERS, type RejectsFormat, type RowOptions } from '../rows/plant-row.ts';
 import {
   type FormFault,
   fieldCountOf,
@@ -41,7 +41,7 @@ const ERROR_NUMBER = /^[1-5][0-9]{4}$/;
 export function ownColumns(
   fileName: string,
   header: Fields,
-  { form, ids }: ColumnChoice,
+  { form, ids }: RowOptions,
 ): { own: Fields; isRejectsFile: boolean } {
   // A spreadsheet adds columns without names for excess fields after the reasons.
   const named = header.slice(0, header.findLastIndex(column => column !== undefined) + 1);

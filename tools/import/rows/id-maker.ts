@@ -48,24 +48,18 @@ export function ambiguousTextsText(rows: number, columns: readonly string[]): st
 /** Makes the ids of all rows in one reading of the files. */
 export class IdMaker {
   readonly rule: IdRule;
+  /** The columns of which the ids are made. */
+  readonly columns: readonly string[];
+  /** How many rows had the texts of an earlier row. */
+  repeatedCount = 0;
   /** Of the ids of earlier texts: bits of the digest that tell two texts with one id apart. */
   readonly #digests = new Map<bigint, number>();
   #next: bigint;
-  #repeatedCount = 0;
 
   constructor(rule: IdRule) {
     this.rule = rule;
+    this.columns = rule.kind === 'texts' ? rule.columns : [];
     this.#next = rule.kind === 'numbers' ? rule.first : 0n;
-  }
-
-  /** The columns of which the ids are made. */
-  get columns(): readonly string[] {
-    return this.rule.kind === 'texts' ? this.rule.columns : [];
-  }
-
-  /** How many rows had the texts of an earlier row. */
-  get repeatedCount(): number {
-    return this.#repeatedCount;
   }
 
   /** The number of the next row; undefined if the ids are made of texts. */
@@ -114,7 +108,7 @@ export class IdMaker {
     const bits = digest.readUInt32BE(8) >>> 1;
     const earlier = this.#digests.get(id);
     if (earlier === undefined && this.#digests.size < TEXTS_MAX) this.#digests.set(id, bits);
-    if (earlier === bits) this.#repeatedCount++;
+    if (earlier === bits) this.repeatedCount++;
     return earlier !== undefined && earlier !== bits;
   }
 }
