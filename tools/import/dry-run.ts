@@ -11,7 +11,8 @@ import { countsText } from './progress.ts';
 import { EarlierIds, FirstContents, IDS_MAX } from './remembered-ids.ts';
 import { ambiguousTextsText, IdMaker, type IdRule, repeatedTextsOf } from './rows/id-maker.ts';
 import type { PlantRow, PlantRows } from './rows/plant-row.ts';
-import { type ComparedStore, StoreComparison } from './store-comparison.ts';
+import type { ComparedStore } from './service-store.ts';
+import { StoreComparison } from './store-comparison.ts';
 import { fileName, plantFileSize, totalSize } from './text/file-bytes.ts';
 import { changeText, otherContentText, REPLACED_SHOWN_MAX, ReplacedList } from './written/replaced-list.ts';
 

@@ -16,8 +16,7 @@ import { report } from './import-report.ts';
 import { importFiles } from './import-run.ts';
 import type { IdRule } from './rows/id-maker.ts';
 import type { FileForm } from './rows/plant-row.ts';
-import { findServiceStore } from './service-store.ts';
-import { openComparedStore } from './store-comparison.ts';
+import { findServiceStore, openComparedStore } from './service-store.ts';
 import { STANDARD_INPUT } from './text/file-bytes.ts';
 
 /** With fewer, import and service wait for each other: 64 reach three quarters of the rate. */

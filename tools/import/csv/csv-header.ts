@@ -28,13 +28,6 @@ export function keyOf(column: string | undefined): string {
   return (column ?? '').trim().toLowerCase().normalize('NFC');
 }
 
-/** The keys of id, name and tag. The id is empty if it is made. */
-function memberKeys({ form: { columns = {} }, ids }: RowOptions): string[] {
-  return MEMBERS.map(member =>
-    member === 'id' && ids !== undefined ? '' : keyOf(columns[member] ?? member),
-  );
-}
-
 /** The first line with text, since a spreadsheet can write rows of delimiters before the header. */
 const HEADER_LINE = /[^\s,;|"][^\r\n]*/;
 
@@ -59,13 +52,13 @@ export function knownColumnsOf(line: string, options: RowOptions): string[] {
 
 /** @throws {Failure} if the header lacks a column, or has it twice, or has ids that are made */
 export function positionsIn(fileName: string, header: Fields, options: CsvOptions): Positions {
-  const { form, ids } = options;
+  const { ids } = options;
+  const { columns = {} } = options.form;
   const keys = header.map(column => {
     const key = keyOf(column);
     return ids?.rule.kind === 'texts' && key === IGNORED_ID ? 'id' : key;
   });
   const read = readNames(options).map(keyOf);
-  const wanted = memberKeys(options);
   if (ids?.rule.ignoresIds === false && keys.includes('id'))
     throw new Failure(`${fileName} has a column id; ${OWN_IDS}`);
   const positionOf = (key: string, isTwice: boolean): number | undefined => {
@@ -74,13 +67,15 @@ export function positionsIn(fileName: string, header: Fields, options: CsvOption
       throw new Failure(`${fileName}: the column ${visible(key)} exists more than once; keep only one`);
     return position < 0 ? undefined : position;
   };
-  const members = wanted.map((key, index) => {
-    const member = MEMBERS[index]!;
-    if ((member === 'tag' && key === '') || (member === 'id' && ids !== undefined)) return undefined;
-    const position = positionOf(key, wanted.indexOf(key) < index);
+  const memberKeys: string[] = [];
+  const members = MEMBERS.map(member => {
+    const column = columns[member] ?? member;
+    if ((member === 'tag' && column === '') || (member === 'id' && ids !== undefined)) return undefined;
+    const key = keyOf(column);
+    const position = positionOf(key, memberKeys.includes(key));
+    memberKeys.push(key);
     if (position !== undefined) return position;
-    if (member !== 'tag' || form.columns?.tag !== undefined)
-      throw missingColumn(fileName, header, options, form.columns?.[member] ?? member);
+    if (member !== 'tag' || columns.tag !== undefined) throw missingColumn(fileName, header, options, column);
     const like = header[keys.findIndex(key => isLikeTag(key) && !read.includes(key))]?.trim();
     if (like === undefined) return undefined;
     throw new Failure(

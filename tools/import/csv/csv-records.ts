@@ -67,8 +67,6 @@ function withEncoding(quotes: FormFault | undefined, encoding: FormFault | undef
   return { code: 'quotes encoding', message: `${quotes.message}; ${encoding.message}` };
 }
 
-type Done = (error?: Error | null) => void;
-
 /** Reads the records of a CSV text (RFC 4180). Text is never trimmed, and empty lines are skipped. */
 export class CsvRecords {
   readonly #parser: Parser;
@@ -143,11 +141,15 @@ export class CsvRecords {
 
   /** @returns an error that ends the reading, after the records before it */
   async write(text: string): Promise<Error | undefined> {
-    return await new Promise(resolve => this.#parser.write(this.#rest.add(text), settle(resolve)));
+    const chunk = this.#rest.add(text);
+    return await new Promise(resolve => this.#parser.write(chunk, error => resolve(error ?? undefined)));
   }
 
+  /** @returns as {@link write} does */
   async end(): Promise<Error | undefined> {
-    const error = await new Promise<Error | undefined>(resolve => this.#parser.end(settle(resolve)));
+    const { promise, resolve } = Promise.withResolvers<Error | undefined>();
+    this.#parser.end((error?: Error | null) => resolve(error ?? undefined));
+    const error = await promise;
     // The rest may be one CR, which no LF can follow at the end of the file.
     if (error === undefined) this.#rest.take();
     return error;
@@ -156,10 +158,6 @@ export class CsvRecords {
   [Symbol.dispose](): void {
     this.#parser.destroy();
   }
-}
-
-function settle(resolve: (error: Error | undefined) => void): Done {
-  return error => resolve(error ?? undefined);
 }
 
 const CR = 13;
