@@ -4,7 +4,7 @@ import { amount } from '../../../src/formats/number-text.ts';
 import { visible } from '../../../src/formats/visible-text.ts';
 import { ownColumns, RejectsColumns, withoutReason } from '../rejects/csv-rejects.ts';
 import type { FormFault } from '../rejects/rejects-format.ts';
-import type { IdMaker } from '../rows/id-maker.ts';
+import type { IdMaker, MadeIdReading } from '../rows/id-maker.ts';
 import { lineBreakIn, type PlantRow, shownColumns } from '../rows/plant-row.ts';
 import { type CsvOptions, type Positions, positionsIn } from './csv-header.ts';
 import type { CsvRecord, Fields } from './csv-records.ts';
@@ -74,7 +74,7 @@ export class Columns {
     };
   }
 
-  #read(fields: Fields, madeId: ReturnType<IdMaker['make']> | undefined): NewPlantReading {
+  #read(fields: Fields, madeId: MadeIdReading | undefined): NewPlantReading {
     const [idText, name, tag] = this.#positions.members.map(position =>
       position === undefined ? undefined : fields[position],
     );

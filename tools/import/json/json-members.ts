@@ -5,8 +5,8 @@ import { readJson, readToEnd, stringOf } from '../../../src/core/contract/json-r
 import { type NewPlantReading, readNewPlantText } from '../../../src/core/contract/plant.ts';
 import { SHOWN_LENGTH_MAX, visible } from '../../../src/formats/visible-text.ts';
 import { IGNORED_ID, ignoredName, REASON_NAMES } from '../rejects/rejects-format.ts';
-import type { IdRule, MadeId } from '../rows/id-maker.ts';
-import { type ColumnNames, MEMBERS } from '../rows/plant-row.ts';
+import type { MadeId } from '../rows/id-maker.ts';
+import { type ColumnNames, MEMBERS, type RowOptions } from '../rows/plant-row.ts';
 
 /** A member of an object. */
 export interface Member {
@@ -21,14 +21,12 @@ export interface Member {
 /**
  * The members of an object, each on one line, without an earlier reason. Many files have an id as a
  * string, which is accepted.
- *
- * @param idRule undefined if the file has the ids
  */
-export function ownMembers(text: string, columns: ColumnNames = {}, idRule?: IdRule): Member[] {
+export function ownMembers(text: string, { form: { columns = {} }, ids }: RowOptions): Member[] {
   const own: Member[] = [];
   const onMember = (found: string, valueText: string): void => {
     if (REASON_NAMES.includes(found)) return;
-    const column = idRule?.kind === 'texts' && found === IGNORED_ID ? 'id' : found;
+    const column = ids?.rule.kind === 'texts' && found === IGNORED_ID ? 'id' : found;
     const name = nameOf(column, columns);
     const isIdText = name === 'id' && valueText.startsWith('"');
     const reading = isIdText ? readTypedId(stringOf(valueText)) : undefined;

@@ -38,7 +38,7 @@ export function jsonRow(place: Place, text: string, options: JsonOptions, known?
   const fault = known ?? encodingFaultOf(text, isObject, encoding);
   const hasOptions = ids !== undefined || columns !== undefined;
   const isRead = fault === undefined && reading.kind === 'plant' && !hasOptions && !seen?.isEmpty;
-  const members = isObject && !isRead ? ownMembers(text, columns, ids?.rule) : undefined;
+  const members = isObject && !isRead ? ownMembers(text, options) : undefined;
   const hasText = beginsWithText(members);
   const rejectedText = hasText ? rejectedTextIn(text) : undefined;
   if (rejectedText !== undefined) return jsonRow(place, rejectedText, options, fault);
@@ -55,8 +55,7 @@ export function jsonRow(place: Place, text: string, options: JsonOptions, known?
     reading: ownReading,
     madeId,
     rejectsFormat: { extension: 'jsonl', header: '' },
-    rejectsLine: error =>
-      rejectsLineOf({ number, line, text, hasMembers, fault, madeId }, error, columns, ids?.rule),
+    rejectsLine: error => rejectsLineOf({ number, line, text, hasMembers, fault, madeId }, error, options),
   };
 }
 

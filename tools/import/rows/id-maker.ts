@@ -11,11 +11,14 @@ export type IdRule =
   /** The rows are numbered in file order. */
   | { kind: 'numbers'; first: bigint; ignoresIds: boolean };
 
+/** The id that is made of the columns of a row. */
+export type MadeIdReading =
+  /** @property texts of the columns that make the ids */
+  { kind: 'id'; id: bigint; texts: readonly string[] } | { kind: 'fault'; fault: string };
+
 /** The id that was made for a row. */
 export type MadeId =
-  /** @property texts of the columns that make the ids */
-  | { kind: 'id'; id: bigint; texts: readonly string[] }
-  | { kind: 'fault'; fault: string }
+  | MadeIdReading
   /** The row has an id of its own, and no option says that it is to be ignored. */
   | { kind: 'own id' };
 
@@ -73,7 +76,7 @@ export class IdMaker {
    *
    * @param texts of the columns; an absent one is undefined. Undefined: the row has no columns
    */
-  make(texts: readonly (string | undefined)[] | undefined): Exclude<MadeId, { kind: 'own id' }> {
+  make(texts: readonly (string | undefined)[] | undefined): MadeIdReading {
     if (this.rule.kind === 'numbers') {
       const id = this.#next++;
       if (id <= ID_MAX) return { kind: 'id', id, texts: [] };
@@ -92,7 +95,7 @@ export class IdMaker {
     return fault && `${column} ${fault}; remove it`;
   }
 
-  #idOf(texts: string[]): Exclude<MadeId, { kind: 'own id' }> {
+  #idOf(texts: string[]): MadeIdReading {
     const digest = hash('sha256', joinedIdTexts(texts), 'buffer');
     const id = idOfDigest(digest);
     if (!this.#isOfOther(id, digest)) return { kind: 'id', id, texts };
