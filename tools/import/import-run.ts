@@ -5,7 +5,7 @@
  * 2. `plant-file.ts`: the start of the text shows its format.
  * 3. `csv` and `json`: text becomes rows, each with its plant or the reason why it has none.
  * 4. `rows`: what rows of all formats have; ids that are made.
- * 5. `send-files.ts` and `sending`: plants are sent, some again, and their results counted.
+ * 5. `sending`: plants are sent, some again, and their results counted.
  * 6. `rejects`: rows without a plant, or that the service rejects, are written with the reason. A
  *    corrected file is read there, too.
  * 7. `import-report.ts`: the counts, and the commands that come next.
@@ -19,7 +19,7 @@ import { verifyFile } from './plant-file.ts';
 import { Progress } from './progress.ts';
 import { checkRejectsPath } from './rejects/rejects-file.ts';
 import { IdMaker, type IdRule, repeatedTextsOf } from './rows/id-maker.ts';
-import { type SendingOptions, sendFiles } from './send-files.ts';
+import { type SendingOptions, sendFiles } from './sending/send-files.ts';
 import { plantFileSize, totalSize } from './text/file-bytes.ts';
 import { IdsFile } from './written/ids-file.ts';
 

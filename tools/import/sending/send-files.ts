@@ -1,19 +1,19 @@
-import { Failure } from '../../src/cli/shared/failure.ts';
-import { pipelinedTransport } from '../../src/cli/shared/pipelined-transport.ts';
-import type { ServiceAddress } from '../../src/cli/shared/service-options.ts';
-import { PlantChanged, PlantStore, PlantStoreError } from '../../src/client/plant-store.ts';
-import { ERRORS, type ErrorBody } from '../../src/core/contract/errors.ts';
-import type { NewPlant } from '../../src/core/contract/plant.ts';
-import type { ImportResult } from './import-result.ts';
-import { fileRows } from './plant-file.ts';
-import { RejectsFile } from './rejects/rejects-file.ts';
-import { EarlierIds, FirstContents } from './remembered-ids.ts';
-import type { IdMaker } from './rows/id-maker.ts';
-import { type FileForm, type PlantRow, SAFE_TO_REPEAT } from './rows/plant-row.ts';
-import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './sending/retry-rules.ts';
-import { ignoredHeader, RowTransport } from './sending/row-transport.ts';
-import { DamagedGzip, fileName } from './text/file-bytes.ts';
-import type { IdsFile } from './written/ids-file.ts';
+import { Failure } from '../../../src/cli/shared/failure.ts';
+import { pipelinedTransport } from '../../../src/cli/shared/pipelined-transport.ts';
+import type { ServiceAddress } from '../../../src/cli/shared/service-options.ts';
+import { PlantChanged, PlantStore, PlantStoreError } from '../../../src/client/plant-store.ts';
+import { ERRORS, type ErrorBody } from '../../../src/core/contract/errors.ts';
+import type { NewPlant } from '../../../src/core/contract/plant.ts';
+import type { ImportResult } from '../import-result.ts';
+import { fileRows } from '../plant-file.ts';
+import { RejectsFile } from '../rejects/rejects-file.ts';
+import { EarlierIds, FirstContents } from '../remembered-ids.ts';
+import type { IdMaker } from '../rows/id-maker.ts';
+import { type FileForm, type PlantRow, SAFE_TO_REPEAT } from '../rows/plant-row.ts';
+import { DamagedGzip, fileName } from '../text/file-bytes.ts';
+import type { IdsFile } from '../written/ids-file.ts';
+import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './retry-rules.ts';
+import { ignoredHeader, RowTransport } from './row-transport.ts';
 
 /** What the message about a fault of a file says of the rows before it. */
 const ROWS_SENT = `rows before it, if any, were sent, and ${SAFE_TO_REPEAT}`;
