@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Failure } from '../../../src/cli/shared/failure.ts';
 import { jsonObject, NOTHING_SENT } from '../../../src/client/plant-store-error.ts';
-import type { ReceivedResponse, Transport } from '../../../src/client/transport.ts';
+import type { HttpRequest, ReceivedResponse, Transport } from '../../../src/client/transport.ts';
 import { ERRORS } from '../../../src/core/contract/errors.ts';
 import { REVISION_TEST } from '../../../src/core/revision-condition.ts';
 
@@ -80,7 +80,7 @@ export class RowTransport {
   }
 
   /** @returns undefined if the rows can be sent, or a response that is not about the test */
-  async #sendTests(...[request, signal]: Parameters<Transport>): Promise<ReceivedResponse | undefined> {
+  async #sendTests(request: HttpRequest, signal: AbortSignal): Promise<ReceivedResponse | undefined> {
     const headers = { ...request.headers, 'If-Plant-Revision': REVISION_TEST };
     const startMs = performance.now();
     do {
@@ -106,7 +106,7 @@ export class RowTransport {
     return true;
   }
 
-  #sendRow(...[request, signal]: Parameters<Transport>): Promise<ReceivedResponse> {
+  #sendRow(request: HttpRequest, signal: AbortSignal): Promise<ReceivedResponse> {
     this.#unknownCount++;
     const response = this.#transport(request, signal);
     response.then(
