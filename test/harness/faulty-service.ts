@@ -12,10 +12,15 @@ export interface Post {
   store(): void;
 }
 
-/** Starts a server that responds as the script of a test says, for example with errors. */
+/**
+ * Starts a server that responds as the script of a test says, for example with errors.
+ *
+ * @param testFields makes header fields of the response to the test that import sends first
+ */
 export async function startFaulty(
   script: (post: Post) => void,
   port = 0,
+  testFields = (): Record<string, string> => ({}),
 ): Promise<LoopbackServer & { count: () => number }> {
   let count = 0;
   const server = createServer(async (request, response) => {
@@ -25,7 +30,7 @@ export async function startFaulty(
       response.writeHead(status, headers).end(responseBody);
     // A plant store rejects this header, too, which import tests first.
     if (request.headers['if-plant-revision'] === 'test')
-      return respond(400, errorBody(40000, 'invalid If-Plant-Revision'));
+      return respond(400, errorBody(40000, 'invalid If-Plant-Revision'), testFields());
     const [, id = ''] = /"id":([0-9]+),/.exec(body) ?? [];
     const stored = { 'Plant-Outcome': 'created', 'Plant-Revision': '1', 'Plant-Id': id };
     const store = (): void => respond(200, body.replace(`"id":${id},`, ''), stored);

@@ -6,13 +6,13 @@ import { type NewPlant, newPlantJson } from '../../src/core/contract/plant.ts';
 import type { PlantReader } from '../../src/engines/plant-reader.ts';
 import { amount, formatCount } from '../../src/formats/number-text.ts';
 import { quoted } from '../../src/formats/visible-text.ts';
-import { EarlierIds, IDS_MAX } from './earlier-ids.ts';
-import { FirstContents } from './first-contents.ts';
-import { fileRows, type PlantFileOptions } from './plant-file.ts';
+import { fileRows, type PlantFileOptions, verifyFile } from './plant-file.ts';
 import { countsText } from './progress.ts';
+import { EarlierIds, FirstContents, IDS_MAX } from './remembered-ids.ts';
 import { ambiguousTextsText, IdMaker, type IdRule, repeatedTextsOf } from './rows/id-maker.ts';
-import { lineBreakText, type PlantRow } from './rows/plant-row.ts';
-import { type ComparedStore, StoreComparison } from './store-comparison.ts';
+import type { PlantRow, PlantRows } from './rows/plant-row.ts';
+import type { ComparedStore } from './service-store.ts';
+import { StoreComparison } from './store-comparison.ts';
 import { fileName, plantFileSize, totalSize } from './text/file-bytes.ts';
 import { changeText, otherContentText, REPLACED_SHOWN_MAX, ReplacedList } from './written/replaced-list.ts';
 
@@ -89,30 +89,28 @@ class DryRun {
     this.#firstContents = idRule?.kind === 'texts' ? new FirstContents() : undefined;
   }
 
-  /** Reads a file to its end, or to a fault, which is counted. */
   async read(file: string): Promise<void> {
-    const { reading } = this.#options;
-    await using batches = fileRows(file, {
-      ...reading,
+    for await (const rows of this.#rowsOf(file)) {
+      await this.#comparison?.read(rows.map(plantOf).filter(plant => plant !== undefined));
+      for (const row of rows) this.#addRow(row, () => `${fileName(file)} ${row.place()}`);
+    }
+  }
+
+  /** The rows of a file to its end, or to a fault, which is counted. */
+  async *#rowsOf(file: string): PlantRows {
+    const options: PlantFileOptions = {
+      ...this.#options.reading,
       ids: this.#madeIds,
       onNote: line => this.#progress.say(line),
       onBytes: this.#progress.add,
-      onVerified: () => {},
-    });
-    for (;;) {
-      let rows: PlantRow[];
-      try {
-        const next = await batches.next();
-        if (next.done) return;
-        rows = next.value;
-      } catch (error) {
-        if (reading.stop.aborted) throw reading.stop.reason;
-        if (!(error instanceof Failure)) throw error;
-        this.#add('faulty file', () => error.message);
-        return;
-      }
-      await this.#comparison?.read(rows.map(plantOf).filter(plant => plant !== undefined));
-      for (const row of rows) this.#addRow(row, () => `${fileName(file)} ${row.place()}`);
+    };
+    try {
+      await verifyFile(file, options);
+      yield* fileRows(file, options);
+    } catch (error) {
+      options.stop.throwIfAborted();
+      if (!(error instanceof Failure)) throw error;
+      this.#add('faulty file', () => error.message);
     }
   }
 
@@ -183,7 +181,7 @@ class DryRun {
       if (isAmbiguous) this.#ambiguousCount++;
       this.#compare(reading.plant, isAmbiguous, place);
     }
-    if (row.lineBreak !== undefined) this.#add('line break', place, lineBreakText(row.lineBreak));
+    if (row.lineBreak !== undefined) this.#add('line break', place, row.lineBreak);
     if (reading.kind === 'plant') this.#addDoubts(row, reading.plant, place);
   }
 

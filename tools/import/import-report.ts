@@ -3,12 +3,15 @@ import { Interruption } from '../../src/cli/shared/interruption.ts';
 import type { StoredPlant } from '../../src/client/plant-store.ts';
 import { amount } from '../../src/formats/number-text.ts';
 import { visible } from '../../src/formats/visible-text.ts';
-import { areNewInDoubt, type ImportResult } from './import-result.ts';
+import type { ImportResult } from './import-result.ts';
 import { ambiguousTextsText } from './rows/id-maker.ts';
 import { SAFE_TO_REPEAT } from './rows/plant-row.ts';
 import type { ServiceStore } from './service-store.ts';
-import { numberedPaths } from './written/numbered-paths.ts';
+import { numberedPaths } from './written/new-lines-file.ts';
 import { otherContentText } from './written/replaced-list.ts';
+
+/** So many rows with other content cast doubt on new plants, however many these are. */
+const CHANGED_IN_DOUBT = 10;
 
 /** Options of the commands that are printed. */
 export interface NextOptions {
@@ -98,6 +101,15 @@ function isUndoOffered({ progress, mayHaveReplaced, cause }: ImportResult): bool
   return revised > 0 || (mayHaveReplaced && isHidden);
 }
 
+/**
+ * Whether new plants may be in the wrong store. There, most rows whose ids are stored have other
+ * content. A few such rows are normal in a right list, unless they are a tenth of the new ones.
+ */
+function areNewInDoubt({ progress, changed }: ImportResult): boolean {
+  const { created, unchanged } = progress.rowCounts;
+  return created > unchanged && changed > unchanged && changed >= Math.min(CHANGED_IN_DOUBT, created / 10);
+}
+
 /** Says how to set replaced plants back. The rows can be looked at before: two commands. */
 function reportUndo(
   { progress, mayHaveReplaced }: ImportResult,
@@ -110,7 +122,7 @@ function reportUndo(
   const start = `to undo what ${[...certain, ...lost].join(', and what ')}, `;
   if (before === undefined) {
     console.log(
-      `${start}see docs/operate/corrections.md; no response had a time, so choose one before the import`,
+      `${start}see docs/operate/corrections.md; the responses did not show the time, so choose one before the import`,
     );
     return;
   }
@@ -153,13 +165,13 @@ interface StoreBefore {
   at: string;
 }
 
-/** @returns undefined if no response had a time */
+/** @returns undefined if the time is not known */
 async function storeBefore(
   { timeBefore, lastPlant }: ImportResult,
   { url, findStore }: NextOptions,
 ): Promise<StoreBefore | undefined> {
-  if (timeBefore.kind === 'unknown') return undefined;
-  const at = new Date(timeBefore.ms).toISOString();
+  if (timeBefore === undefined) return undefined;
+  const at = new Date(timeBefore).toISOString();
   const store = await findStore(lastPlant);
   switch (store.kind) {
     case 'options':

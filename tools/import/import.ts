@@ -11,13 +11,12 @@ import {
 import { countUpTo } from '../../src/cli/shared/setting.ts';
 import type { StoredPlant } from '../../src/client/plant-store.ts';
 import { dryRun } from './dry-run.ts';
-import { addFormOptions, type FormOptions } from './form-options.ts';
-import { addIdOptions, type IdOptions, idRuleOf, rejectsOptions } from './id-options.ts';
+import { addFormOptions, addIdOptions, type IdOptions, idRuleOf, rejectsOptions } from './file-options.ts';
 import { report } from './import-report.ts';
 import { importFiles } from './import-run.ts';
 import type { IdRule } from './rows/id-maker.ts';
-import { findServiceStore } from './service-store.ts';
-import { openComparedStore } from './store-comparison.ts';
+import type { FileForm } from './rows/plant-row.ts';
+import { findServiceStore, openComparedStore } from './service-store.ts';
 import { STANDARD_INPUT } from './text/file-bytes.ts';
 
 /** With fewer, import and service wait for each other: 64 reach three quarters of the rate. */
@@ -87,7 +86,7 @@ export function importCommand(): Command {
   return addIdOptions(command);
 }
 
-interface ImportOptions extends FormOptions, IdOptions {
+interface ImportOptions extends FileForm, IdOptions {
   dryRun?: true;
   replace?: true;
   showReplaced?: string;
@@ -96,14 +95,14 @@ interface ImportOptions extends FormOptions, IdOptions {
 }
 
 async function runImport(files: string[], options: ImportOptions, command: Command): Promise<void> {
-  const { rejects, idsFile, inFlight, encoding, replace: replaces = false } = options;
+  const { rejects, idsFile, inFlight, replace: replaces = false } = options;
   checkFileNames(files, rejects);
   const idRule = idRuleOf(options);
   if (options.dryRun) return await runDryRun(files, options, idRule, command);
   if (isDatabaseGiven(command) || options.showReplaced !== undefined)
     throw new Failure('--database and --show-replaced are for --dry-run; import sends plants to --url', 2);
   const service = readServiceAddress(command);
-  const run = { files, form: options, encoding, idRule, idsFile, service, replaces, rejects };
+  const run = { files, form: options, idRule, idsFile, service, replaces, rejects };
   const next = {
     url: service.url,
     service: givenServiceOptions(command),
@@ -123,15 +122,14 @@ async function runDryRun(
   idRule: IdRule | undefined,
   command: Command,
 ): Promise<void> {
-  const { encoding, showReplaced, replace: replaces = false } = options;
+  const { showReplaced, replace: replaces = false } = options;
   if (showReplaced !== undefined) checkNewFile(showReplaced);
   const isNamed = isDatabaseGiven(command);
   const isRequired = isNamed || showReplaced !== undefined;
   const store = await openComparedStore(command, { isNamed, isRequired });
   await using _ = store.kind === 'store' ? store.reader : undefined;
   process.exitCode = await stoppable(
-    stop =>
-      dryRun({ files, reading: { form: options, encoding, stop }, idRule, store, replaces, showReplaced }),
+    stop => dryRun({ files, reading: { form: options, stop }, idRule, store, replaces, showReplaced }),
     'nothing was sent',
   );
 }

@@ -1,6 +1,5 @@
 import { Failure } from '../../src/cli/shared/failure.ts';
 import { quoted, visible } from '../../src/formats/visible-text.ts';
-import type { CsvForm } from './csv/csv-header.ts';
 import { csvRows } from './csv/csv-rows.ts';
 import { headerHint, textsFromLine } from './csv/header-row.ts';
 import { jsonLinesRows } from './json/json-lines.ts';
@@ -9,17 +8,13 @@ import { featureRow, type JsonOptions, jsonRow, type RowMaker } from './json/jso
 import { FEATURES } from './json/list-scanner.ts';
 import { SeenMembers } from './json/seen-members.ts';
 import { IdMaker, OWN_IDS } from './rows/id-maker.ts';
-import { EMPTY, type PlantRows, ROW_LENGTH_MAX, readNames } from './rows/plant-row.ts';
-import { CHUNK_BYTES, fileName, plantFileSize } from './text/file-bytes.ts';
-import { fileTexts, type TextOptions } from './text/file-texts.ts';
+import { EMPTY, type PlantRows, ROW_LENGTH_MAX, type RowOptions, readNames } from './rows/plant-row.ts';
+import { type BytesOptions, CHUNK_BYTES, fileName, plantFileSize } from './text/file-bytes.ts';
+import { fileTexts, verifyTexts } from './text/file-texts.ts';
 import { countLineEnds } from './text/line-ends.ts';
 import { TextOpening } from './text/text-opening.ts';
 
-export interface PlantFileOptions extends TextOptions {
-  form: CsvForm;
-  /** Makes the ids; undefined if the files have them. */
-  ids?: IdMaker | undefined;
-}
+export interface PlantFileOptions extends BytesOptions, RowOptions {}
 
 /** The start of a file that shows its format and, in CSV, its delimiter. */
 const START = /^\s*[[{]|[^\s,;|"][^\r\n]*[\r\n]/;
@@ -33,51 +28,50 @@ interface FileStart {
   format: 'csv' | 'JSON Lines' | 'JSON array' | 'JSON object';
 }
 
+/** Reads the rows, in the format that the first character shows. @throws {Failure} at a fault of the file */
+export async function* fileRows(path: string, options: PlantFileOptions): PlantRows {
+  await using opening = openingOf(path, options);
+  yield* rowsOf(path, opening, await readStart(path, opening, options), options);
+}
+
 /**
- * Reads the rows, in the format that the first character shows. With `onVerified`, a file is first
- * read to its end as far as needed, so that a fault of the whole file comes before its first row.
+ * Reads a file as far as needed to find a fault of the whole file before its rows are used: its text
+ * to the end, then its first rows. A stream is not read, since it can be read only once.
  *
+ * @param onBytes is called with the number of bytes read
  * @throws {Failure} at a fault of the file
  */
-export async function* fileRows(path: string, options: PlantFileOptions): PlantRows {
+export async function verifyFile(
+  path: string,
+  { form, ids, stop }: PlantFileOptions,
+  onBytes?: (bytes: number) => void,
+): Promise<void> {
+  if ((await plantFileSize(path)) === undefined) return;
+  const options = { form, ids: ids && new IdMaker(ids.rule), stop, onNote: () => {} };
+  await verifyTexts(path, form.encoding, { ...options, onBytes });
   await using opening = openingOf(path, options);
   const start = await readStart(path, opening, options);
   // Only at its end is it known that the object has one list.
-  if (start.format === 'JSON object' && options.onVerified && (await plantFileSize(path)) !== undefined)
-    await readThrough(path, options);
-  yield* rowsOf(path, opening, start, options);
-}
-
-/** Reads a file to its end. @throws {Failure} at a fault of the file */
-async function readThrough(path: string, options: PlantFileOptions): Promise<void> {
-  const silent = {
-    ...options,
-    ids: options.ids && new IdMaker(options.ids.rule),
-    onNote: () => {},
-    onBytes: undefined,
-    onVerified: undefined,
-  };
-  await using opening = openingOf(path, silent);
-  const start = await readStart(path, opening, silent);
-  for await (const _ of rowsOf(path, opening, start, silent));
+  for await (const rows of rowsOf(path, opening, start, options))
+    if (rows.length > 0 && start.format !== 'JSON object') return;
 }
 
 function openingOf(path: string, options: PlantFileOptions): TextOpening {
   const { headerRow } = options.form;
-  const texts = fileTexts(path, options);
+  const texts = fileTexts(path, options.form.encoding, options);
   return new TextOpening(headerRow === undefined ? texts : textsFromLine(fileName(path), texts, headerRow));
 }
 
 /** @throws {Failure} if the file has no text */
 async function readStart(path: string, opening: TextOpening, options: PlantFileOptions): Promise<FileStart> {
-  const { form, ids } = options;
+  const { form } = options;
   const line = await readToText(opening, form.headerRow ?? 1);
   const first = /\S/.exec(opening.text)?.[0];
   if (first === undefined) throw new Failure(`${fileName(path)} ${EMPTY}`);
   // A title row may begin with a bracket, but a file with a header is no JSON.
   if (form.headerRow !== undefined || (first !== '[' && first !== '{')) return { line, format: 'csv' };
   if (first === '[') return { line, format: 'JSON array' };
-  const plantMembers = new Set(readNames(form.columns, ids?.columns));
+  const plantMembers = new Set(readNames(options));
   return { line, format: (await isOneObject(opening, plantMembers)) ? 'JSON object' : 'JSON Lines' };
 }
 
@@ -89,27 +83,24 @@ async function* rowsOf(
   options: PlantFileOptions,
 ): PlantRows {
   const name = fileName(path);
-  const { form, ids, onNote } = options;
   const { line, format } = start;
   if (format === 'csv') {
-    const hint = form.headerRow === undefined ? headerHint(opening.text, line, options) : undefined;
+    const hint = options.form.headerRow === undefined ? headerHint(opening.text, line, options) : undefined;
     return yield* csvRows(name, opening.whole(), opening.text, { ...options, line, headerHint: hint });
   }
-  // CSV has a header, which has shown that its rows have no ids.
-  const seen = new SeenMembers(readNames(form.columns, ids?.columns));
-  const rows = rowsWithoutIds(name, jsonRows(name, opening, start, options, seen));
-  yield* rowsWithKnownTag(name, rows, () => seen.likeTag(form.columns));
-  for (const note of seen.notes(form.columns)) onNote(`${name}: ${note}`);
+  const seen = new SeenMembers(options);
+  yield* checkedRows(name, jsonRows(name, opening, start, options, seen), seen);
+  for (const note of seen.notes()) options.onNote(`${name}: ${note}`);
 }
 
 function jsonRows(
   name: string,
   opening: TextOpening,
   { line, format }: FileStart,
-  { form, ids, encoding, onNote }: PlantFileOptions,
+  { form, ids, onNote }: PlantFileOptions,
   seen: SeenMembers,
 ): PlantRows {
-  const rowOptions: JsonOptions = { columns: form.columns, ids, encoding, seen };
+  const rowOptions: JsonOptions = { form, ids, seen };
   const makeRow: RowMaker = (place, text) => jsonRow(place, text, rowOptions);
   if (format === 'JSON Lines') return jsonLinesRows(name, opening.whole(), line, makeRow);
   return jsonListRows(name, opening.whole(), line, seen.read, list => {
@@ -125,31 +116,20 @@ function jsonRows(
   });
 }
 
-/** Yields the rows before the first one that has an id, although ids are made. */
-async function* rowsWithoutIds(name: string, batches: PlantRows): PlantRows {
+/** Yields the rows of JSON before a fault that CSV would show in its header. */
+async function* checkedRows(name: string, batches: PlantRows, seen: SeenMembers): PlantRows {
+  let isTagChecked = false;
   for await (const rows of batches) {
-    const withId = rows.findIndex(({ madeId }) => madeId?.kind === 'own id');
-    if (withId !== 0) yield withId < 0 ? rows : rows.slice(0, withId);
-    if (withId >= 0) throw new Failure(`${name}: ${rows[withId]!.place()} has a member id; ${OWN_IDS}`);
-  }
-}
-
-/** Ends before the first row if a member may be a misspelt tag, since all plants would have none. */
-async function* rowsWithKnownTag(
-  name: string,
-  batches: PlantRows,
-  likeTag: () => string | undefined,
-): PlantRows {
-  let isChecked = false;
-  for await (const rows of batches) {
-    const like = isChecked ? undefined : likeTag();
+    const like = isTagChecked ? undefined : seen.likeTag();
     if (like !== undefined)
       throw new Failure(
         `${name}: the member ${quoted(like)} is not known, and the first row has no member tag; use --columns tag=${visible(like)} ` +
           'if it has the tags, --columns tag=tag if later rows have a tag, or --columns tag= to leave it out',
       );
-    isChecked ||= rows.length > 0;
-    yield rows;
+    isTagChecked ||= rows.length > 0;
+    const withId = rows.findIndex(({ madeId }) => madeId?.kind === 'own id');
+    if (withId !== 0) yield withId < 0 ? rows : rows.slice(0, withId);
+    if (withId >= 0) throw new Failure(`${name}: ${rows[withId]!.place()} has a member id; ${OWN_IDS}`);
   }
 }
 

@@ -15,7 +15,7 @@ export function countsText({ created, unchanged, revised, rejected }: RowCounts)
 
 /** The progress of an import. Its share is that of the bytes whose rows were sent. */
 export class Progress extends CountedProgress {
-  readonly #counts: RowCounts = { created: 0, unchanged: 0, revised: 0, rejected: 0 };
+  readonly rowCounts: RowCounts = { created: 0, unchanged: 0, revised: 0, rejected: 0 };
   #bytesRead = 0;
   #bytesSent = 0;
 
@@ -45,12 +45,8 @@ export class Progress extends CountedProgress {
 
   /** Counts a row that was stored or rejected. */
   count(what: Outcome | 'rejected'): void {
-    this.#counts[what]++;
+    this.rowCounts[what]++;
     this.done++;
-  }
-
-  get rowCounts(): Readonly<RowCounts> {
-    return this.#counts;
   }
 
   /**
@@ -59,7 +55,7 @@ export class Progress extends CountedProgress {
    */
   override state(): string {
     const timing = this.timing('% sent');
-    return `${timing === '' ? '' : `${timing}: `}${countsText(this.#counts)}`;
+    return `${timing === '' ? '' : `${timing}: `}${countsText(this.rowCounts)}`;
   }
 
   /** Makes a text such as `2 rows: 1 created, 0 unchanged, 1 replaced, 0 rejected in 1 s (2/s)`. */
@@ -67,6 +63,6 @@ export class Progress extends CountedProgress {
     const elapsedMs = performance.now() - this.startMs;
     const seconds = (elapsedMs / 1000).toFixed(1);
     const rate = formatCount(perSecond(this.done, elapsedMs));
-    return `${amount(this.done, 'row')}: ${countsText(this.#counts)} in ${seconds} s (${rate}/s)`;
+    return `${amount(this.done, 'row')}: ${countsText(this.rowCounts)} in ${seconds} s (${rate}/s)`;
   }
 }

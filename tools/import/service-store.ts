@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
 import { type DatabaseOptions, readDatabase } from '../../src/cli/shared/database-option.ts';
 import { Failure } from '../../src/cli/shared/failure.ts';
+import { readServiceAddress, type ServiceAddress } from '../../src/cli/shared/service-options.ts';
 import type { StoredPlant } from '../../src/client/plant-store.ts';
 import { StoreRejected, StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { hashToken } from '../../src/core/tokens/token.ts';
-import { databaseAddressOf } from '../../src/engines/openers/database-url.ts';
+import { databaseAddressOf, shownDatabase } from '../../src/engines/openers/database-url.ts';
 import { openerOf } from '../../src/engines/openers/open-store.ts';
 import type { PlantReader } from '../../src/engines/plant-reader.ts';
 
@@ -14,7 +15,7 @@ import type { PlantReader } from '../../src/engines/plant-reader.ts';
  *
  * @returns undefined if this user cannot read the tokens
  */
-export async function hasToken(reader: PlantReader, token: string): Promise<boolean | undefined> {
+async function hasToken(reader: PlantReader, token: string): Promise<boolean | undefined> {
   try {
     const hash = hashToken(token);
     return (await reader.tokens()).some(stored => stored.hash === hash);
@@ -25,9 +26,66 @@ export async function hasToken(reader: PlantReader, token: string): Promise<bool
 }
 
 /** Why a store cannot be used here; undefined if the error is not about that. */
-export function unusableStoreText(error: unknown): string | undefined {
+function unusableStoreText(error: unknown): string | undefined {
   if (error instanceof Failure) return error.message;
   return error instanceof StoreRejected || error instanceof StoreUnavailable ? error.fault : undefined;
+}
+
+/** The store with which a dry run compares, or why there is none. */
+export type ComparedStore =
+  /** @property doubt why it may be another store than that of the service; undefined if it is that one */
+  | { kind: 'store'; name: string; reader: PlantReader; doubt: string | undefined }
+  | { kind: 'none'; why: string };
+
+/** Which store a dry run needs. */
+interface ComparisonRequest {
+  /** Whether the user named the store by an option. It is compared without the token, too. */
+  isNamed: boolean;
+  /** Whether the dry run cannot go on without a comparison. */
+  isRequired: boolean;
+}
+
+/**
+ * Opens the store on this machine. If the user did not name it, and it lacks the token, it is not
+ * compared: a comparison with another store than that of the service would be wrong.
+ *
+ * @throws {Failure | StoreRejected | StoreUnavailable} if a required store cannot be read or compared
+ */
+export async function openComparedStore(
+  command: Command,
+  { isNamed, isRequired }: ComparisonRequest,
+): Promise<ComparedStore> {
+  const service = givenService(command);
+  try {
+    const database = readDatabase(command.opts<DatabaseOptions>());
+    const name = shownDatabase(database);
+    const reader = await openerOf(database).openReader();
+    const match = service && (await hasToken(reader, service.token));
+    if (match !== false || isNamed)
+      return { kind: 'store', name, reader, doubt: match ? undefined : doubtOf(service, match) };
+    await reader[Symbol.asyncDispose]();
+    const why = `${name} does not have the token of ${service!.tokenSource}, so it may not be the store of the service at ${service!.url}`;
+    if (isRequired) throw new Failure(`${why}; name that store with --database`);
+    return { kind: 'none', why };
+  } catch (error) {
+    const why = unusableStoreText(error);
+    if (isRequired || why === undefined) throw error;
+    return { kind: 'none', why };
+  }
+}
+
+/** @returns undefined without a token, which a dry run does not need */
+function givenService(command: Command): ServiceAddress | undefined {
+  const { token, tokenFile } = command.opts<{ token?: string; tokenFile?: string }>();
+  return token || tokenFile ? readServiceAddress(command) : undefined;
+}
+
+/** @param match whether the store has the token; undefined if that is unknown */
+function doubtOf(service: ServiceAddress | undefined, match: boolean | undefined): string {
+  if (service === undefined)
+    return 'may be another than that of the service, since there is no token to tell';
+  const why = match === false ? 'does not have' : 'does not show whether it has';
+  return `${why} the token of ${service.tokenSource}, so it may be another than that of the service at ${service.url}`;
 }
 
 /** What other commands of this machine need to open the store of the service. */

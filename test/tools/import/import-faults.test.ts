@@ -213,8 +213,6 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
     const { child, finished } = startCommand([
       'import',
       ...serviceArgs(server.url),
-      // Without it, few rows are sent before the first response.
-      '--replace',
       '--in-flight',
       '64',
       '-',

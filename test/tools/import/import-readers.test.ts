@@ -27,10 +27,10 @@ async function* stream<T>(chunks: Iterable<T>): AsyncGenerator<T, void, undefine
   yield* chunks;
 }
 
-const rowOf = (place: Place, text: string): PlantRow => jsonRow(place, text, {});
+const rowOf = (place: Place, text: string): PlantRow => jsonRow(place, text, { form: {} });
 
 async function* listRows(name: string, texts: Texts): AsyncGenerator<PlantRow[]> {
-  yield* jsonListRows(name, texts, 1, new Set(readNames()), () => rowOf);
+  yield* jsonListRows(name, texts, 1, new Set(readNames({ form: {} })), () => rowOf);
 }
 
 async function readTexts(format: Format, texts: Texts, start: string): Promise<Read> {
@@ -73,8 +73,7 @@ function messageOf({ reading }: PlantRow): string | undefined {
 /** The rejects file of these rows. @param reason undefined: the reason of each row */
 function rejectsOf(rows: PlantRow[], reason?: string): string {
   const lines = rows.map(row => row.rejectsLine({ error: 40002, message: reason ?? messageOf(row)! }));
-  const format = rows[0]!.rejectsFormat();
-  return (format.kind === 'csv' ? format.header : '') + lines.join('');
+  return rows[0]!.rejectsFormat.header + lines.join('');
 }
 
 /** Text that both stores accept, often with special characters of CSV and JSON. */

@@ -1,15 +1,13 @@
-import { Failure } from '../../../src/cli/shared/failure.ts';
 import { readCsvId } from '../../../src/cli/shared/id-text.ts';
 import { type NewPlantReading, validateNewPlant } from '../../../src/core/contract/plant.ts';
 import { amount } from '../../../src/formats/number-text.ts';
 import { visible } from '../../../src/formats/visible-text.ts';
-import { IGNORED_ID, ignoredName } from '../rows/confusing-name.ts';
-import type { FormFault } from '../rows/form-fault.ts';
-import type { IdMaker } from '../rows/id-maker.ts';
-import { LINE_BREAK, MEMBERS, type PlantRow, REASON_NAMES, shownColumns } from '../rows/plant-row.ts';
-import { type CsvOptions, keyOf, type Positions, positionsIn } from './csv-header.ts';
+import { ownColumns, RejectsColumns, withoutReason } from '../rejects/csv-rejects.ts';
+import type { FormFault } from '../rejects/rejects-format.ts';
+import type { IdMaker, MadeIdReading } from '../rows/id-maker.ts';
+import { lineBreakIn, type PlantRow, shownColumns } from '../rows/plant-row.ts';
+import { type CsvOptions, type Positions, positionsIn } from './csv-header.ts';
 import type { CsvRecord, Fields } from './csv-records.ts';
-import { RejectsColumns, withoutReason } from './csv-rejects.ts';
 
 /** The columns of a CSV file. It makes a {@link PlantRow} of each record. */
 export class Columns {
@@ -23,28 +21,13 @@ export class Columns {
 
   /** @throws {Failure} if the header lacks a column, or has it twice, or has ids that are made */
   constructor(fileName: string, header: Fields, options: CsvOptions) {
-    const { form, ids } = options;
-    // A spreadsheet adds columns without names for excess fields after the reasons.
-    const named = header.slice(0, header.findLastIndex(column => column !== undefined) + 1);
-    this.isRejectsFile = named.slice(-REASON_NAMES.length).join() === REASON_NAMES.join();
-    if (this.isRejectsFile && form.quotes === 'off')
-      throw new Failure(
-        `${fileName} is a rejects file, in which quotes always enclose fields; import it without --quotes off`,
-        2,
-      );
-    if (this.isRejectsFile && ids?.rule.kind === 'numbers')
-      throw new Failure(`${fileName} is a rejects file; import it without --number-from`, 2);
-    const own = this.isRejectsFile ? named.slice(0, -REASON_NAMES.length) : header;
-    this.#ids = ids;
+    const { own, isRejectsFile } = ownColumns(fileName, header, options);
+    this.#ids = options.ids;
+    this.isRejectsFile = isRejectsFile;
     this.#positions = positionsIn(fileName, own, options);
     this.#names = own;
+    this.#rejects = new RejectsColumns(own, this.#positions, this.#ids?.rule);
     this.#noteIgnored(fileName, options);
-    // The texts that make an id can be in any column, so such a rejects file needs the same options.
-    const rejected = own.map((column, index) => {
-      if (ids?.rule.kind !== 'texts') return this.#ownName(column, index);
-      return keyOf(column) === 'id' ? IGNORED_ID : column;
-    });
-    this.#rejects = new RejectsColumns(rejected, ids?.rule.kind === 'numbers');
   }
 
   #noteIgnored(fileName: string, { ids, onNote }: CsvOptions): void {
@@ -58,30 +41,24 @@ export class Columns {
     onNote(`${fileName}: only ${read} are read; ignored: ${shownColumns(ignored)}`);
   }
 
-  /** The name of a column in a rejects file. With it, the file needs no options. */
-  #ownName(column: string | undefined, index: number): string | undefined {
-    return MEMBERS[this.#positions.members.indexOf(index)] ?? (column && ignoredName(column));
-  }
-
   row(number: number, record: CsvRecord): PlantRow {
     const { line } = record;
     const { fields, fault: formFault } = this.isRejectsFile
       ? withoutReason(record, this.#names.length)
       : record;
-    const broken = formFault === undefined ? fields.findIndex(field => LINE_BREAK.test(field ?? '')) : -1;
     const fault = formFault ?? this.#countFault(fields);
     const idTexts = fault === undefined ? this.#positions.idTexts.map(index => fields[index]) : undefined;
     const madeId = this.#ids?.make(idTexts);
     return {
       number,
       place: () => `line ${line} (row ${number})`,
-      lineBreak: broken < 0 ? undefined : { column: this.#names[broken] ?? '', text: fields[broken]! },
+      lineBreak: formFault === undefined ? lineBreakIn(this.#names, fields) : undefined,
       reading:
         fault === undefined
           ? this.#read(fields, madeId)
           : { kind: 'invalid', error: 'notNewPlant', message: fault.message },
       madeId,
-      rejectsFormat: () => this.#rejects.format,
+      rejectsFormat: this.#rejects.format,
       rejectsLine: error => this.#rejects.lineOf({ number, line, fields, fault, madeId }, error),
     };
   }
@@ -97,7 +74,7 @@ export class Columns {
     };
   }
 
-  #read(fields: Fields, madeId: ReturnType<IdMaker['make']> | undefined): NewPlantReading {
+  #read(fields: Fields, madeId: MadeIdReading | undefined): NewPlantReading {
     const [idText, name, tag] = this.#positions.members.map(position =>
       position === undefined ? undefined : fields[position],
     );

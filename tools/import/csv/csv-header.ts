@@ -1,26 +1,12 @@
 import { Failure } from '../../../src/cli/shared/failure.ts';
 import { quoted, visible } from '../../../src/formats/visible-text.ts';
-import { IGNORED_ID, isLikeTag } from '../rows/confusing-name.ts';
-import { type IdMaker, OWN_IDS } from '../rows/id-maker.ts';
-import { type ColumnNames, MEMBERS, readNames, shownColumns } from '../rows/plant-row.ts';
+import { IGNORED_ID } from '../rejects/rejects-format.ts';
+import { isLikeTag } from '../rows/confusing-name.ts';
+import { OWN_IDS } from '../rows/id-maker.ts';
+import { MEMBERS, type RowOptions, readNames, shownColumns } from '../rows/plant-row.ts';
 import type { Fields } from './csv-records.ts';
 
-export interface CsvForm {
-  /** Undefined: comma, semicolon or tab, as the header shows. */
-  delimiter?: string | undefined;
-  columns?: ColumnNames | undefined;
-  /** `off`: quotes are text. Undefined: on, but the lines of a tab-separated file decide. */
-  quotes?: 'on' | 'off' | undefined;
-  /** Number of the line with the header; undefined: the first line with text. */
-  headerRow?: number | undefined;
-}
-
-export interface CsvOptions {
-  form: CsvForm;
-  /** Undefined: UTF-8. */
-  encoding?: string | undefined;
-  /** Makes the ids; undefined if the file has them. */
-  ids?: IdMaker | undefined;
+export interface CsvOptions extends RowOptions {
   /** Called with lines about the whole file: the ignored columns, and quotes that are text. */
   onNote: (line: string) => void;
   /** Number of the first line of the text. */
@@ -28,9 +14,6 @@ export interface CsvOptions {
   /** What to do if the first row is no header. */
   headerHint?: string | undefined;
 }
-
-/** Which columns are read. */
-export type ColumnChoice = Pick<CsvOptions, 'form' | 'ids'>;
 
 /** Where the columns of a plant stand in a row. */
 export interface Positions {
@@ -45,44 +28,37 @@ export function keyOf(column: string | undefined): string {
   return (column ?? '').trim().toLowerCase().normalize('NFC');
 }
 
-/** The keys of id, name and tag. The id is empty if it is made. */
-function memberKeys({ form: { columns = {} }, ids }: ColumnChoice): string[] {
-  return MEMBERS.map(member =>
-    member === 'id' && ids !== undefined ? '' : keyOf(columns[member] ?? member),
-  );
-}
-
 /** The first line with text, since a spreadsheet can write rows of delimiters before the header. */
 const HEADER_LINE = /[^\s,;|"][^\r\n]*/;
 
 /** The columns that are read and that a line names. */
-function namesIn(line: string, delimiter: string, choice: ColumnChoice): string[] {
+function namesIn(line: string, delimiter: string, options: RowOptions): string[] {
   const keys = line.split(delimiter).map(column => keyOf(column.replaceAll('"', '')));
-  return readNames(choice.form.columns, choice.ids?.columns).filter(name => keys.includes(keyOf(name)));
+  return readNames(options).filter(name => keys.includes(keyOf(name)));
 }
 
 /** @param start the start of a file: its header, or a line for spreadsheets such as `sep=;` */
-export function delimiterOf(start: string, choice: ColumnChoice): string {
+export function delimiterOf(start: string, options: RowOptions): string {
   const line = HEADER_LINE.exec(start)?.[0] ?? '';
-  const found = (delimiter: string): number => namesIn(line, delimiter, choice).length;
+  const found = (delimiter: string): number => namesIn(line, delimiter, options).length;
   const best = [',', ';', '\t'].reduce((one, other) => (found(other) > found(one) ? other : one));
-  return choice.form.delimiter ?? /^sep=([^\w"])/i.exec(line)?.[1] ?? best;
+  return options.form.delimiter ?? /^sep=([^\w"])/i.exec(line)?.[1] ?? best;
 }
 
 /** @returns the names of the columns that are read and that a line names, as messages show them */
-export function knownColumnsOf(line: string, choice: ColumnChoice): string[] {
-  return namesIn(line, delimiterOf(line, choice), choice).map(visible);
+export function knownColumnsOf(line: string, options: RowOptions): string[] {
+  return namesIn(line, delimiterOf(line, options), options).map(visible);
 }
 
 /** @throws {Failure} if the header lacks a column, or has it twice, or has ids that are made */
 export function positionsIn(fileName: string, header: Fields, options: CsvOptions): Positions {
-  const { form, ids } = options;
+  const { ids } = options;
+  const { columns = {} } = options.form;
   const keys = header.map(column => {
     const key = keyOf(column);
     return ids?.rule.kind === 'texts' && key === IGNORED_ID ? 'id' : key;
   });
-  const read = readNames(form.columns, ids?.columns).map(keyOf);
-  const wanted = memberKeys(options);
+  const read = readNames(options).map(keyOf);
   if (ids?.rule.ignoresIds === false && keys.includes('id'))
     throw new Failure(`${fileName} has a column id; ${OWN_IDS}`);
   const positionOf = (key: string, isTwice: boolean): number | undefined => {
@@ -91,13 +67,15 @@ export function positionsIn(fileName: string, header: Fields, options: CsvOption
       throw new Failure(`${fileName}: the column ${visible(key)} exists more than once; keep only one`);
     return position < 0 ? undefined : position;
   };
-  const members = wanted.map((key, index) => {
-    const member = MEMBERS[index]!;
-    if ((member === 'tag' && key === '') || (member === 'id' && ids !== undefined)) return undefined;
-    const position = positionOf(key, wanted.indexOf(key) < index);
+  const memberKeys: string[] = [];
+  const members = MEMBERS.map(member => {
+    const column = columns[member] ?? member;
+    if ((member === 'tag' && column === '') || (member === 'id' && ids !== undefined)) return undefined;
+    const key = keyOf(column);
+    const position = positionOf(key, memberKeys.includes(key));
+    memberKeys.push(key);
     if (position !== undefined) return position;
-    if (member !== 'tag' || form.columns?.tag !== undefined)
-      throw missingColumn(fileName, header, options, form.columns?.[member] ?? member);
+    if (member !== 'tag' || columns.tag !== undefined) throw missingColumn(fileName, header, options, column);
     const like = header[keys.findIndex(key => isLikeTag(key) && !read.includes(key))]?.trim();
     if (like === undefined) return undefined;
     throw new Failure(
@@ -122,7 +100,7 @@ function missingColumn(
   origin = '',
 ): Failure {
   const { form, ids, headerHint } = options;
-  const names = readNames(form.columns, ids?.columns).map(visible);
+  const names = readNames(options).map(visible);
   if (form.columns?.tag === undefined) names.push(`optionally ${names.pop()}`);
   const listed = `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
   const isIdMissing = missing === 'id' && ids === undefined;

@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { type Parser, parse } from 'csv-parse';
+import { Failure } from '../../../src/cli/shared/failure.ts';
 import { amount } from '../../../src/formats/number-text.ts';
-import { encodingFault, type FormFault } from '../rows/form-fault.ts';
+import { encodingFault, type FormFault } from '../rejects/rejects-format.ts';
 import { countLineEnds } from '../text/line-ends.ts';
 import { bytesOfText, escapedText } from '../text/utf8-texts.ts';
 import { openQuoteIn } from './unclosed-quotes.ts';
@@ -54,11 +55,11 @@ export interface RecordForm {
   encoding: string | undefined;
 }
 
-export interface RecordListener {
-  /** Called with each record. An error that it throws ends the reading. */
-  onRecord(record: CsvRecord): void;
-  /** The error that ends the reading at the current record. */
-  failure(fault: string): Error;
+/** Records that were read. */
+export interface RecordsRead {
+  records: CsvRecord[];
+  /** Why the reading has ended at the next record; undefined if it goes on. */
+  fault: string | undefined;
 }
 
 /** Adds the fault of invalid bytes to that of quotes, if the text has one or both. */
@@ -67,19 +68,18 @@ function withEncoding(quotes: FormFault | undefined, encoding: FormFault | undef
   return { code: 'quotes encoding', message: `${quotes.message}; ${encoding.message}` };
 }
 
-type Done = (error?: Error | null) => void;
-
 /** Reads the records of a CSV text (RFC 4180). Text is never trimmed, and empty lines are skipped. */
 export class CsvRecords {
   readonly #parser: Parser;
   readonly #rest: RestOfFile;
   readonly #delimiter: string;
+  /** The records that were read and not returned. */
+  #records: CsvRecord[] = [];
 
   /** @param line number of the first line of the text */
-  constructor(form: RecordForm, line: number, { onRecord, failure }: RecordListener) {
+  constructor({ delimiter, areQuotesText, encoding }: RecordForm, line: number) {
     const rest = new RestOfFile(line);
     this.#rest = rest;
-    const { delimiter, areQuotesText, encoding } = form;
     const encodingFaultOf = (escaped: string | undefined): FormFault | undefined =>
       escaped === undefined ? undefined : encodingFault(escaped, encoding);
     this.#delimiter = delimiter;
@@ -99,11 +99,11 @@ export class CsvRecords {
       on_skip: () => {
         const { text, line, escaped } = rest.take();
         const fault = withEncoding(unclosedQuote(text, line, delimiter), encodingFaultOf(escaped))!;
-        onRecord({ fields: [text], line, hasQuotedField: true, fault });
+        this.#records.push({ fields: [text], line, hasQuotedField: true, fault });
       },
       cast: (value, { quoting, index }) => {
         if (index === ROW_FIELDS_MAX)
-          throw failure(`has more than ${ROW_FIELDS_MAX} fields; check its line end`);
+          throw new Failure(`has more than ${ROW_FIELDS_MAX} fields; check its line end`);
         const enclosed = quoting ? `"${value.replaceAll('"', '""')}"` : undefined;
         // Unquoted text never begins with a quote, so such a record differs from `written`.
         const text = enclosed ?? (hasDoubtfulQuotes(value) ? '"' : value);
@@ -111,14 +111,14 @@ export class CsvRecords {
         written = index === 0 ? text : written + delimiter + text;
         return text === '' ? undefined : value;
       },
-      // The records go to the listener, because an error would make the stream lose those it buffers.
+      // The parser passes no record on, because an error would make the stream lose those it buffers.
       on_record: (fields: Fields, { bytes }) => {
         const { text, line, escaped } = rest.take(bytes);
         const isWellFormed = areQuotesText || text === written;
         const quotes = isWellFormed ? undefined : misplacedQuote(text, line);
         const fault = withEncoding(quotes, encodingFaultOf(escaped));
-        if (fault === undefined) onRecord({ fields, line, hasQuotedField });
-        else onRecord({ fields: isWellFormed ? fields : [text], line, hasQuotedField, fault });
+        const found = { fields: isWellFormed ? fields : [text], line, hasQuotedField };
+        this.#records.push(fault === undefined ? found : { ...found, fault });
         return null;
       },
     });
@@ -141,25 +141,29 @@ export class CsvRecords {
     return extentOfQuote(this.#rest.text, this.#rest.line, this.#delimiter);
   }
 
-  /** @returns an error that ends the reading, after the records before it */
-  async write(text: string): Promise<Error | undefined> {
-    return await new Promise(resolve => this.#parser.write(this.#rest.add(text), settle(resolve)));
+  async write(text: string): Promise<RecordsRead> {
+    const chunk = this.#rest.add(text);
+    return await this.#read(onRead => this.#parser.write(chunk, onRead));
   }
 
-  async end(): Promise<Error | undefined> {
-    const error = await new Promise<Error | undefined>(resolve => this.#parser.end(settle(resolve)));
+  async end(): Promise<RecordsRead> {
+    const last = await this.#read(onRead => this.#parser.end(onRead));
     // The rest may be one CR, which no LF can follow at the end of the file.
-    if (error === undefined) this.#rest.take();
-    return error;
+    if (last.fault === undefined) this.#rest.take();
+    return last;
+  }
+
+  async #read(parse: (onRead: (error?: Error | null) => void) => void): Promise<RecordsRead> {
+    const error = await new Promise<Error | null | undefined>(parse);
+    if (error && !(error instanceof Failure)) throw error;
+    const records = this.#records;
+    this.#records = [];
+    return { records, fault: error?.message };
   }
 
   [Symbol.dispose](): void {
     this.#parser.destroy();
   }
-}
-
-function settle(resolve: (error: Error | undefined) => void): Done {
-  return error => resolve(error ?? undefined);
 }
 
 const CR = 13;

@@ -1,9 +1,9 @@
 import { Failure } from '../../../src/cli/shared/failure.ts';
-import { hidesFields } from '../rows/form-fault.ts';
+import { hidesFields } from '../rejects/rejects-format.ts';
 import { EMPTY, type PlantRow, type PlantRows, ROW_LENGTH_MAX, tooLong } from '../rows/plant-row.ts';
 import { Columns } from './csv-columns.ts';
 import { type CsvOptions, delimiterOf } from './csv-header.ts';
-import { type CsvRecord, CsvRecords, type Fields, type RecordListener } from './csv-records.ts';
+import { type CsvRecord, CsvRecords, type Fields, type RecordsRead } from './csv-records.ts';
 import { partsByQuotes, type TextPart } from './unclosed-quotes.ts';
 
 /**
@@ -18,68 +18,70 @@ export async function* csvRows(
   start: string,
   options: CsvOptions,
 ): PlantRows {
-  const { form, encoding, onNote, line = 1, headerHint } = options;
+  const { form, onNote, line = 1, headerHint } = options;
   const delimiter = delimiterOf(start, options);
   /** Many tab-separated files contain quotes as text, so the lines decide. */
   const isUndecided = delimiter === '\t' && form.quotes === undefined;
   const elseOff = isUndecided ? ELSE_OFF : '';
   const headerAdvice = headerHint === undefined ? elseOff : `; ${headerHint}`;
   let columns: Columns | undefined;
-  let rows: PlantRow[] = [];
   let rowCount = 0;
   /** The line of the first field in quotes. */
   let quotedLine: number | undefined;
   let isMisplacedNoted = false;
-  const onRecord = (record: CsvRecord): void => {
-    if (record.hasQuotedField) quotedLine ??= record.line;
-    if (record.fault === undefined && isBlank(record.fields)) return;
-    if (columns !== undefined) {
-      rows.push(columns.row(++rowCount, record));
-      const isMisplaced = record.fault !== undefined && hidesFields(record.fault.code);
-      if (!isMisplaced || !isUndecided || columns.isRejectsFile || isMisplacedNoted) return;
+  const rowOf = (record: CsvRecord): PlantRow | undefined => {
+    const { fields, line: recordLine, fault } = record;
+    if (record.hasQuotedField) quotedLine ??= recordLine;
+    if (fault === undefined && isBlank(fields)) return undefined;
+    if (columns === undefined) {
+      if (fault !== undefined) throw new Failure(`${name}, first row: ${fault.message}${headerAdvice}`);
+      if (!fields[0]?.startsWith('sep=')) columns = new Columns(name, fields, options);
+      return undefined;
+    }
+    const isMisplaced = fault !== undefined && hidesFields(fault.code);
+    if (isMisplaced && isUndecided && !columns.isRejectsFile && !isMisplacedNoted) {
       isMisplacedNoted = true;
-      onNote(`${name}: line ${record.line} has a misplaced quote${ELSE_OFF}`);
-    } else if (record.fault !== undefined)
-      throw new Failure(`${name}, first row: ${record.fault.message}${headerAdvice}`);
-    else if (!record.fields[0]?.startsWith('sep=')) columns = new Columns(name, record.fields, options);
+      onNote(`${name}: line ${recordLine} has a misplaced quote${ELSE_OFF}`);
+    }
+    return columns.row(++rowCount, record);
   };
   const failure = (fault: string): Failure => {
-    const place = columns === undefined ? 'the first row' : `line ${records.line} (row ${rowCount + 1})`;
+    const place = columns === undefined ? 'the first row' : `line ${reader.line} (row ${rowCount + 1})`;
     return new Failure(`${name}: ${place} ${fault}`);
   };
-  const listener: RecordListener = { onRecord, failure };
-  let areQuotesText = form.quotes === 'off';
-  let records = new CsvRecords({ delimiter, areQuotesText, encoding }, line, listener);
-  function* rowsUntil(error: Error | undefined): Generator<PlantRow[]> {
-    if (rows.length > 0 || error === undefined) yield rows;
-    rows = [];
-    if (error !== undefined) throw error;
+  function* rowsOf({ records, fault }: RecordsRead): Generator<PlantRow[]> {
+    const rows = records.map(rowOf).filter(row => row !== undefined);
+    if (rows.length > 0 || fault === undefined) yield rows;
+    if (fault !== undefined) throw failure(fault);
   }
 
+  const { encoding } = form;
+  let areQuotesText = form.quotes === 'off';
+  let reader = new CsvRecords({ delimiter, areQuotesText, encoding }, line);
   try {
     for await (const part of isUndecided ? partsByQuotes(texts) : partsOf(texts, areQuotesText)) {
       if (part.kind === 'long line') {
-        yield* rowsUntil(await records.end());
+        yield* rowsOf(await reader.end());
         throw failure(tooLong('quote'));
       }
       if (part.areQuotesText && !areQuotesText) {
         areQuotesText = true;
-        yield* rowsUntil(await records.end());
-        const place = `${name}: line ${records.line}`;
+        yield* rowsOf(await reader.end());
+        const place = `${name}: line ${reader.line}`;
         if (quotedLine !== undefined) throw new Failure(mixedQuotes(place, quotedLine));
         onNote(
           `${place} has a quote that its line does not close, so quotes are text in this file${ELSE_ON}`,
         );
-        records = new CsvRecords({ delimiter, areQuotesText, encoding }, records.line, listener);
+        reader = new CsvRecords({ delimiter, areQuotesText, encoding }, reader.line);
       }
-      yield* rowsUntil(await records.write(part.text));
-      if (records.restBytes > ROW_LENGTH_MAX) throw failure(`${tooLong('quote')}${records.openQuote()}`);
+      yield* rowsOf(await reader.write(part.text));
+      if (reader.restBytes > ROW_LENGTH_MAX) throw failure(`${tooLong('quote')}${reader.openQuote()}`);
     }
-    const error = await records.end();
+    yield* rowsOf(await reader.end());
     // The file contains only delimiters, or only `sep=;`.
-    yield* rowsUntil(error ?? (columns === undefined ? new Failure(`${name} ${EMPTY}`) : undefined));
+    if (columns === undefined) throw new Failure(`${name} ${EMPTY}`);
   } finally {
-    records[Symbol.dispose]();
+    reader[Symbol.dispose]();
   }
 }
 

@@ -1,6 +1,7 @@
 import { Failure } from '../../../src/cli/shared/failure.ts';
+import type { RowOptions } from '../rows/plant-row.ts';
 import type { Texts } from '../text/line-ends.ts';
-import { type ColumnChoice, knownColumnsOf } from './csv-header.ts';
+import { knownColumnsOf } from './csv-header.ts';
 
 /** The header is among so many lines at the start of a file. */
 const HEADER_LINES = 20;
@@ -36,9 +37,9 @@ export async function* textsFromLine(name: string, texts: Texts, line: number): 
  * @param firstLine number of its first line
  * @returns what to do, if the first line with text names no column of a plant, and another one does
  */
-export function headerHint(start: string, firstLine: number, choice: ColumnChoice): string | undefined {
+export function headerHint(start: string, firstLine: number, options: RowOptions): string | undefined {
   const lines = start.split(/\r\n?|\n/, HEADER_LINES);
-  const columns = lines.map(line => (NO_HEADER.test(line) ? [] : knownColumnsOf(line, choice)));
+  const columns = lines.map(line => (NO_HEADER.test(line) ? [] : knownColumnsOf(line, options)));
   const first = lines.findIndex(line => !NO_HEADER.test(line));
   const most = Math.max(...columns.map(({ length }) => length));
   if (most === 0 || columns[first]!.length > 0) return undefined;

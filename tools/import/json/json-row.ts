@@ -1,11 +1,10 @@
 import { readJson, readToEnd, stringOf } from '../../../src/core/contract/json-reader.ts';
-import { type NewPlant, type NewPlantReading, readNewPlantText } from '../../../src/core/contract/plant.ts';
-import { encodingFault, type FormFault } from '../rows/form-fault.ts';
+import { type NewPlantReading, readNewPlantText } from '../../../src/core/contract/plant.ts';
+import { beginsWithText, rejectedFaultIn, rejectedTextIn, rejectsLineOf } from '../rejects/json-rejects.ts';
+import { encodingFault, type FormFault } from '../rejects/rejects-format.ts';
 import type { IdMaker, MadeId } from '../rows/id-maker.ts';
-import { type ColumnNames, LINE_BREAK, type LineBreak, type PlantRow } from '../rows/plant-row.ts';
-import { type Member, ownMembers } from './json-members.ts';
-import { readMembers } from './json-plant.ts';
-import { beginsWithText, rejectedFaultIn, rejectedTextIn, rejectsLineOf } from './json-rejects.ts';
+import { lineBreakIn, type PlantRow, type RowOptions } from '../rows/plant-row.ts';
+import { type Member, ownMembers, readMembers } from './json-members.ts';
 import type { SeenMembers } from './seen-members.ts';
 
 /** Where a value stands in its file. */
@@ -20,13 +19,7 @@ export interface Place {
 /** Makes the row of a JSON value. */
 export type RowMaker = (place: Place, text: string) => PlantRow;
 
-export interface JsonOptions {
-  /** Names of the members that have the id, name and tag. */
-  columns?: ColumnNames | undefined;
-  /** Makes the ids; undefined if the file has them. */
-  ids?: IdMaker | undefined;
-  /** Undefined: UTF-8. */
-  encoding?: string | undefined;
+export interface JsonOptions extends RowOptions {
   /** Gets the members of the first row, and of each further row that is read member by member. */
   seen?: SeenMembers;
 }
@@ -37,31 +30,32 @@ export interface JsonOptions {
  * @param known the fault of the text, if it has one that `text` alone does not show
  */
 export function jsonRow(place: Place, text: string, options: JsonOptions, known?: FormFault): PlantRow {
-  const { ids, columns, seen } = options;
+  const { ids, seen } = options;
+  const { columns, encoding } = options.form;
   const reading = readNewPlantText(text);
   const isJson = reading.kind === 'plant' || reading.error !== 'notJson';
   const isObject = isJson && text.startsWith('{');
-  const fault = known ?? encodingFaultOf(text, isObject, options);
+  const fault = known ?? encodingFaultOf(text, isObject, encoding);
   const hasOptions = ids !== undefined || columns !== undefined;
   const isRead = fault === undefined && reading.kind === 'plant' && !hasOptions && !seen?.isEmpty;
-  const members = isObject && !isRead ? ownMembers(text, columns, ids?.rule) : undefined;
+  const members = isObject && !isRead ? ownMembers(text, options) : undefined;
   const hasText = beginsWithText(members);
   const rejectedText = hasText ? rejectedTextIn(text) : undefined;
   if (rejectedText !== undefined) return jsonRow(place, rejectedText, options, fault);
   for (const { column } of members ?? []) seen?.add(column);
   const madeId = ids && madeIdOf(ids, fault === undefined ? members : undefined);
   const ownReading = readingOf(fault, members, madeId) ?? reading;
+  const plant = ownReading.kind === 'plant' ? ownReading.plant : undefined;
   const { number, line, name } = place;
   const hasMembers = isObject && !hasText;
   return {
     number,
     place: () => name,
-    lineBreak: ownReading.kind === 'plant' ? lineBreakOf(ownReading.plant) : undefined,
+    lineBreak: plant && lineBreakIn(['name', 'tag'], [plant.name, plant.tag]),
     reading: ownReading,
     madeId,
-    rejectsFormat: () => ({ kind: 'jsonl' }),
-    rejectsLine: error =>
-      rejectsLineOf({ number, line, text, hasMembers, fault, madeId }, error, columns, ids?.rule),
+    rejectsFormat: { extension: 'jsonl', header: '' },
+    rejectsLine: error => rejectsLineOf({ number, line, text, hasMembers, fault, madeId }, error, options),
   };
 }
 
@@ -88,14 +82,13 @@ function readingOf(
 }
 
 /** The fault of a value with invalid bytes, also in a rejects file; undefined if it has none. */
-function encodingFaultOf(text: string, isObject: boolean, { encoding }: JsonOptions): FormFault | undefined {
+function encodingFaultOf(
+  text: string,
+  isObject: boolean,
+  encoding: string | undefined,
+): FormFault | undefined {
   if (!text.isWellFormed()) return encodingFault(text, encoding);
   return isObject && text.includes('\ufffd') ? rejectedFaultIn(text) : undefined;
-}
-
-function lineBreakOf(plant: NewPlant): LineBreak | undefined {
-  const column = (['name', 'tag'] as const).find(member => LINE_BREAK.test(plant[member] ?? ''));
-  return column && { column, text: plant[column]! };
 }
 
 /**
@@ -111,7 +104,7 @@ export function featureRow(place: Place, text: string, options: JsonOptions): Pl
   const properties = members.get('properties');
   const own = properties?.startsWith('{') ? properties : '{}';
   const id = members.get('id');
-  if (id === undefined || options.columns?.id !== undefined || membersOf(own)?.has('id'))
+  if (id === undefined || options.form.columns?.id !== undefined || membersOf(own)?.has('id'))
     return jsonRow(place, own, options);
   const others = own.slice(1).trimStart();
   return jsonRow(place, `{"id":${id}${others === '}' ? '' : ','}${others}`, options);

@@ -1,6 +1,6 @@
 import { stringOf } from '../../../src/core/contract/json-reader.ts';
 import { quoted, visible } from '../../../src/formats/visible-text.ts';
-import { REASON_NAMES } from '../rows/plant-row.ts';
+import { REASON_NAMES } from '../rejects/rejects-format.ts';
 import { LineCounter } from '../text/line-ends.ts';
 import { OUTER_SPACE, SEVERAL_LINES } from './json-lines.ts';
 

@@ -1,6 +1,6 @@
 import { quoted } from '../../../src/formats/visible-text.ts';
 import { isLikeTag } from '../rows/confusing-name.ts';
-import { type ColumnNames, shownColumns } from '../rows/plant-row.ts';
+import { type ColumnNames, type RowOptions, readNames, shownColumns } from '../rows/plant-row.ts';
 
 /** Names that are stored; a file can use ids as names. */
 const NAMES_MAX = 100;
@@ -12,10 +12,12 @@ const NAMES_MAX = 100;
 export class SeenMembers {
   /** The members that are read. */
   readonly read: ReadonlySet<string>;
+  readonly #columns: ColumnNames;
   readonly #seen = new Set<string>();
 
-  constructor(read: readonly string[]) {
-    this.read = new Set(read);
+  constructor(options: RowOptions) {
+    this.read = new Set(readNames(options));
+    this.#columns = options.form.columns ?? {};
   }
 
   get isEmpty(): boolean {
@@ -27,15 +29,15 @@ export class SeenMembers {
   }
 
   /** @returns the member that may be a misspelt tag; undefined if a row has a tag, or an option names it */
-  likeTag(columns: ColumnNames = {}): string | undefined {
-    if (columns.tag !== undefined || this.#seen.has('tag')) return undefined;
+  likeTag(): string | undefined {
+    if (this.#columns.tag !== undefined || this.#seen.has('tag')) return undefined;
     return [...this.#seen].find(name => !this.read.has(name) && isLikeTag(name));
   }
 
   /** @returns what a person may not expect: members that are ignored, and named ones that no row has */
-  notes(columns: ColumnNames = {}): string[] {
+  notes(): string[] {
     if (this.isEmpty) return [];
-    const notes = Object.values(columns)
+    const notes = Object.values(this.#columns)
       .filter(name => name !== '' && !this.#seen.has(name))
       .map(name => `no row has the member ${quoted(name)} of --columns`);
     const ignored = [...this.#seen].filter(name => !this.read.has(name));

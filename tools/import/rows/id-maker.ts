@@ -11,11 +11,14 @@ export type IdRule =
   /** The rows are numbered in file order. */
   | { kind: 'numbers'; first: bigint; ignoresIds: boolean };
 
+/** The id that is made of the columns of a row. */
+export type MadeIdReading =
+  /** @property texts of the columns that make the ids */
+  { kind: 'id'; id: bigint; texts: readonly string[] } | { kind: 'fault'; fault: string };
+
 /** The id that was made for a row. */
 export type MadeId =
-  /** @property texts of the columns that make the ids */
-  | { kind: 'id'; id: bigint; texts: readonly string[] }
-  | { kind: 'fault'; fault: string }
+  | MadeIdReading
   /** The row has an id of its own, and no option says that it is to be ignored. */
   | { kind: 'own id' };
 
@@ -48,24 +51,18 @@ export function ambiguousTextsText(rows: number, columns: readonly string[]): st
 /** Makes the ids of all rows in one reading of the files. */
 export class IdMaker {
   readonly rule: IdRule;
+  /** The columns of which the ids are made. */
+  readonly columns: readonly string[];
+  /** How many rows had the texts of an earlier row. */
+  repeatedCount = 0;
   /** Of the ids of earlier texts: bits of the digest that tell two texts with one id apart. */
   readonly #digests = new Map<bigint, number>();
   #next: bigint;
-  #repeatedCount = 0;
 
   constructor(rule: IdRule) {
     this.rule = rule;
+    this.columns = rule.kind === 'texts' ? rule.columns : [];
     this.#next = rule.kind === 'numbers' ? rule.first : 0n;
-  }
-
-  /** The columns of which the ids are made. */
-  get columns(): readonly string[] {
-    return this.rule.kind === 'texts' ? this.rule.columns : [];
-  }
-
-  /** How many rows had the texts of an earlier row. */
-  get repeatedCount(): number {
-    return this.#repeatedCount;
   }
 
   /** The number of the next row; undefined if the ids are made of texts. */
@@ -79,7 +76,7 @@ export class IdMaker {
    *
    * @param texts of the columns; an absent one is undefined. Undefined: the row has no columns
    */
-  make(texts: readonly (string | undefined)[] | undefined): Exclude<MadeId, { kind: 'own id' }> {
+  make(texts: readonly (string | undefined)[] | undefined): MadeIdReading {
     if (this.rule.kind === 'numbers') {
       const id = this.#next++;
       if (id <= ID_MAX) return { kind: 'id', id, texts: [] };
@@ -98,7 +95,7 @@ export class IdMaker {
     return fault && `${column} ${fault}; remove it`;
   }
 
-  #idOf(texts: string[]): Exclude<MadeId, { kind: 'own id' }> {
+  #idOf(texts: string[]): MadeIdReading {
     const digest = hash('sha256', joinedIdTexts(texts), 'buffer');
     const id = idOfDigest(digest);
     if (!this.#isOfOther(id, digest)) return { kind: 'id', id, texts };
@@ -114,7 +111,7 @@ export class IdMaker {
     const bits = digest.readUInt32BE(8) >>> 1;
     const earlier = this.#digests.get(id);
     if (earlier === undefined && this.#digests.size < TEXTS_MAX) this.#digests.set(id, bits);
-    if (earlier === bits) this.#repeatedCount++;
+    if (earlier === bits) this.repeatedCount++;
     return earlier !== undefined && earlier !== bits;
   }
 }

@@ -1,7 +1,7 @@
 import type { ErrorBody } from '../../../src/core/contract/errors.ts';
 import type { NewPlantReading } from '../../../src/core/contract/plant.ts';
 import { quoted, SHOWN_LENGTH_MAX, visible } from '../../../src/formats/visible-text.ts';
-import type { MadeId } from './id-maker.ts';
+import type { IdMaker, MadeId } from './id-maker.ts';
 
 /** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */
 export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
@@ -15,15 +15,30 @@ export const MEMBERS = ['id', 'name', 'tag'] as const;
 /** Names of the columns or members, if they differ. An empty `id` or `tag`: none. */
 export type ColumnNames = Partial<Record<(typeof MEMBERS)[number], string>>;
 
-/**
- * The names of all columns or members that are read.
- *
- * @param idColumns of which the ids are made, one of which can be the name; undefined: the file has
- *   the ids
- */
-export function readNames(columns: ColumnNames = {}, idColumns?: readonly string[]): string[] {
+/** What options say of the form of the files. */
+export interface FileForm {
+  columns?: ColumnNames | undefined;
+  /** As TextDecoder names it; undefined: UTF-8, or as a byte order mark says. */
+  encoding?: string | undefined;
+  /** Of CSV. Undefined: comma, semicolon or tab, as the header shows. */
+  delimiter?: string | undefined;
+  /** `off`: quotes of CSV are text. Undefined: on, but the lines of a tab-separated file decide. */
+  quotes?: 'on' | 'off' | undefined;
+  /** Number of the line with the header of CSV; undefined: the first line with text. */
+  headerRow?: number | undefined;
+}
+
+/** How rows are made of the text of a file. */
+export interface RowOptions {
+  form: FileForm;
+  /** Makes the ids; undefined if the file has them. */
+  ids?: IdMaker | undefined;
+}
+
+/** The names of all columns or members that are read. A name can be one of those that make ids. */
+export function readNames({ form: { columns = {} }, ids }: RowOptions): string[] {
   const names = MEMBERS.map(member => columns[member] ?? member);
-  const all = new Set([...(idColumns ?? names.slice(0, 1)), ...names.slice(1)]);
+  const all = new Set([...(ids?.columns ?? names.slice(0, 1)), ...names.slice(1)]);
   return [...all].filter(name => name !== '');
 }
 
@@ -32,16 +47,26 @@ export function shownColumns(names: readonly (string | undefined)[]): string {
   return line.length > SHOWN_LENGTH_MAX ? `${line.slice(0, SHOWN_LENGTH_MAX)}…` : line;
 }
 
-export const LINE_BREAK = /[\r\n]/;
+const LINE_BREAK = /[\r\n]/;
 
-/** A field with a line break. */
-export interface LineBreak {
-  column: string;
-  text: string;
+/**
+ * Makes a text such as `"name" is "two\nlines"` of the first field with a line break.
+ *
+ * @returns undefined if no field has one
+ */
+export function lineBreakIn(
+  names: readonly (string | undefined)[],
+  fields: readonly (string | undefined)[],
+): string | undefined {
+  const index = fields.findIndex(field => LINE_BREAK.test(field ?? ''));
+  return index < 0 ? undefined : `${quoted(names[index] ?? '')} is ${quoted(fields[index]!)}`;
 }
 
 /** The format of a rejects file. JSON Lines have no header. */
-export type RejectsFormat = { kind: 'csv'; header: string } | { kind: 'jsonl' };
+export interface RejectsFormat {
+  extension: 'csv' | 'jsonl';
+  header: string;
+}
 
 /** A row of an input file, with its plant or the reason why it has none. */
 export interface PlantRow {
@@ -49,14 +74,14 @@ export interface PlantRow {
   readonly number: number;
   /** Where a person finds the row, such as `line 4 (row 3)`. */
   place(): string;
-  /** The first field with a line break. If its quote is unclosed, it contains the next rows. */
-  readonly lineBreak: LineBreak | undefined;
+  /** The first field with a line break, for a message. If its quote is unclosed, it contains the next rows. */
+  readonly lineBreak: string | undefined;
   /** The plant of the row, or the reason why it has none. */
   readonly reading: NewPlantReading;
   /** The id that was made for the row; undefined if the file has ids. */
   readonly madeId: MadeId | undefined;
   /** The format of the input, which its rejects file has, too. */
-  rejectsFormat(): RejectsFormat;
+  readonly rejectsFormat: RejectsFormat;
   /** The row as a line of the rejects file: its exact text and the reason. */
   rejectsLine(fault: ErrorBody): string;
 }
@@ -64,18 +89,7 @@ export interface PlantRow {
 /** Rows in file order. Each batch contains the rows of one chunk of the file. */
 export type PlantRows = AsyncGenerator<PlantRow[], void, undefined>;
 
-/**
- * Columns that a rejects file adds to each row. They replace those of an earlier rejects file. The
- * line and the row are numbers in the file that was imported.
- */
-export const REASON_NAMES = ['line', 'row', 'error', 'message'];
-
 export const SAFE_TO_REPEAT = 'you can safely run the import again';
-
-/** Makes a text such as `"name" is "two\nlines"`. */
-export function lineBreakText({ column, text }: LineBreak): string {
-  return `${quoted(column)} is ${quoted(text)}`;
-}
 
 /** The message about a row that is too long. @param delimiter may be unclosed in the row */
 export function tooLong(delimiter: string): string {

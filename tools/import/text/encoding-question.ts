@@ -47,12 +47,9 @@ export function encodingQuestion(text: string): string {
 }
 
 function fieldAt(text: string, position: number): string {
-  let start = position;
-  const isIn = (index: number): boolean => text[index] !== undefined && !FIELD_BORDER.test(text[index]);
-  while (isIn(start - 1) && position - start < CONTEXT_LENGTH) start--;
-  let end = position;
-  while (isIn(end) && end - position < CONTEXT_LENGTH) end++;
-  return text.slice(start, end);
+  const before = text.slice(Math.max(0, position - CONTEXT_LENGTH), position);
+  const after = text.slice(position, position + CONTEXT_LENGTH);
+  return before.split(FIELD_BORDER).at(-1)! + after.split(FIELD_BORDER, 1)[0]!;
 }
 
 /** @returns undefined if the field is no text in this encoding */

@@ -11,23 +11,13 @@ import {
 import { LineCounter, type Texts } from './line-ends.ts';
 import { FORMAT_BYTES, startReadingOf } from './other-formats.ts';
 import { Utf8Evidence } from './utf8-evidence.ts';
-import { contentOf, utf8Texts } from './utf8-texts.ts';
+import { utf8Texts } from './utf8-texts.ts';
 
 const UTF_8 = 'utf-8';
 const UTF_16 = /^utf-16/;
 const UNDEFINED = /[\u0080-\u009f\p{Co}]/gu;
 /** The byte 0x80 as `escapedText` shows it. Alone it is never UTF-8. */
 const INVALID_BYTE = '\udc80';
-
-export interface TextOptions extends BytesOptions {
-  /** The name that TextDecoder gives the encoding; undefined: UTF-8, or as a byte order mark says. */
-  encoding?: string | undefined;
-  /**
-   * If given, a file is read to its end before its first text, to verify its encoding and the
-   * checksums of gzip. Called meanwhile as `onBytes`.
-   */
-  onVerified?: ((bytes: number) => void) | undefined;
-}
 
 /** The bytes of a text, and how to decode them. */
 interface Encoded {
@@ -39,18 +29,19 @@ interface Encoded {
 /**
  * Decodes a file or a stream. In UTF-8, each invalid byte becomes a surrogate, as `escapedText` says.
  *
- * A stream cannot be read twice. Its encoding is decided chunk by chunk, so the rows before the first
- * chunk that is in doubt are returned.
+ * A stream cannot be verified before. Its encoding is decided chunk by chunk, so the rows before the
+ * first chunk that is in doubt are returned.
  *
+ * @param wanted the name that TextDecoder gives the encoding; undefined: UTF-8, or as a byte order
+ *   mark says
  * @throws {Failure} if the file is not in the encoding, or no text
  */
-export async function* fileTexts(path: string, options: TextOptions): Texts {
+export async function* fileTexts(path: string, wanted: string | undefined, options: BytesOptions): Texts {
   const name = fileName(path);
   const isFile = (await plantFileSize(path)) !== undefined;
-  if (isFile && options.onVerified) await verify(path, options, options.onVerified);
-  const { encoding, hasMark, bytes } = await encodedBytes(path, options);
+  const { encoding, hasMark, bytes } = await encodedBytes(path, wanted, options);
   if (encoding !== UTF_8) return yield* decodedTexts(name, encoding, bytes);
-  if (isFile || options.encoding === UTF_8) return yield* utf8Texts(bytes);
+  if (isFile || wanted === UTF_8) return yield* utf8Texts(bytes);
   const evidence = new Utf8Evidence(name, hasMark);
   for await (const text of utf8Texts(bytes)) {
     evidence.add(text);
@@ -59,25 +50,31 @@ export async function* fileTexts(path: string, options: TextOptions): Texts {
   }
 }
 
-/** Reads a file once to see whether it is UTF-8, and again only if its encoding is still in doubt. */
-async function verify(path: string, options: TextOptions, onBytes: BytesOptions['onBytes']): Promise<void> {
+/**
+ * Reads a file to its end, to verify its encoding and the checksum of gzip.
+ *
+ * @throws {Failure} as {@link fileTexts} does
+ */
+export async function verifyTexts(
+  path: string,
+  wanted: string | undefined,
+  options: BytesOptions,
+): Promise<void> {
   const name = fileName(path);
-  const again: TextOptions = { ...options, onNote: () => {}, onBytes: undefined };
-  const { encoding, hasMark, bytes } = await encodedBytes(path, { ...again, onBytes });
-  const content = await contentOf(bytes);
-  if (encoding === UTF_8 && (content !== 'other' || options.encoding === UTF_8)) return;
-  if (encoding !== UTF_8 && content === 'UTF-8' && !UTF_16.test(encoding))
+  const { encoding, hasMark, bytes } = await encodedBytes(path, wanted, options);
+  const evidence = new Utf8Evidence(name, hasMark);
+  for await (const text of utf8Texts(bytes)) evidence.add(text);
+  if (encoding === UTF_8) {
+    if (wanted !== UTF_8) evidence.check();
+    return;
+  }
+  if (evidence.isUtf8 && !UTF_16.test(encoding))
     throw new Failure(
       `${name} is valid UTF-8, as a rejects file is, and ${encoding} would change its text; ` +
         `import it without --encoding, or convert it if you are sure (iconv -f ${encoding} -t UTF-8 FILE > NEW_FILE)`,
     );
-  const doubtful = (await encodedBytes(path, again)).bytes;
-  if (encoding !== UTF_8) for await (const _ of decodedTexts(name, encoding, doubtful));
-  else {
-    const evidence = new Utf8Evidence(name, hasMark);
-    for await (const text of utf8Texts(doubtful)) evidence.add(text);
-    evidence.check();
-  }
+  const again = await encodedBytes(path, wanted, { ...options, onBytes: undefined });
+  for await (const _ of decodedTexts(name, encoding, again.bytes));
 }
 
 async function* decodedTexts(name: string, encoding: string, bytes: Bytes): Texts {
@@ -116,11 +113,15 @@ function escapedUndefined(text: string, encoding: string): string {
   return UTF_16.test(encoding) ? text : text.replace(UNDEFINED, INVALID_BYTE);
 }
 
-async function encodedBytes(path: string, options: TextOptions): Promise<Encoded> {
+async function encodedBytes(
+  path: string,
+  wanted: string | undefined,
+  options: BytesOptions,
+): Promise<Encoded> {
   const bytes = plainBytes(path, options);
   try {
     const start = await startOf(bytes, FORMAT_BYTES);
-    const { encoding, hasMark } = encodingOf(path, start, options);
+    const { encoding, hasMark } = encodingOf(path, start, wanted, options);
     return { encoding, hasMark, bytes: joined(start, bytes) };
   } catch (error) {
     await bytes.return();
@@ -129,7 +130,12 @@ async function encodedBytes(path: string, options: TextOptions): Promise<Encoded
 }
 
 /** @throws {Failure} if the first bytes show that this is no text, or contradict the option */
-function encodingOf(path: string, start: Buffer, { encoding, onNote }: TextOptions): Omit<Encoded, 'bytes'> {
+function encodingOf(
+  path: string,
+  start: Buffer,
+  wanted: string | undefined,
+  { onNote }: BytesOptions,
+): Omit<Encoded, 'bytes'> {
   const name = fileName(path);
   const shown = startReadingOf(start);
   switch (shown?.kind) {
@@ -138,20 +144,20 @@ function encodingOf(path: string, start: Buffer, { encoding, onNote }: TextOptio
     case 'mark': {
       const is = `has the byte order mark of ${shown.encoding.toUpperCase()}`;
       const isWanted =
-        encoding === shown.encoding || (UTF_16.test(encoding ?? '') && UTF_16.test(shown.encoding));
-      if (encoding !== undefined && !isWanted)
-        throw new Failure(`${name} ${is}, so it is not ${encoding}; import it without --encoding`);
-      if (encoding === undefined && shown.encoding !== UTF_8) onNote(`${name} ${is}, and is read so`);
+        wanted === shown.encoding || (UTF_16.test(wanted ?? '') && UTF_16.test(shown.encoding));
+      if (wanted !== undefined && !isWanted)
+        throw new Failure(`${name} ${is}, so it is not ${wanted}; import it without --encoding`);
+      if (wanted === undefined && shown.encoding !== UTF_8) onNote(`${name} ${is}, and is read so`);
       return { encoding: shown.encoding, hasMark: true };
     }
     case 'likely': {
       const likely = shown.encoding.toUpperCase();
-      if (encoding === undefined)
+      if (wanted === undefined)
         throw new Failure(
           `${name} is ${likely} without a byte order mark; import it with --encoding ${likely}`,
         );
       break;
     }
   }
-  return { encoding: encoding ?? UTF_8, hasMark: false };
+  return { encoding: wanted ?? UTF_8, hasMark: false };
 }

@@ -1,9 +1,6 @@
 import { CHUNK_BYTES, joined } from './file-bytes.ts';
 import type { Texts } from './line-ends.ts';
 
-/** Code units that are read at most to learn the form of a file. */
-const LENGTH_MAX = CHUNK_BYTES;
-
 /** The start of a text, read as far as needed to learn its form. No text is lost. */
 export class TextOpening implements AsyncDisposable {
   text = '';
@@ -15,9 +12,9 @@ export class TextOpening implements AsyncDisposable {
     this.#texts = texts;
   }
 
-  /** Reads more until the text suffices, its length is the maximum, or the file ends. */
-  async extend(isEnough: (text: string) => boolean, lengthMax = LENGTH_MAX): Promise<void> {
-    while (!this.isAll && this.text.length < lengthMax && !isEnough(this.text)) await this.readOn();
+  /** Reads more until the text suffices, its length is that of a chunk, or the file ends. */
+  async extend(isEnough: (text: string) => boolean): Promise<void> {
+    while (!this.isAll && this.text.length < CHUNK_BYTES && !isEnough(this.text)) await this.readOn();
   }
 
   /** Reads the next part of the text. */

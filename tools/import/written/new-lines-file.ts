@@ -1,4 +1,5 @@
 import { closeSync, openSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { Failure } from '../../../src/cli/shared/failure.ts';
 
 /**
@@ -13,17 +14,15 @@ export class NewLinesFile implements Disposable {
   /**
    * Creates the file.
    *
+   * @param paths names that are tried until one is not in use
    * @param option the option that names it, such as `--ids-file`
-   * @throws {Failure} if it exists or cannot be created
+   * @throws {Failure} if all exist, or it cannot be created
    */
-  constructor(path: string, option: string) {
-    this.path = path;
+  constructor(paths: Iterable<string>, option: string) {
     this.#option = option;
-    try {
-      this.#descriptor = openSync(path, 'wx');
-    } catch (error) {
-      throw this.#unwritable(error);
-    }
+    const { path, descriptor } = this.#create(paths);
+    this.path = path;
+    this.#descriptor = descriptor;
   }
 
   /** @throws {Failure} if it cannot be written, such as on a full disk */
@@ -31,7 +30,7 @@ export class NewLinesFile implements Disposable {
     try {
       writeFileSync(this.#descriptor, text);
     } catch (error) {
-      throw this.#unwritable(error);
+      throw this.#unwritable(this.path, error);
     }
   }
 
@@ -39,10 +38,29 @@ export class NewLinesFile implements Disposable {
     closeSync(this.#descriptor);
   }
 
-  #unwritable(error: unknown): unknown {
+  #create(paths: Iterable<string>): { path: string; descriptor: number } {
+    let failure: unknown;
+    for (const path of paths)
+      try {
+        return { path, descriptor: openSync(path, 'wx') };
+      } catch (error) {
+        failure = this.#unwritable(path, error);
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') break;
+      }
+    throw failure;
+  }
+
+  #unwritable(file: string, error: unknown): unknown {
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) return error;
     const fault = code === 'EEXIST' ? 'already exists and was not changed' : `cannot be written (${code})`;
-    return new Failure(`${this.path} ${fault}; name another file with ${this.#option}`);
+    return new Failure(`${file} ${fault}; name another file with ${this.#option}`);
   }
+}
+
+/** Yields names for a file that must be new: `x.csv`, then `x-2.csv`, `x-3.csv`, without an end. */
+export function* numberedPaths(wanted: string): Generator<string, never, undefined> {
+  const { dir, name, ext } = path.parse(wanted);
+  yield wanted;
+  for (let number = 2; ; number++) yield path.join(dir, `${name}-${number}${ext}`);
 }

@@ -11,24 +11,18 @@ export const REPLACED_SHOWN_MAX = 10;
 const HEADER = csvLine(['id', 'stored_revision', 'stored_name', 'stored_tag', 'name', 'tag']);
 
 /** The new CSV file with all rows whose id has other content: what is stored, and what the row has. */
-export class ReplacedList implements Disposable {
-  readonly #file: NewLinesFile;
-
+export class ReplacedList extends NewLinesFile {
   /** Creates the file. @throws {Failure} if it exists or cannot be created */
   constructor(path: string) {
-    this.#file = new NewLinesFile(path, '--show-replaced');
-    this.#file.write(HEADER);
+    super([path], '--show-replaced');
+    this.write(HEADER);
   }
 
   /** @param stored undefined: the content is that of an earlier row. @throws {Failure} */
   add(stored: PlantRevision | undefined, { id, name, tag }: NewPlant): void {
     const { plant, revision } = stored ?? {};
     const number = revision === undefined ? undefined : String(revision);
-    this.#file.write(csvLine([String(id), number, plant?.name, plant?.tag, name, tag]));
-  }
-
-  [Symbol.dispose](): void {
-    this.#file[Symbol.dispose]();
+    this.write(csvLine([String(id), number, plant?.name, plant?.tag, name, tag]));
   }
 }
 

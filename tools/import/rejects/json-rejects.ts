@@ -1,9 +1,8 @@
 import type { ErrorBody } from '../../../src/core/contract/errors.ts';
-import { IGNORED_ID } from '../rows/confusing-name.ts';
-import { type FormFault, isFormCode, isStillNotUtf8 } from '../rows/form-fault.ts';
-import type { IdRule, MadeId } from '../rows/id-maker.ts';
-import { type ColumnNames, REASON_NAMES } from '../rows/plant-row.ts';
-import { type Member, ownMembers } from './json-members.ts';
+import { type Member, ownMembers } from '../json/json-members.ts';
+import type { MadeId } from '../rows/id-maker.ts';
+import type { RowOptions } from '../rows/plant-row.ts';
+import { type FormFault, IGNORED_ID, isFormCode, isStillNotUtf8, REASON_NAMES } from './rejects-format.ts';
 
 /** The members of a value that a rejects file has in place of a row that is no object. */
 const TEXT_MEMBERS = ['text', ...REASON_NAMES].join();
@@ -20,28 +19,24 @@ export interface RejectedValue {
   madeId: MadeId | undefined;
 }
 
-/**
- * The line of a value in a rejects file.
- *
- * @param idRule undefined if the file has the ids
- */
+/** The line of a value in a rejects file. */
 export function rejectsLineOf(
   { number, line, text, hasMembers, fault, madeId }: RejectedValue,
   { error, message }: ErrorBody,
-  columns: ColumnNames | undefined,
-  idRule: IdRule | undefined,
+  options: RowOptions,
 ): string {
+  const rule = options.ids?.rule;
   // The texts that make an id can be in any member, so such a rejects file needs the same options.
   const nameOf = ({ column, name }: Member): string => {
-    if (idRule?.kind !== 'texts') return name;
+    if (rule?.kind !== 'texts') return name;
     return column === 'id' ? IGNORED_ID : column;
   };
   // As JSON, an invalid byte would be an escape, which hides that it is to be replaced.
   const written = text.toWellFormed();
   const own = hasMembers
-    ? ownMembers(written, columns, idRule).map(member => `${JSON.stringify(nameOf(member))}:${member.value}`)
+    ? ownMembers(written, options).map(member => `${JSON.stringify(nameOf(member))}:${member.value}`)
     : [`"text":${JSON.stringify(written)}`];
-  const id = idRule?.kind === 'numbers' && madeId?.kind === 'id' ? madeId.id : undefined;
+  const id = rule?.kind === 'numbers' && madeId?.kind === 'id' ? madeId.id : undefined;
   const note = id !== undefined && !hasMembers ? `; its id is ${id}` : '';
   const rejected = id !== undefined && hasMembers ? [`"id":${id}`, ...own] : own;
   const code = JSON.stringify(fault?.code ?? error);

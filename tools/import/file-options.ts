@@ -2,8 +2,66 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../../src/cli/shared/failure.ts';
 import { parseId } from '../../src/cli/shared/id-argument.ts';
 import { checkNewFile } from '../../src/cli/shared/new-file.ts';
-import type { CsvForm } from './csv/csv-header.ts';
+import { countUpTo } from '../../src/cli/shared/setting.ts';
 import type { IdRule } from './rows/id-maker.ts';
+import { type ColumnNames, type FileForm, MEMBERS } from './rows/plant-row.ts';
+
+const HEADER_ROW_MAX = 1_000_000;
+
+/** Adds the options of {@link FileForm}. */
+export function addFormOptions(command: Command): Command {
+  return command
+    .option(
+      '--columns <LIST>',
+      'columns of CSV or members of JSON, such as id=ACCESSION; tag= for no tag, id= to ignore ids',
+      parseColumns,
+    )
+    .option('--delimiter <CHAR>', 'delimiter of CSV (default: comma, semicolon or tab)', parseDelimiter)
+    .addOption(
+      new Option(
+        '--quotes <on|off>',
+        'whether quotes enclose fields of CSV; off: they are text (default: on; with tabs, off if a line does not close a quote)',
+      ).choices(['on', 'off']),
+    )
+    .option(
+      '--header-row <N>',
+      'line of the header of CSV, if it has title rows above it (default: the first line with text)',
+      countUpTo(HEADER_ROW_MAX),
+    )
+    .option(
+      '--encoding <NAME>',
+      'encoding of the files, such as windows-1250 (default: UTF-8, or as a byte order mark says)',
+      parseEncoding,
+    );
+}
+
+function parseColumns(text: string): ColumnNames {
+  const given = text.split(/,(?=(?:id|name|tag)=)/).map(each => /^(id|name|tag)=(.*)$/.exec(each));
+  if (given.includes(null))
+    throw new InvalidArgumentError(
+      'Write MEMBER=COLUMN for id, name or tag, such as id=ACCESSION,name=Taxon.',
+    );
+  const columns: ColumnNames = Object.fromEntries(given.map(match => match!.slice(1)));
+  const names = MEMBERS.map(member => columns[member] ?? member).filter(name => name !== '');
+  if (new Set(names).size === names.length) return columns;
+  throw new InvalidArgumentError('Name different columns for id, name and tag.');
+}
+
+function parseDelimiter(text: string): string {
+  if (/^(?:tab|[^"\r\n])$/u.test(text)) return text.replace('tab', '\t');
+  throw new InvalidArgumentError('Give one character, or the word tab.');
+}
+
+/** @returns the name of the encoding by the Encoding Standard, section 4.2 */
+function parseEncoding(text: string): string {
+  try {
+    return new TextDecoder(text.replace(/^latin-/i, 'latin')).encoding;
+  } catch {
+    throw new InvalidArgumentError(
+      'Give a name of the Encoding Standard (https://encoding.spec.whatwg.org/#names-and-labels), such as windows-1252 or utf-16le.',
+    );
+  }
+}
 
 /** The options about ids that import makes. */
 export interface IdOptions {
@@ -42,7 +100,7 @@ export function idRuleOf({
   numberFrom,
   idsFile,
   columns = {},
-}: IdOptions & CsvForm): IdRule | undefined {
+}: IdOptions & FileForm): IdRule | undefined {
   if (idsFile !== undefined) checkNewFile(idsFile);
   const makesIds = idFrom !== undefined || numberFrom !== undefined;
   if (idsFile !== undefined && !makesIds)
@@ -63,7 +121,7 @@ export function idRuleOf({
 }
 
 /** The options with which the rejects files are imported. Numbered rows have their ids there. */
-export function rejectsOptions(rule: IdRule | undefined, { columns = {} }: CsvForm): string[] {
+export function rejectsOptions(rule: IdRule | undefined, { columns = {} }: FileForm): string[] {
   if (rule?.kind !== 'texts') return [];
   const named = Object.entries(columns).map(([member, column]) => `${member}=${column}`);
   return ['--id-from', rule.columns.join(), ...(named.length > 0 ? ['--columns', named.join()] : [])];

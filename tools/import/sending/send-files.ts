@@ -1,23 +1,30 @@
-import { pipelinedTransport } from '../../src/cli/shared/pipelined-transport.ts';
-import type { ServiceAddress } from '../../src/cli/shared/service-options.ts';
-import { PlantChanged, PlantStore, PlantStoreError } from '../../src/client/plant-store.ts';
-import type { ErrorBody } from '../../src/core/contract/errors.ts';
-import type { FilesOptions } from './checked-files.ts';
-import { EarlierIds } from './earlier-ids.ts';
-import { FirstContents } from './first-contents.ts';
-import { areNewInDoubt, type ImportResult } from './import-result.ts';
-import { fileRows } from './plant-file.ts';
-import type { IdMaker } from './rows/id-maker.ts';
-import type { PlantRow } from './rows/plant-row.ts';
-import { ResponseWatch } from './sending/response-watch.ts';
-import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './sending/retry-rules.ts';
-import { SlowStart } from './sending/slow-start.ts';
-import { ignoredHeader, testedCondition } from './sending/tested-condition.ts';
-import { plantsOf, type SentPlant, withLineBreakNote } from './sent-plants.ts';
-import type { IdsFile } from './written/ids-file.ts';
-import { RejectsFile } from './written/rejects-file.ts';
+import { Failure } from '../../../src/cli/shared/failure.ts';
+import { pipelinedTransport } from '../../../src/cli/shared/pipelined-transport.ts';
+import type { ServiceAddress } from '../../../src/cli/shared/service-options.ts';
+import { PlantChanged, PlantStore, PlantStoreError } from '../../../src/client/plant-store.ts';
+import { ERRORS, type ErrorBody } from '../../../src/core/contract/errors.ts';
+import type { NewPlant } from '../../../src/core/contract/plant.ts';
+import type { ImportResult } from '../import-result.ts';
+import { fileRows } from '../plant-file.ts';
+import { RejectsFile } from '../rejects/rejects-file.ts';
+import { EarlierIds, FirstContents } from '../remembered-ids.ts';
+import type { IdMaker } from '../rows/id-maker.ts';
+import { type FileForm, type PlantRow, SAFE_TO_REPEAT } from '../rows/plant-row.ts';
+import { DamagedGzip, fileName } from '../text/file-bytes.ts';
+import type { IdsFile } from '../written/ids-file.ts';
+import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './retry-rules.ts';
+import { ignoredHeader, RowTransport } from './row-transport.ts';
 
-export interface SendingOptions extends FilesOptions {
+/** What the message about a fault of a file says of the rows before it. */
+const ROWS_SENT = `rows before it, if any, were sent, and ${SAFE_TO_REPEAT}`;
+const ROWS_IN_DOUBT = 'rows that were sent can be wrong, so compare them with the new copy';
+
+/** The files of an import, how to read them, and the service. */
+export interface SendingOptions {
+  files: string[];
+  form: FileForm;
+  /** File for rejected rows; undefined: a name derived from each input file. */
+  rejects: string | undefined;
   service: ServiceAddress;
   /** Whether rows replace other content that is stored under their ids. */
   replaces: boolean;
@@ -44,11 +51,13 @@ export async function sendFiles(
       result.unsent = files.slice(index + 1);
       await sender.send(file);
     }
-    await sender.findTime();
   } catch (error) {
     result.cause = sender.causeOf(error);
   }
 }
+
+/** A plant to send, and the row that has it. */
+type SentPlant = NewPlant & { row: PlantRow };
 
 /** The connection to the service, and what several files share. */
 class FileSender implements Disposable {
@@ -60,9 +69,8 @@ class FileSender implements Disposable {
   readonly #stop: AbortSignal;
   readonly #rules: RetryRules;
   readonly #transport: ReturnType<typeof pipelinedTransport>;
-  readonly #watch: ResponseWatch;
+  readonly #rows: RowTransport;
   readonly #store: PlantStore;
-  readonly #start: SlowStart | undefined;
   /** Of rows that are stored. */
   readonly #earlierIds = new EarlierIds();
   readonly #rejectedContents = new FirstContents();
@@ -75,40 +83,29 @@ class FileSender implements Disposable {
     this.#stop = AbortSignal.any([stop, this.#writeStop.signal]);
     this.#rules = new RetryRules(service, this.#note);
     this.#transport = pipelinedTransport(service.url, inFlightMax);
-    this.#start = replaces ? undefined : new SlowStart(inFlightMax);
-    const { send } = this.#transport;
-    this.#watch = new ResponseWatch(replaces ? send : testedCondition(send));
+    this.#rows = new RowTransport(this.#transport.send, replaces);
     this.#store = new PlantStore({
       ...service,
-      transport: this.#watch.send,
+      transport: this.#rows.send,
       responseTimeoutMs: IMPORT_RESPONSE_TIMEOUT_MS,
       retryForMs: OUTAGE_MAX_MS,
     });
   }
 
   async send(file: string): Promise<void> {
-    const rejects = new RejectsFile(file, this.#options.rejects);
+    using rejects = new RejectsFile(file, this.#options.rejects);
     try {
       await this.#sendRows(file, rejects);
     } finally {
-      const written = rejects.close();
-      if (written !== undefined) this.#result.rejectsFiles.push(written);
+      if (rejects.path !== undefined) this.#result.rejectsFiles.push(rejects.path);
     }
-  }
-
-  /** Finds the best time for the commands of the report, if it has any. To be called after the last row. */
-  async findTime(): Promise<void> {
-    const isUndone = this.#watch.replaced > 0 || this.#mayHaveReplaced;
-    const { lastPlant } = this.#result;
-    if ((isUndone || areNewInDoubt(this.#result)) && lastPlant !== undefined)
-      await this.#watch.waitForNextSecond(this.#store, lastPlant);
   }
 
   /** @param error what ended the import. @returns what to report */
   causeOf(error: unknown): unknown {
     if (this.#stop.aborted) return this.#stop.reason;
     if (!(error instanceof PlantStoreError)) return error;
-    const first = this.#options.replaces ? undefined : this.#watch.firstReplacement;
+    const first = this.#options.replaces ? undefined : this.#rows.firstReplacement;
     if (first === undefined) return this.#rules.failure(error);
     const { id, revision } = first;
     return ignoredHeader(
@@ -119,26 +116,19 @@ class FileSender implements Disposable {
   /** Ends the connection, and enters into the result what the responses have shown. */
   [Symbol.dispose](): void {
     const { progress } = this.#result;
-    this.#result.timeBefore = this.#watch.timeBefore;
-    this.#result.mayHaveReplaced = this.#mayHaveReplaced;
+    this.#result.timeBefore = this.#rows.timeBefore;
+    this.#result.mayHaveReplaced = this.#options.replaces && this.#rows.hasLostResponses;
     // The client has thrown for these, so they were not counted.
-    while (progress.rowCounts.revised < this.#watch.replaced) progress.count('revised');
+    while (progress.rowCounts.revised < this.#rows.replaced) progress.count('revised');
     this.#store.close();
-    // The reader of the rows may wait for a result that never comes.
-    this.#start?.end();
     this.#transport[Symbol.dispose]();
   }
 
   readonly #note = (line: string): void => this.#result.progress.say(line);
 
-  get #mayHaveReplaced(): boolean {
-    return this.#options.replaces && this.#watch.hasLostResponses;
-  }
-
   async #sendRows(file: string, rejects: RejectsFile): Promise<void> {
     const { progress } = this.#result;
-    const { form, encoding, replaces, inFlightMax } = this.#options;
-    const { ids, writtenIds } = this.#ids;
+    const { replaces, inFlightMax } = this.#options;
     const reject = (row: PlantRow, fault: ErrorBody): void => {
       try {
         rejects.write(row, fault);
@@ -147,10 +137,7 @@ class FileSender implements Disposable {
         this.#writeStop.abort(error);
       }
     };
-    const onBytes = (bytes: number): void => progress.read(bytes);
-    const read = fileRows(file, { form, encoding, ids, stop: this.#stop, onNote: this.#note, onBytes });
-    const rows = withLineBreakNote(writtenIds?.written(read) ?? read, file, this.#note);
-    const results = this.#store.createPlants<SentPlant>(plantsOf(rows, progress, reject, this.#start), {
+    const results = this.#store.createPlants<SentPlant>(this.#plantsOf(file, reject), {
       concurrency: inFlightMax,
       signal: this.#stop,
       ifRevision: replaces ? undefined : 0,
@@ -158,7 +145,6 @@ class FileSender implements Disposable {
     });
     for await (const { plant, error, input } of results) {
       this.#rules.settled();
-      this.#start?.settled();
       if (error === undefined) {
         progress.count(plant.outcome);
         this.#result.lastPlant = plant;
@@ -170,6 +156,45 @@ class FileSender implements Disposable {
       } else reject(input.row, { error: error.error!, message: this.#rules.shown(error.message) });
     }
   }
+
+  /** Yields the valid plants of a file, and rejects its other rows, so that they are never sent. */
+  async *#plantsOf(
+    file: string,
+    reject: (row: PlantRow, fault: ErrorBody) => void,
+  ): AsyncGenerator<SentPlant, void, undefined> {
+    const { progress } = this.#result;
+    const { ids, writtenIds } = this.#ids;
+    const { form } = this.#options;
+    const onBytes = (bytes: number): void => progress.read(bytes);
+    let hasLineBreak = false;
+    try {
+      for await (const rows of fileRows(file, { form, ids, stop: this.#stop, onNote: this.#note, onBytes })) {
+        writtenIds?.add(rows);
+        for (const [index, row] of rows.entries()) {
+          if (row.lineBreak !== undefined && !hasLineBreak) this.#note(lineBreakNote(file, row));
+          hasLineBreak ||= row.lineBreak !== undefined;
+          const { reading } = row;
+          if (reading.kind === 'plant') yield { ...reading.plant, row };
+          else reject(row, { error: ERRORS[reading.error].number, message: reading.message });
+          progress.sent(rows.length - index);
+        }
+        // A file can have many lines without rows.
+        if (rows.length === 0) progress.sent(1);
+      }
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      const sent = error instanceof DamagedGzip ? ROWS_IN_DOUBT : ROWS_SENT;
+      throw new Failure(`${error.message}; ${sent}`, error.exitCode);
+    }
+  }
+}
+
+/** The line about the first field with a line break, which may contain rows. */
+function lineBreakNote(file: string, { place, lineBreak }: PlantRow): string {
+  return (
+    `${fileName(file)} ${place()} has a line break: ${lineBreak}; ` +
+    'if a quote is not closed, the next rows are in this field; --dry-run lists such rows'
+  );
 }
 
 /** @param isRepeated whether an earlier row of the import has the id, with other content */
