@@ -11,7 +11,7 @@ import {
 import { LineCounter, type Texts } from './line-ends.ts';
 import { FORMAT_BYTES, startReadingOf } from './other-formats.ts';
 import { Utf8Evidence } from './utf8-evidence.ts';
-import { utf8Texts } from './utf8-texts.ts';
+import { contentOf, utf8Texts } from './utf8-texts.ts';
 
 const UTF_8 = 'utf-8';
 const UTF_16 = /^utf-16/;
@@ -51,7 +51,8 @@ export async function* fileTexts(path: string, wanted: string | undefined, optio
 }
 
 /**
- * Reads a file to its end, to verify its encoding and the checksum of gzip.
+ * Verifies the encoding of a file, and the checksum of gzip. It reads the file once to see whether it
+ * is UTF-8, and again only if its encoding is still in doubt.
  *
  * @throws {Failure} as {@link fileTexts} does
  */
@@ -62,19 +63,20 @@ export async function verifyTexts(
 ): Promise<void> {
   const name = fileName(path);
   const { encoding, hasMark, bytes } = await encodedBytes(path, wanted, options);
-  const evidence = new Utf8Evidence(name, hasMark);
-  for await (const text of utf8Texts(bytes)) evidence.add(text);
-  if (encoding === UTF_8) {
-    if (wanted !== UTF_8) evidence.check();
-    return;
-  }
-  if (evidence.isUtf8 && !UTF_16.test(encoding))
+  const content = await contentOf(bytes);
+  if (encoding === UTF_8 && (content !== 'other' || wanted === UTF_8)) return;
+  if (encoding !== UTF_8 && content === 'UTF-8' && !UTF_16.test(encoding))
     throw new Failure(
       `${name} is valid UTF-8, as a rejects file is, and ${encoding} would change its text; ` +
         `import it without --encoding, or convert it if you are sure (iconv -f ${encoding} -t UTF-8 FILE > NEW_FILE)`,
     );
-  const again = await encodedBytes(path, wanted, { ...options, onBytes: undefined });
-  for await (const _ of decodedTexts(name, encoding, again.bytes));
+  const doubtful = (await encodedBytes(path, wanted, { ...options, onBytes: undefined })).bytes;
+  if (encoding !== UTF_8) for await (const _ of decodedTexts(name, encoding, doubtful));
+  else {
+    const evidence = new Utf8Evidence(name, hasMark);
+    for await (const text of utf8Texts(doubtful)) evidence.add(text);
+    evidence.check();
+  }
 }
 
 async function* decodedTexts(name: string, encoding: string, bytes: Bytes): Texts {

@@ -45,11 +45,6 @@ export class Utf8Evidence {
     this.#lines.add(text);
   }
 
-  /** Whether the text is valid UTF-8, with other characters than ASCII. */
-  get isUtf8(): boolean {
-    return this.#counts.invalid === 0 && this.#counts.valid > 0;
-  }
-
   /** @throws {Failure} with the first doubtful text, if the text so far is in another encoding */
   check(): void {
     const { valid, invalid } = this.#counts;

@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import type { Texts } from './line-ends.ts';
 
 /**
@@ -87,4 +87,15 @@ export async function* utf8Texts(chunks: AsyncIterable<Buffer>): Texts {
     isStart = false;
     if (own !== '') yield own;
   }
+}
+
+/** Reads all chunks. @returns what they contain */
+export async function contentOf(chunks: AsyncIterable<Buffer>): Promise<'ASCII' | 'UTF-8' | 'other'> {
+  let isAllAscii = true;
+  let isAllUtf8 = true;
+  for await (const bytes of wholeCharacters(chunks)) {
+    isAllAscii &&= isAscii(bytes);
+    isAllUtf8 &&= isUtf8(bytes);
+  }
+  return isAllAscii ? 'ASCII' : isAllUtf8 ? 'UTF-8' : 'other';
 }
