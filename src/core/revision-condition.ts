@@ -7,15 +7,12 @@ import { fieldValues, type HeaderFields } from './header-fields.ts';
  */
 export type RevisionCondition =
   /** `ifRevision`: undefined without the field. 0: there is no plant with this id. */
-  { kind: 'valid'; ifRevision: number | undefined } | { kind: 'invalid'; message: string };
+  | { kind: 'valid'; ifRevision: number | undefined }
+  /** `isTest`: the value is {@link REVISION_TEST}, so nothing is wrong. */
+  | { kind: 'invalid'; message: string; isTest: boolean };
 
-/** A value that no service accepts. With it, `import` tests whether a service gets the field. */
+/** A value that no service accepts. With it, a client tests whether a service gets the field. */
 export const REVISION_TEST = 'test';
-
-/** Whether `import` caused an error with {@link REVISION_TEST}, so that nothing is wrong. */
-export function isRevisionTest(fields: HeaderFields = []): boolean {
-  return fieldValues(fields, 'if-plant-revision')[0] === REVISION_TEST;
-}
 
 const REVISION_NUMBER = /^(?:0|[1-9][0-9]{0,9})$/;
 
@@ -26,15 +23,13 @@ export function readRevisionNumber(text: string): number | undefined {
 }
 
 const UNCONDITIONAL: RevisionCondition = { kind: 'valid', ifRevision: undefined };
-const INVALID: RevisionCondition = {
-  kind: 'invalid',
-  message: `send If-Plant-Revision at most once, with one number of a revision from 1 to ${REVISION_MAX}, or 0 for a new plant; decimal digits only, without leading zeros`,
-};
+const INVALID_MESSAGE = `send If-Plant-Revision at most once, with one number of a revision from 1 to ${REVISION_MAX}, or 0 for a new plant; decimal digits only, without leading zeros`;
 
 /** Reads the field If-Plant-Revision. Blanks around its value are not part of it. */
 export function revisionConditionOf(fields: HeaderFields): RevisionCondition {
   const values = fieldValues(fields, 'if-plant-revision');
   if (values.length === 0) return UNCONDITIONAL;
   const ifRevision = values.length === 1 ? readRevisionNumber(values[0]!) : undefined;
-  return ifRevision === undefined ? INVALID : { kind: 'valid', ifRevision };
+  if (ifRevision !== undefined) return { kind: 'valid', ifRevision };
+  return { kind: 'invalid', message: INVALID_MESSAGE, isTest: values[0] === REVISION_TEST };
 }

@@ -15,7 +15,7 @@ test('the console and messages show each setting as a user would write it', asyn
   const flags = ['--ops', ops, '--rate-limit', '6000/min', '--trust-proxy', '10.0.0.1,10.0.0.2'];
   await using _serve = await startServe(database, flags);
   const { message } = (await (await fetch(`${opsUrl}/console/api/store`)).json()) as Json;
-  assert.ok(message.includes(`npx plant-store console --ops ${ops}`), message);
+  assert.ok(message.includes(`npx plant-store console --database '${database}' --ops ${ops}`), message);
   const link = await runProgram(['console', '--database', database, '--ops', ops]);
   assert.match(link.stdout, /^http:\/\/\[::1\]:[0-9]+\/console\/#[\w-]+\n$/);
   const operator = await signIn({ opsUrl }, new URL(link.stdout.trim()).hash.slice(1));

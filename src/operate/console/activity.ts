@@ -2,7 +2,6 @@ import type { Outcome } from '../../core/contract/plant.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName, isOutcome } from '../../core/response.ts';
-import { isRevisionTest } from '../../core/revision-condition.ts';
 import type { LabelOf } from './rejected-requests.ts';
 
 /** Maximum of the busiest tokens on the page. */
@@ -94,7 +93,7 @@ export class Activity implements ResponseObserver {
       const content = storedContent(body);
       this.#newest[result].add({ at, id, content, outcome: result, tokenId, order: this.#confirmed++ });
       if (result === 'revised') this.#revised.add({ at, id, revision: revision!, tokenId });
-    } else if (isErrorName(result) && !isRevisionTest(received?.headers.fields)) counts.errors++;
+    } else if (isErrorName(result)) counts.errors++;
   }
 
   /** The newest plants of each outcome, all together the newest first. */
@@ -141,9 +140,10 @@ export class Activity implements ResponseObserver {
 
   /** Begins the intervals that are due, and forgets those before the last minute. */
   #advance(): void {
-    const now = performance.now();
-    for (; now - this.#startedAt >= INTERVAL_MS; this.#startedAt += INTERVAL_MS)
-      this.#intervals = [new Map(), ...this.#intervals.slice(0, INTERVALS - 1)];
+    const elapsed = Math.floor((performance.now() - this.#startedAt) / INTERVAL_MS);
+    this.#startedAt += elapsed * INTERVAL_MS;
+    const added = Array.from({ length: Math.min(elapsed, INTERVALS) }, () => new Map());
+    this.#intervals = [...added, ...this.#intervals].slice(0, INTERVALS);
   }
 }
 

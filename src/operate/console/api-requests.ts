@@ -119,6 +119,14 @@ export function filterOf(query: URLSearchParams): PlantFilter {
   };
 }
 
+/** Reads a number from 0. @returns undefined without the parameter @throws {InvalidApiRequest} */
+export function countOf(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name) || undefined;
+  if (text !== undefined && !/^[0-9]{1,15}$/.test(text))
+    throw new InvalidApiRequest(`${name} must be a number from 0`);
+  return text === undefined ? undefined : Number(text);
+}
+
 /** Reads ms since 1970, or a time of RFC 3339. @throws {InvalidApiRequest} */
 function timeOf(text: string): number {
   const time = /^-?[0-9]+$/.test(text) ? Number(text) : instantOf(text);

@@ -16,6 +16,7 @@ import { json, type OpsResponse } from '../ops-response.ts';
 import type { OpsPage } from '../ops-server.ts';
 import { Activity } from './activity.ts';
 import {
+  countOf,
   expiredCookie,
   failure,
   type Handler,
@@ -176,7 +177,7 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
     'GET api/now': async ({ query }) => {
       const { samples, monitor } = this.#parts;
       return json({
-        ...samples.after(Number(query.get('after'))),
+        ...samples.after(countOf(query, 'after') ?? 0),
         runs: marksOf(monitor.damage),
         total: this.#total.read(),
         busiest: this.#activity.busiest(this.#labelOf),

@@ -9,7 +9,7 @@ import { COMMON_FIELDS } from '../../server/response-headers.ts';
 import type { KnownDamage } from '../health/known-damage.ts';
 import { json, type OpsResponse } from '../ops-response.ts';
 import { type Activity, cutText } from './activity.ts';
-import { type ApiRequest, failure, filterOf, type Handler } from './api-requests.ts';
+import { type ApiRequest, countOf, failure, filterOf, type Handler } from './api-requests.ts';
 import type { PlantTotal } from './plant-total.ts';
 import { plantsCsv } from './plants-csv.ts';
 import type { LabelOf } from './rejected-requests.ts';
@@ -81,7 +81,7 @@ export class PlantRequests {
       });
     },
     'GET api/revised': ({ query }) =>
-      this.#revised(query.get('token') || undefined, Number(query.get('count')) || REVISED_DEFAULT),
+      this.#revised(query.get('token') || undefined, countOf(query, 'count') ?? REVISED_DEFAULT),
     'GET api/revisions': async ({ query, request }) => {
       const { search, shown } = this.#parts;
       const { id } = filterOf(query);

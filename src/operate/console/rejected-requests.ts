@@ -7,7 +7,6 @@ import type { ResponseObserver } from '../../core/extension-points.ts';
 import { fieldValues } from '../../core/header-fields.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isErrorName } from '../../core/response.ts';
-import { isRevisionTest } from '../../core/revision-condition.ts';
 import { withoutTokens } from '../log/masked-tokens.ts';
 
 /** Maximum of groups. A further group replaces the one whose newest request is the oldest. */
@@ -61,8 +60,6 @@ interface Group {
   status: number;
   name: ErrorName;
   tokenId: number | undefined;
-  /** Whether `import` caused the error, to test that the service gets If-Plant-Revision. */
-  isTest: boolean;
   /** Undefined: this group counts the requests of all replaced groups with this error. */
   address: string | undefined;
   count: number;
@@ -134,9 +131,8 @@ export class RejectedRequests implements ResponseObserver, Disposable {
     addressOf: (request: ReceivedRequest | undefined) => string | undefined,
   ): void {
     if (!isErrorName(result)) return;
-    const isTest = result === 'badHttp' && isRevisionTest(received?.headers.fields);
-    if (!isTest) this.#count++;
-    const group = this.#groupOf(result, received?.tokenId, addressOf(received) ?? 'unknown', isTest);
+    this.#count++;
+    const group = this.#groupOf(result, received?.tokenId, addressOf(received) ?? 'unknown');
     group.count++;
     group.lastAt = Date.now();
     countReason(group.reasons, reasonOf(result, message!, received));
@@ -145,9 +141,9 @@ export class RejectedRequests implements ResponseObserver, Disposable {
     group.examples.splice(EXAMPLES_MAX);
   }
 
-  #groupOf(name: ErrorName, tokenId: number | undefined, address: string, isTest: boolean): Group {
-    const key = `${name} ${tokenId} ${address}${isTest ? ' test' : ''}`;
-    const group = this.#groups.get(key) ?? { ...newGroup(name, tokenId, address), isTest };
+  #groupOf(name: ErrorName, tokenId: number | undefined, address: string): Group {
+    const key = `${name} ${tokenId} ${address}`;
+    const group = this.#groups.get(key) ?? newGroup(name, tokenId, address);
     this.#groups.delete(key);
     this.#groups.set(key, group);
     if (this.#groups.size > GROUPS_MAX) this.#forgetOldest();
@@ -197,7 +193,6 @@ function newGroup(name: ErrorName, tokenId?: number, address?: string): Group {
     status,
     name,
     tokenId,
-    isTest: false,
     address: address && storedText(address),
     count: 0,
     firstAt: Date.now(),

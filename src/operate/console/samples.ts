@@ -2,8 +2,7 @@ import type { PlantQueue } from '../../core/commit/plant-commits.ts';
 import type { ResponseObserver } from '../../core/extension-points.ts';
 import type { ReceivedRequest } from '../../core/request.ts';
 import { type HttpResponse, isOutcome } from '../../core/response.ts';
-import { isRevisionTest } from '../../core/revision-condition.ts';
-import type { Counts, Metrics } from '../metrics.ts';
+import type { Metrics } from '../metrics.ts';
 import { SampleRing, type SampleSeries, type StoredRing } from './sample-ring.ts';
 
 /** The samples that the page does not have yet. Times are in seconds since 1970. */
@@ -27,14 +26,12 @@ export class Samples implements ResponseObserver, Disposable {
   readonly #short: SampleRing;
   /** A sample each ten seconds, for 24 hours. */
   readonly #long: SampleRing;
-  /** Requests with which `import` tested the service, so that they are no errors. */
-  #revisionTests = 0;
   #timer: NodeJS.Timeout;
 
   constructor(metrics: Metrics, queue: PlantQueue) {
     this.#metrics = metrics;
     this.#queue = queue;
-    const counts = this.#counts();
+    const counts = this.#metrics.counts();
     this.#short = new SampleRing(1, 15 * 60, counts);
     this.#long = new SampleRing(10, 24 * 60 * 6, counts);
     this.#timer = this.#nextSample();
@@ -42,10 +39,9 @@ export class Samples implements ResponseObserver, Disposable {
 
   responded(
     { result }: Pick<HttpResponse, 'result'>,
-    received: ReceivedRequest | undefined,
+    _received: ReceivedRequest | undefined,
     durationMs: number,
   ): void {
-    if (result === 'badHttp' && isRevisionTest(received?.headers.fields)) this.#revisionTests++;
     if (!isOutcome(result)) return;
     // A histogram of Node accepts only integers from 1.
     this.#short.createMicroseconds.record(Math.max(1, Math.round(durationMs * 1000)));
@@ -81,15 +77,8 @@ export class Samples implements ResponseObserver, Disposable {
     return setTimeout(() => this.#sample(), 1_000 - (Date.now() % 1_000));
   }
 
-  /** The counts without tests of `import`. */
-  #counts(): Counts {
-    const { responses, ...counts } = this.#metrics.counts();
-    const tests = this.#revisionTests;
-    return { ...counts, responses: new Map(responses).set('badHttp', responses.get('badHttp')! - tests) };
-  }
-
   #sample(): void {
-    const counts = this.#counts();
+    const counts = this.#metrics.counts();
     const { plantsInFlight } = this.#queue.statistics;
     // Percentiles of ten seconds need all durations of that time, not percentiles of each second.
     this.#long.createMicroseconds.add(this.#short.createMicroseconds);

@@ -91,19 +91,6 @@ suite('samples of the console', () => {
     assert.deepEqual([later.short.from, later.short.count, later.long.count], [newest - 2, 3, 1]);
   });
 
-  test('have no test of import among the errors', () => {
-    for (const [value, errors] of [
-      ['test', undefined],
-      ['1, 2', [1]],
-    ] as const) {
-      const headers = { fields: ['If-Plant-Revision', value] };
-      const received = { headers } as unknown as ReceivedRequest;
-      for (const observer of [metrics, samples]) observer.responded({ result: 'badHttp' }, received, 0);
-      pass(1);
-      assert.deepEqual(read(now - 1).short.columns['40000 badHttp'], errors, value);
-    }
-  });
-
   test('have percentiles of all durations of ten seconds, which are no means of percentiles', () => {
     for (let second = 0; second < 7; second++)
       pass(1, () => {

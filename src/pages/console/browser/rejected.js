@@ -22,7 +22,7 @@ const NOTHING_REJECTED = html`<div class="empty">
 
 /**
  * @typedef {{ key: string, error: number, status: number, name: string, sentence: string,
- *   label: string | null, tokenFault: 'revoked' | 'expired' | null, isTest: boolean, address?: string,
+ *   label: string | null, tokenFault: 'revoked' | 'expired' | null, address?: string,
  *   count: number, firstAt: number, lastAt: number, reasons: [text: string, count: number][] }} Group
  * @typedef {{ at: number, message: string, requestLine?: string, contentType?: string, plantId: string,
  *   body: string | null, bodyBytes: number | null, declaredBytes: number | null, isCut: boolean,
@@ -45,12 +45,9 @@ export function RejectedRequests({ query }) {
   const isOn = content.bodiesUntil !== null;
   const toggle = () => run(() => request('rejected', 'POST', { isOn: !isOn }).then(repeat));
   /** @type {Group[]} */
-  const found = current.groups.filter(
-    (/** @type {Group} */ group) => !group.isTest && searchedText(group).includes(filter.toLowerCase()),
+  const found = current.groups.filter((/** @type {Group} */ group) =>
+    searchedText(group).includes(filter.toLowerCase()),
   );
-  // Tests of imports are not counted, so they are always those of the last load.
-  /** @type {Group[]} */
-  const tests = content.groups.filter((/** @type {Group} */ { isTest }) => isTest);
   const onInput = (/** @type {{ currentTarget: HTMLInputElement }} */ event) =>
     setFilter(event.currentTarget.value);
   return html`
@@ -75,15 +72,7 @@ export function RejectedRequests({ query }) {
     </div>
     ${current.count === 0 && NOTHING_REJECTED}
     ${current.count > 0 && found.length === 0 && html`<p class="note">No group matches the filter. Clear it to see all.</p>`}
-    ${found.map(each => html`<${GroupEntry} key=${each.key} ...${{ ...each, group: each.key }} />`)}
-    ${
-      tests.length > 0 &&
-      html`<details class="fold">
-        <summary>No fault: tests by imports (${numberText(tests.reduce((sum, { count }) => sum + count, 0))})</summary>
-        <p class="note">Each import first sends a wrong request, to test that this service obeys If-Plant-Revision.</p>
-        ${tests.map(each => html`<${GroupEntry} key=${each.key} ...${{ ...each, group: each.key }} />`)}
-      </details>`
-    }`;
+    ${found.map(each => html`<${GroupEntry} key=${each.key} ...${{ ...each, group: each.key }} />`)}`;
 }
 
 /** The texts of a group in which the filter looks. @param {Group} group */
@@ -109,8 +98,8 @@ function searchedText({ error, name, sentence, reasons, label, address }) {
 const SENDERS_WITHOUT_TOKEN = { 40101: 'no token', [TOKEN_REJECTED]: 'unknown token' };
 
 /** @param {Omit<Group, 'key'> & { group: string }} props */
-function GroupEntry({ group, error, name, label, isTest, address, count, firstAt, lastAt, ...found }) {
-  const { title, explanation, reasonCount } = titleOf({ error, label, isTest, ...found });
+function GroupEntry({ group, error, name, label, address, count, firstAt, lastAt, ...found }) {
+  const { title, explanation, reasonCount } = titleOf({ error, label, ...found });
   const [isOpen, setIsOpen] = useState(false);
   const sender =
     label === null ? (SENDERS_WITHOUT_TOKEN[error] ?? 'token not checked') : html`token ${clientText(label)}`;
@@ -129,13 +118,11 @@ function GroupEntry({ group, error, name, label, isTest, address, count, firstAt
 /**
  * What is wrong, in words: the most frequent reason, and below it the sentence of the error.
  *
- * @param {Pick<Group, 'error' | 'label' | 'isTest' | 'sentence' | 'tokenFault' | 'reasons'>} group
+ * @param {Pick<Group, 'error' | 'label' | 'sentence' | 'tokenFault' | 'reasons'>} group
  * @returns {{ title: unknown, explanation?: string | false, reasonCount: number }}
  */
-function titleOf({ error, label, isTest, sentence, tokenFault, reasons }) {
+function titleOf({ error, label, sentence, tokenFault, reasons }) {
   const all = { reasonCount: Number.POSITIVE_INFINITY };
-  if (isTest)
-    return { title: 'No fault: an import tested that this service obeys If-Plant-Revision', ...all };
   if (tokenFault !== null)
     return { title: html`The token ${clientText(label ?? undefined)} is ${tokenFault}`, ...all };
   if (error === TOKEN_REJECTED && label === null)
