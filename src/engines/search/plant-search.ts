@@ -23,6 +23,8 @@ export interface PlantFilter {
   isUntagged?: boolean | undefined;
   /** The earliest time of recording the latest revision; ms since 1970. */
   since?: number | undefined;
+  /** `created`: the plant has one revision. `revised`: it has several. */
+  outcome?: 'created' | 'revised' | undefined;
   from?: bigint | undefined;
 }
 
@@ -185,7 +187,7 @@ interface FilteredSlice {
 /** Reads the slices of a filter. @param read gets a slice and its last id, as in {@link ReadSlice} */
 async function searchSlices(
   { query, sliceRows, nameContains }: SearchedStore,
-  { id, from = ID_MIN, name = '', tag, isUntagged = false, since }: PlantFilter,
+  { id, from = ID_MIN, name = '', tag, isUntagged = false, since, outcome }: PlantFilter,
   settings: Omit<SliceSettings, 'from' | 'nameBytesMax'>,
   read: (slice: FilteredSlice, last: bigint) => Promise<bigint | undefined>,
 ): Promise<SearchProgress> {
@@ -201,6 +203,7 @@ async function searchSlices(
   if (tag !== undefined) conditions.push(`tag = ${add(tag)}`);
   if (isUntagged) conditions.push('tag IS NULL');
   if (since !== undefined) conditions.push(`recorded_at >= ${add(since)}`);
+  if (outcome !== undefined) conditions.push(outcome === 'created' ? 'revision = 1' : 'revision > 1');
   const readRange: ReadSlice = (first, last) => {
     const latest = first === last ? LATEST_OF_PLANT : LATEST_OF_RANGE;
     const where = [...conditions, latest].join(' AND ');

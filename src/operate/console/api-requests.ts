@@ -116,6 +116,7 @@ export function filterOf(query: URLSearchParams): PlantFilter {
     tag: textOf('tag'),
     isUntagged: query.get('untagged') === '1',
     since: since === undefined ? undefined : timeOf(since),
+    outcome: outcomeOf(textOf('outcome')),
   };
 }
 
@@ -125,6 +126,12 @@ export function countOf(query: URLSearchParams, name: string): number | undefine
   if (text !== undefined && !/^[0-9]{1,15}$/.test(text))
     throw new InvalidApiRequest(`${name} must be a number from 0`);
   return text === undefined ? undefined : Number(text);
+}
+
+/** @throws {InvalidApiRequest} */
+function outcomeOf(text: string | undefined): PlantFilter['outcome'] {
+  if (text === undefined || text === 'created' || text === 'revised') return text;
+  throw new InvalidApiRequest('outcome must be created or revised');
 }
 
 /** Reads ms since 1970, or a time of RFC 3339. @throws {InvalidApiRequest} */

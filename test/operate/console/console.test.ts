@@ -52,6 +52,8 @@ suite('the console and its store', async () => {
       ['untagged=1', ['-9223372036854775808']],
       ['from=8', ['9223372036854775807']],
       ['since=8640000000000000', []],
+      ['outcome=revised', ['7']],
+      ['outcome=created&id=7', []],
       ['since=-1', ['-9223372036854775808', '7', '9223372036854775807']],
       ['since=2026-05-01T14:30%2B02:00&id=7', ['7']],
     ];
@@ -105,6 +107,7 @@ suite('the console and its store', async () => {
     assert.equal(csv.split('\n').length, 4);
     for (const path of ['plants', 'revisions'])
       assert.equal((await call(operator, 'GET', `${path}?id=9223372036854775808`)).status, 422);
+    assert.equal((await call(operator, 'GET', 'plants?outcome=unchanged')).status, 422);
     for (const since of ['today', '8640000000000001', '2026-05-01', '1e3'])
       assert.equal((await call(operator, 'GET', `plants?since=${since}`)).status, 422, since);
     assert.equal((await call(operator, 'GET', 'revisions?id=9')).status, 404);

@@ -15,7 +15,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, mock, suite, test } from 'node:test';
 import type { PlantQueue } from '../../../src/core/commit/plant-commits.ts';
 import { ERROR_NAMES } from '../../../src/core/contract/errors.ts';
-import type { ReceivedRequest } from '../../../src/core/request.ts';
 import type { RequestResult } from '../../../src/core/response.ts';
 import { SampleFile } from '../../../src/operate/console/sample-file.ts';
 import { Samples } from '../../../src/operate/console/samples.ts';

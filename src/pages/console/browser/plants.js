@@ -22,6 +22,8 @@ const DOWNLOAD_TIMEOUT_MS = 24 * 3_600_000;
 const CORRECTED_LENGTH_MAX = 50_000;
 /** Windows in which all fields are shown. */
 const WIDE = '(min-width: 48rem)';
+/** What the search can be limited to, by the parameter `outcome`. */
+const OUTCOMES = { '': 'new and changed', created: 'only new', revised: 'only changed' };
 const DAMAGED = html`<strong>damaged</strong>`;
 
 /** @typedef {import('./search.js').Plant} Plant */
@@ -110,9 +112,10 @@ function Field({ name, label, filter, isDisabled }) {
 function MoreFields({ filter }) {
   const [isUntagged, setIsUntagged] = useState(filter.get('untagged') === '1');
   const [isOpen] = useState(
-    ['tag', 'id', 'since', 'untagged'].some(name => filter.get(name)) || matchMedia(WIDE).matches,
+    ['tag', 'id', 'since', 'untagged', 'outcome'].some(name => filter.get(name)) || matchMedia(WIDE).matches,
   );
   const since = filter.get('since') ?? '';
+  const outcome = filter.get('outcome') ?? '';
   // A link may have the time in ms.
   const day = /^[0-9]{6,}$/.test(since) ? dayOf(Number(since)) : since;
   return html`<details class="more" open=${isOpen}>
@@ -124,6 +127,12 @@ function MoreFields({ filter }) {
       </label></div>
       <${Field} name="id" label="Exact id" filter=${filter} />
       <div><label for="since">Stored since</label><input id="since" name="since" type="date" defaultValue=${day} /></div>
+      <div>
+        <label for="outcome">Which</label>
+        <select id="outcome" name="outcome">
+          ${Object.entries(OUTCOMES).map(([value, text]) => html`<option value=${value} selected=${value === outcome}>${text}</option>`)}
+        </select>
+      </div>
     </div>
   </details>`;
 }

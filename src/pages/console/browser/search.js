@@ -82,8 +82,8 @@ export function beginningFirst(plants, text = '') {
  * @param {Record<string, string>} filter
  * @param {string} day
  */
-export function csvName({ name = '', tag = '', id = '', untagged, since }, day) {
-  const parts = [name, tag, id, untagged ? 'without a tag' : '', since ? `since ${since}` : ''];
+export function csvName({ name = '', tag = '', id = '', untagged, since, outcome = '' }, day) {
+  const parts = [name, tag, id, untagged ? 'without a tag' : '', outcome, since ? `since ${since}` : ''];
   const words = parts
     .join(' ')
     .toLowerCase()

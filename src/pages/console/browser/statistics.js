@@ -139,7 +139,7 @@ function outcomeStatistic(title, outcome, today, recent) {
   const recently = Math.round(countOf(recent, [outcome]));
   // The date in the zone of the reader, in the form of ISO 8601.
   const day = new Date().toLocaleDateString('sv');
-  const note = html`${recently === 0 ? 'none' : COUNT.format(recently)} in 15 min; <a href=${`#plants?since=${day}`}>show them</a>`;
+  const note = html`${recently === 0 ? 'none' : COUNT.format(recently)} in 15 min; <a href=${`#plants?since=${day}&outcome=${outcome}`}>show</a>`;
   return { title, statistic: count, note };
 }
 
