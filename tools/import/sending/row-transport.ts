@@ -7,9 +7,8 @@ import { REVISION_TEST } from '../../../src/core/revision-condition.ts';
 
 /** The body of a test has no plant, so nothing is stored if the service does not get the header. */
 const NO_PLANT = '{}';
-/** How long tests wait for the next second at most, and the time between two tests. */
-const SECOND_TIMEOUT_MS = 1_500;
-const TEST_INTERVAL_MS = 100;
+/** A second, and a margin for timers and clocks that are not exact. */
+const NEXT_SECOND_MS = 1_050;
 
 /** A response that confirms a replaced plant. */
 export interface Replacement {
@@ -23,7 +22,7 @@ export interface Replacement {
  *
  * | response to the test | without `--replace` | with `--replace` |
  * |---|---|---|
- * | error 40000, about the header | rows are sent | rows are sent in the next second |
+ * | error 40000, about the header | rows are sent | rows are sent a second later |
  * | an error of the body: the header is ignored | fails, as each plant could be replaced | as above |
  * | any other one, or none | the rows get it as theirs; their retry tests again | as before |
  *
@@ -32,16 +31,17 @@ export interface Replacement {
  * reached its second when the response is made, so no row gets an earlier time than this second.
  * The millisecond before it is the time for an undo, which then has all rows of the import.
  *
- * With `--replace`, the undo also must not have what was stored before the import. So the test is
- * repeated until Date shows a later second than at first. Revisions from before the import have
- * times up to the first test, and so before the later second. Revisions that others store during
- * the tests can be in the undo, like those they store after the first row.
+ * With `--replace`, the undo also must not have what was stored before the import. Such revisions
+ * have times up to the test, and so at most the last millisecond of its second. This millisecond
+ * is the time for an undo, and rows wait until the second has ended: NEXT_SECOND_MS after the
+ * response. Revisions that others store during the wait can be in the undo, like those they store
+ * after the first row.
  *
  * This is wrong by the difference between two clocks: if a proxy replaces Date by its own, or if
  * the service has several instances.
  */
 export class RowTransport {
-  /** The time for an undo, in ms since 1970 UTC; undefined if the tests have not shown it. */
+  /** The time for an undo, in ms since 1970 UTC; undefined if the test has not shown it. */
   timeBefore: number | undefined;
   /**
    * How many responses confirm a replaced plant, and the first of them. The client rejects such a
@@ -53,8 +53,6 @@ export class RowTransport {
   readonly #replaces: boolean;
   #isTested = false;
   #test: Promise<ReceivedResponse | undefined> | undefined;
-  /** The field Date of the first test, in ms since 1970 UTC. Failed tests do not change it. */
-  #firstSecond: number | undefined;
   /** Rows without a response that says what became of them. */
   #unknownCount = 0;
 
@@ -65,7 +63,7 @@ export class RowTransport {
 
   readonly send: Transport = (request, signal) => {
     if (this.#isTested) return this.#sendRow(request, signal);
-    this.#test ??= this.#sendTests(request, signal).finally(() => {
+    this.#test ??= this.#sendTest(request, signal).finally(() => {
       this.#test = undefined;
     });
     return this.#test.then(response => response ?? this.#sendRow(request, signal));
@@ -80,30 +78,26 @@ export class RowTransport {
   }
 
   /** @returns undefined if the rows can be sent, or a response that is not about the test */
-  async #sendTests(request: HttpRequest, signal: AbortSignal): Promise<ReceivedResponse | undefined> {
+  async #sendTest(request: HttpRequest, signal: AbortSignal): Promise<ReceivedResponse | undefined> {
     const headers = { ...request.headers, 'If-Plant-Revision': REVISION_TEST };
-    const startMs = performance.now();
-    do {
-      const response = await this.#transport({ ...request, headers, body: NO_PLANT }, signal);
-      const { error } = jsonObject(response.body);
-      const isIgnored = error === ERRORS.notNewPlant.number || error === ERRORS.notJson.number;
-      if (isIgnored && !this.#replaces)
-        throw ignoredHeader('the service accepts a request with an invalid If-Plant-Revision');
-      if (!isIgnored && error !== ERRORS.badHttp.number) return response;
-      this.#isTested = this.#readTime(Date.parse(response.headers.date ?? ''));
-      if (!this.#isTested) await wait(TEST_INTERVAL_MS, undefined, { signal });
-    } while (!this.#isTested && performance.now() - startMs < SECOND_TIMEOUT_MS);
+    const response = await this.#transport({ ...request, headers, body: NO_PLANT }, signal);
+    const { error } = jsonObject(response.body);
+    const isIgnored = error === ERRORS.notNewPlant.number || error === ERRORS.notJson.number;
+    if (isIgnored && !this.#replaces)
+      throw ignoredHeader('the service accepts a request with an invalid If-Plant-Revision');
+    if (!isIgnored && error !== ERRORS.badHttp.number) return response;
+    const second = Date.parse(response.headers.date ?? '');
+    if (!Number.isNaN(second)) await this.#setTimeBefore(second, signal);
     this.#isTested = true;
     return undefined;
   }
 
-  /** @param second of a test; NaN if it is unknown. @returns whether further tests show no better time */
-  #readTime(second: number): boolean {
-    if (Number.isNaN(second)) return true;
-    this.#firstSecond ??= second;
-    if (this.#replaces && second <= this.#firstSecond) return false;
-    this.timeBefore = second - 1;
-    return true;
+  /** @param second the field Date of the test, in ms since 1970 UTC */
+  async #setTimeBefore(second: number, signal: AbortSignal): Promise<void> {
+    if (this.#replaces) {
+      await wait(NEXT_SECOND_MS, undefined, { signal });
+      this.timeBefore = second + 999;
+    } else this.timeBefore = second - 1;
   }
 
   #sendRow(request: HttpRequest, signal: AbortSignal): Promise<ReceivedResponse> {
