@@ -3,8 +3,9 @@ export const QUEUE_TIME_MAX_MS = 500;
 /** Plants that may always be in flight. Small batches do not show the rate of the engine. */
 export const IN_FLIGHT_PLANTS_MIN = 1_024;
 /**
- * Behind fewer plants, the time of a plant does not show the rate that the engine can reach. So many
- * can be in flight at any limit, so that even the lowest limit can rise again.
+ * Behind fewer plants, the time of a plant does not show the rate that the engine can reach. It is
+ * below `IN_FLIGHT_PLANTS_MIN`, the lowest limit. So batches are measured at any limit, and a limit
+ * that has fallen can rise again.
  */
 const MEASURED_PLANTS_MIN = IN_FLIGHT_PLANTS_MIN / 2;
 

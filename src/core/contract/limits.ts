@@ -1,4 +1,4 @@
-/** Limits that clients see or that several folders share; the default, if there is a setting. */
+/** Limits that clients see or that several folders share. If a limit is a setting, this is its default. */
 
 /** Smallest id: the minimum of a signed 64-bit integer, OpenAPI format `int64`. */
 export const ID_MIN = -(2n ** 63n);
