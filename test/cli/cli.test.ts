@@ -215,6 +215,12 @@ const MISUSES: Misuse[] = [
 
   [2, 'import --token t --token-file f a.csv', /--token and --token-file are both given/],
   [2, 'import --token-file none a.csv', /token file none cannot be read \(ENOENT\)/],
+  [
+    2,
+    'import a.csv',
+    /the text of PLANT_STORE_TOKEN is not a token: a character is not allowed$/,
+    { PLANT_STORE_TOKEN: 'plant_…' },
+  ],
   [2, 'import --token t --url localhost:8080 a.csv', /--url must be an http or https/],
   [2, 'import --token t --url http://a/?b a.csv', /--url .* without/],
   [2, 'import --token t - -', /give - only once/],
@@ -228,7 +234,7 @@ const MISUSES: Misuse[] = [
 
   [2, 'check plants.example --token a', /BASE_URL must be an http or https address/],
   [2, 'check http://127.0.0.1:1 --yes', /a token is required: give --token-file/],
-  [2, ['check', 'http://127.0.0.1:1', '--yes', '--token', 'a b'], /is not a token/],
+  [2, ['check', 'http://127.0.0.1:1', '--yes', '--token', 'a b'], /the text of --token is not a token/],
   ...wrong('check http://127.0.0.1:1 --ids', NO_RANGES, /Write it as FROM\.\.TO with two 64-bit integers/),
 
   ...wrong(

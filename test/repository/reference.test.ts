@@ -6,17 +6,50 @@ import { COMMANDS } from '../../src/main.ts';
 
 const DOCUMENT = readFileSync(new URL('../../docs/reference.md', import.meta.url), 'utf8');
 
-/** The rows of the table that has these first headers, as their cells. */
-function tableOf(...firstHeaders: string[]): string[][] {
+/** A table, as a record of cells by header for each row. */
+type Table = Record<string, string>[];
+
+function isTable(block: string): boolean {
+  return block.startsWith('| ');
+}
+
+function readTable(block: string): Table {
+  const [headers, , ...rows] = block.trimEnd().split('\n').map(cellsOf);
+  return rows.map(row => {
+    assert.equal(row.length, headers!.length, row.join(' | '));
+    return Object.fromEntries(headers!.map((header, index) => [header, row[index]!]));
+  });
+}
+
+function cellsOf(line: string): string[] {
+  return line
+    .split('|')
+    .slice(1, -1)
+    .map(cell => cell.trim());
+}
+
+/** The table that has these first headers. */
+function tableOf(...firstHeaders: string[]): Table {
   const table = DOCUMENT.split('\n\n').find(each => each.startsWith(`| ${firstHeaders.join(' | ')} |`));
   assert.ok(table !== undefined, firstHeaders.join());
-  const [, , ...rows] = table.trimEnd().split('\n');
-  return rows.map(row =>
-    row
-      .split('|')
-      .slice(1, -1)
-      .map(cell => cell.trim()),
-  );
+  return readTable(table);
+}
+
+/**
+ * The rows of all tables of the section of settings, each with its commands. They are in the
+ * paragraph before the table, or in the column "Command", where an empty cell repeats the one above.
+ */
+function settingRows(): { commands: string; row: Table[number] }[] {
+  const [, section] = /^## Settings\n(.*?)^## /ms.exec(DOCUMENT)!;
+  const blocks = section!.split('\n\n');
+  return blocks.flatMap((block, index) => {
+    if (!isTable(block)) return [];
+    let commands = blocks[index - 1]!;
+    return readTable(block).map(row => {
+      if (row.Command !== undefined && row.Command !== '') commands = row.Command;
+      return { commands, row };
+    });
+  });
 }
 
 function codesOf(cell: string): string[] {
@@ -40,23 +73,27 @@ test('docs/reference.md lists every command with its arguments, and no other', a
   const commands = (await namedCommands()).map(([name, { registeredArguments }]) =>
     [name, ...registeredArguments.map(each => `<${each.name()}${each.variadic ? '...' : ''}>`)].join(' '),
   );
-  const listed = tableOf('Command', 'What it does').flatMap(([command]) => codesOf(command!));
+  const listed = tableOf('Command', 'What it does').flatMap(row => codesOf(row.Command!));
   assert.deepEqual(listed, commands);
 });
 
 test('docs/reference.md lists every setting with its environment variable and default, and no other', async () => {
   const commands = await namedCommands();
-  const listed = tableOf('Command', 'Flag').flatMap(([names, flag, variable, initial]) =>
-    codesOf(names!)
-      .flatMap(each => {
-        const exact = commands.filter(([name]) => name === each);
-        return exact.length > 0 ? exact : commands.filter(([name]) => name.startsWith(`${each} `));
-      })
-      // A default is the only text of its cell.
-      .map(([name]) =>
-        [name, codesOf(flag!), codesOf(variable!), /^`([^`]+)`$/.exec(initial!)?.[1]].join(' '),
-      ),
-  );
+  /** A text that names no command stays, so that the comparison finds it. */
+  const commandsNamed = (text: string): string[] => {
+    const names = commands.map(([name]) => name);
+    if (names.includes(text)) return [text];
+    const subcommands = names.filter(name => name.startsWith(`${text} `));
+    return subcommands.length > 0 ? subcommands : [text];
+  };
+  const listed = settingRows().flatMap(({ commands: named, row }) => {
+    // A default is the only text of its cell.
+    const [, initial] = /^`([^`]+)`$/.exec(row.Default!) ?? [];
+    const setting = [codesOf(row.Flag!), codesOf(row['Environment variable']!), initial];
+    const names = codesOf(named).flatMap(commandsNamed);
+    assert.ok(names.length > 0, `${row.Flag} has no command`);
+    return names.map(name => [name, ...setting].join(' '));
+  });
   const options = commands.flatMap(([name, command]) =>
     command.options.map(({ long, envVar, defaultValue, defaultValueDescription }) =>
       [name, long, envVar, defaultValueDescription ?? defaultValue].join(' '),
@@ -69,7 +106,7 @@ test('docs/reference.md lists every error with its status and whether to retry, 
   const catalogue = Object.values(ERRORS).map(({ status, number, retry }) =>
     [status, number, retry ? 'yes' : 'no'].join(),
   );
-  const listed = tableOf('Status').map(row => row.slice(0, 3).join());
+  const listed = tableOf('Status').map(row => [row.Status, row.Error, row.Retry].join());
   assert.deepEqual(listed, catalogue);
 });
 

@@ -48,7 +48,7 @@ async function check(baseUrlText: string, options: CheckOptions, command: Comman
   const ids = drawIds(RULES, options.ids);
   if (!options.ids && !options.yes) {
     const what = `${shownIds(ids)} (random ids differ in each run), also over plants that exist`;
-    throw new Failure(`the check would store ${what}; choose ids with --ids FROM..TO, or add --yes`, 2);
+    throw new Failure(`choose ids with --ids FROM..TO, or add --yes: the check would store ${what}`, 2);
   }
   const { token } = readToken(command);
   console.error(`Storing ${shownIds(ids)}. Plants that the server already has under these ids may change.`);

@@ -76,8 +76,5 @@ export function readToken(command: Command): Pick<ServiceAddress, 'token' | 'tok
   const tokenSource = file ? `the file ${file}` : isFlag('token') ? '--token' : 'PLANT_STORE_TOKEN';
   const text = file ? readTextFile(file, `the token file ${file}`, 'token') : token!;
   if (BEARER_TOKEN.test(text)) return { token: text, tokenSource };
-  throw new Failure(
-    `${file ? `the text in ${file}` : 'the text'} is not a token: a character is not allowed`,
-    2,
-  );
+  throw new Failure(`the text of ${tokenSource} is not a token: a character is not allowed`, 2);
 }

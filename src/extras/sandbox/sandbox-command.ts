@@ -32,7 +32,7 @@ export function sandboxCommand(extras: readonly Extra[]): Command {
     .option('--json', 'print JSON Lines')
     .option(
       '--reset',
-      'print nothing, and begin again: forget all requests, and let faults with times= happen again',
+      'begin again without a report: forget all requests, and let faults with times= happen again',
     )
     .action(printReport);
   return addServeOptions(new Command('sandbox'), extras, DEFAULT_URL)
@@ -52,7 +52,12 @@ export function sandboxCommand(extras: readonly Extra[]): Command {
 /** @throws {Failure} if clients sent nothing or behaved badly */
 async function printReport(options: { database: string; json?: true; reset?: true }): Promise<void> {
   const { requests } = sandboxFiles(options);
-  if (options.reset) return requests.remove();
+  if (options.reset) {
+    const forgotten = requests.read().filter(({ kind }) => kind !== 'response').length;
+    requests.remove();
+    console.error(`forgot ${amount(forgotten, 'request')}`);
+    return;
+  }
   const plants = judgedPlants(requests.read());
   if (plants.length === 0) throw new Failure('the sandbox has recorded no plant; send it some');
   await using reader = await openerOf(readDatabase(options)).openReader();

@@ -89,7 +89,8 @@ test('the report finds the faults of a wrong client, blames no right one, and be
   ]);
   documented(0, await run('sandbox', 'report'));
 
-  assert.equal((await run('sandbox', 'report', '--reset')).exitCode, 0);
+  const reset = await run('sandbox', 'report', '--reset');
+  assert.deepEqual([reset.exitCode, reset.stdout, reset.stderr], [0, '', 'forgot 9 requests\n']);
   assertFailed(await run('sandbox', 'report'), /recorded no plant/);
   await expectSteps(send, [
     // The reset lets faults happen again.
