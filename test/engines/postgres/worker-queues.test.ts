@@ -9,15 +9,20 @@ import { plantWrite } from '../../harness/plant-write.ts';
 /** Queues whose commits end when the test ends them. The worker of an id changes at any time. */
 class Cluster {
   workerOf = (_id: bigint): string => 'w1';
+  /** The names of all workers; by default that of the last plant is the only one. */
+  workers: readonly string[] = [];
+  opened = 0;
   readonly batches: { names: string[]; end: () => void }[] = [];
   /** Called once, between the end of a plant in its queue and the end of its write. */
   onSettled: (() => void) | undefined;
   readonly queues = workerQueues(
     id => this.workerOf(id),
+    name => this.workers.includes(name),
     () => this.#openQueue(),
   );
 
   #openQueue(): PlantQueue {
+    this.opened++;
     const queue = new GroupCommit({
       commitsInFlightMax: 1,
       isSequential: false,
@@ -94,6 +99,19 @@ test('workers that come and go leave no queue behind', async () => {
   while ((await cluster.inFlight()).length > 0) cluster.endAll();
   await closing;
   for (const { kind } of await Promise.all([...burst, other])) assert.equal(kind, 'confirmed');
+});
+
+test('each worker in use keeps its queue while plants of others arrive', async () => {
+  const cluster = new Cluster();
+  cluster.workers = ['w0', 'w1'];
+  cluster.workerOf = id => `w${id % 2n}`;
+  for (let id = 0n; id < 10n; id++) {
+    const writing = cluster.write(id, 'oak');
+    await cluster.inFlight();
+    cluster.endAll();
+    await writing;
+  }
+  assert.equal(cluster.opened, 2);
 });
 
 test('a plant that follows a settled one of its id is in a queue that `close` waits for', async () => {

@@ -100,6 +100,7 @@ export class CitusWorkers implements DatabaseServers {
   openQueue(open: (commitsInFlightMax: number) => PlantQueue): PlantQueue {
     return workerQueues(
       id => this.#workerOf(id),
+      name => this.#workers.has(name),
       () => open(1),
     );
   }

@@ -15,9 +15,11 @@ interface WorkerQueue {
  * further plants of the id join this queue, so that all keep their order.
  *
  * @param workerOf the name of the worker that stores an id now; undefined for the coordinator
+ * @param isWorker whether a worker of this name still stores plants
  */
 export function workerQueues(
   workerOf: (id: bigint) => string | undefined,
+  isWorker: (name: string) => boolean,
   openQueue: () => PlantQueue,
 ): PlantQueue {
   const queues = new Map<string | undefined, WorkerQueue>();
@@ -28,8 +30,12 @@ export function workerQueues(
     const existing = queues.get(name);
     if (existing !== undefined) return existing;
     // The new worker may replace another one, whose empty queue is not needed any more. A queue with
-    // a write stays, because further plants of its id join it, and `close` must wait for them.
-    for (const [other, { writes }] of queues) if (writes === 0) queues.delete(other);
+    // a write stays, because further plants of its id join it, and `close` must wait for them. That of
+    // a worker in use stays, because it has measured how many plants may be in flight.
+    for (const [other, { writes }] of queues) {
+      const isInUse = other !== undefined && isWorker(other);
+      if (writes === 0 && !isInUse) queues.delete(other);
+    }
     const opened = { queue: openQueue(), writes: 0 };
     queues.set(name, opened);
     return opened;
