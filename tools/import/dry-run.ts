@@ -177,7 +177,7 @@ class DryRun {
     if (reading.kind === 'invalid') this.#add('rejected row', place, reading.message);
     else if (isTooLarge(reading.plant)) this.#add('rejected row', place, ERRORS.bodyTooLarge.message);
     else {
-      const isAmbiguous = this.#firstContents?.isOther(reading.plant) ?? false;
+      const isAmbiguous = this.#firstContents?.note(reading.plant) === 'other';
       if (isAmbiguous) this.#ambiguousCount++;
       this.#compare(reading.plant, isAmbiguous, place);
     }

@@ -30,11 +30,12 @@ export class EarlierIds {
 export class FirstContents {
   readonly #checksums = new Map<bigint, bigint>();
 
-  /** Notes a row. @returns whether the first row of its id has other content */
-  isOther(plant: NewPlant): boolean {
+  /** Notes a row, and says what the first row of its id has. Ids beyond the limit are always the first. */
+  note(plant: NewPlant): 'first' | 'same' | 'other' {
     const checksum = contentChecksum(plant);
     const first = this.#checksums.get(plant.id);
-    if (first === undefined && this.#checksums.size < IDS_MAX) this.#checksums.set(plant.id, checksum);
-    return first !== undefined && first !== checksum;
+    if (first !== undefined) return first === checksum ? 'same' : 'other';
+    if (this.#checksums.size < IDS_MAX) this.#checksums.set(plant.id, checksum);
+    return 'first';
   }
 }

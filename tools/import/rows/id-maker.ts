@@ -98,7 +98,9 @@ export class IdMaker {
   #idOf(texts: string[]): MadeIdReading {
     const digest = hash('sha256', joinedIdTexts(texts), 'buffer');
     const id = idOfDigest(digest);
-    if (!this.#isOfOther(id, digest)) return { kind: 'id', id, texts };
+    const noted = this.#note(id, digest);
+    if (noted === 'same') this.repeatedCount++;
+    if (noted !== 'other') return { kind: 'id', id, texts };
     const shown = texts.map(quoted).join(' and ');
     return {
       kind: 'fault',
@@ -106,12 +108,12 @@ export class IdMaker {
     };
   }
 
-  /** Whether an earlier text with another digest has the id. It counts texts of earlier rows. */
-  #isOfOther(id: bigint, digest: Buffer): boolean {
+  /** Notes the digest of a text, and says what the first text with its id has. */
+  #note(id: bigint, digest: Buffer): 'first' | 'same' | 'other' {
     const bits = digest.readUInt32BE(8) >>> 1;
     const earlier = this.#digests.get(id);
-    if (earlier === undefined && this.#digests.size < TEXTS_MAX) this.#digests.set(id, bits);
-    if (earlier === bits) this.repeatedCount++;
-    return earlier !== undefined && earlier !== bits;
+    if (earlier !== undefined) return earlier === bits ? 'same' : 'other';
+    if (this.#digests.size < TEXTS_MAX) this.#digests.set(id, bits);
+    return 'first';
   }
 }

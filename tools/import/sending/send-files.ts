@@ -150,7 +150,7 @@ class FileSender implements Disposable {
         this.#result.lastPlant = plant;
         if (!replaces) this.#earlierIds.add(plant.id);
       } else if (error instanceof PlantChanged) {
-        const isRepeated = this.#earlierIds.has(input.id) || this.#rejectedContents.isOther(input);
+        const isRepeated = this.#earlierIds.has(input.id) || this.#rejectedContents.note(input) === 'other';
         this.#result[isRepeated ? 'repeated' : 'changed']++;
         reject(input.row, { error: error.error!, message: changedMessage(input.id, error, isRepeated) });
       } else reject(input.row, { error: error.error!, message: this.#rules.shown(error.message) });
