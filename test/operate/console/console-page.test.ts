@@ -165,8 +165,8 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
   }
 
   await show(page, 'Rejected');
-  await page.getByRole('button', { name: 'Record bodies for an hour' }).click();
-  await page.getByText('Bodies are recorded until').waitFor();
+  await page.getByRole('button', { name: 'Record contents for an hour' }).click();
+  await page.getByText('Contents are recorded until').waitFor();
   const entries = page.locator('details.entry');
   // The title shows that no script ran.
   const hostile = '{"name":"<script>document.title=1</script><img src=x onerror=document.title=1>",}';
@@ -190,14 +190,15 @@ test('the console shows plants with exact ids, hostile bodies as text, and token
   assert.equal(await entries.count(), 1);
   await showNew.click();
   await page.getByLabel('Filter').fill('TOKENREJ');
-  await page.getByText('40102 tokenRejected, unknown token, from 127.0.0.1: 1').waitFor();
+  await page.locator('summary').getByText('Wrong token').waitFor();
+  await page.locator('summary').getByText('unknown token: 1 request').waitFor();
   assert.equal(await entries.count(), 1);
   const withoutBody = { method: 'GET', headers: { Authorization: `Bearer ${service.token}` } };
   assert.equal((await fetch(`${service.url}/plants`, withoutBody)).status, 405);
   await page.getByLabel('Filter').fill('');
   await showNew.click();
   await entries.first().locator('summary').click();
-  await entries.first().getByText('no body was read').waitFor();
+  await entries.first().getByText('the content was not read').waitFor();
 
   await show(page, 'Tokens');
   await page.getByLabel('Label, such as').fill('field app');

@@ -32,9 +32,9 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   });
   const statistics = page.locator('.statistics');
   await statistics.getByRole('link', { name: 'wrong id, name or tag' }).click();
-  await page.getByText('40002 notNewPlant, token first').waitFor();
   assert.equal(await page.getByLabel('Filter').inputValue(), '40002');
-  await page.locator('summary').getByText('The body is not a NewPlant').waitFor();
+  await page.locator('summary').getByText('No plant: it needs an id and a name').click();
+  await page.getByText('40002 notNewPlant, from 127.0.0.1').waitFor();
   await page.goBack();
   await until('two plots are shown', async () => (await page.locator('canvas').count()) === 2);
   await page.getByText('Technical: speed').click();
