@@ -24,20 +24,25 @@ const COLUMNS = {
         : 'valid',
   Created: ({ createdAt }) => time(createdAt),
   Expires: ({ expiresAt }) => (expiresAt === null ? 'never' : exactTime(expiresAt)),
-  'Last used': ({ lastUsedAt, lastUsedDay }) =>
-    lastUsedAt ? time(lastUsedAt) : lastUsedDay ? `${lastUsedDay} UTC` : 'never',
+  'Last used': token => lastUse(token) ?? 'never',
 };
+
+/** When a token was last used; undefined: never. @param {Token} token */
+function lastUse({ lastUsedAt, lastUsedDay }) {
+  if (lastUsedAt) return time(lastUsedAt);
+  return lastUsedDay ? `${lastUsedDay} UTC` : undefined;
+}
 
 export function Tokens() {
   const { content, problem, repeat } = useLoad(() => request('tokens'), INTERVAL_MS);
-  const [revoking, setRevoking] = useState(/** @type {string | undefined} */ (undefined));
+  const [revoking, setRevoking] = useState(/** @type {Token | undefined} */ (undefined));
   /** @type {Token[] | undefined} */
   const tokens = content?.tokens;
   const isEnded = (/** @type {Token} */ token) => token.revokedAt !== null || isExpired(token);
   const valid = tokens?.filter(token => !isEnded(token)) ?? [];
   const ended = tokens?.filter(isEnded) ?? [];
-  const action = (/** @type {Token} */ { label }) =>
-    html`<button type="button" aria-label=${`Revoke ${label}`} onClick=${() => setRevoking(label)}>Revoke</button>`;
+  const action = (/** @type {Token} */ token) =>
+    html`<button type="button" aria-label=${`Revoke ${token.label}`} onClick=${() => setRevoking(token)}>Revoke</button>`;
   return html`
     <${CreateToken} tokens=${tokens ?? []} onCreated=${repeat} />
     <h2 id="all-tokens" tabindex="-1">All tokens</h2>
@@ -60,7 +65,7 @@ export function Tokens() {
         <${Table} name="Revoked and expired tokens" columns=${COLUMNS} rows=${ended} />
       </details>`
     }
-    ${revoking && html`<${RevokeDialog} label=${revoking} onRevoked=${repeat} onClose=${() => setRevoking(undefined)} />`}`;
+    ${revoking && html`<${RevokeDialog} token=${revoking} onRevoked=${repeat} onClose=${() => setRevoking(undefined)} />`}`;
 }
 
 /** @param {{ tokens: readonly Token[], onCreated: () => void }} props */
@@ -117,8 +122,10 @@ function NewToken({ label, token, onDone }) {
   </section>`;
 }
 
-/** @param {{ label: string, onRevoked: () => void, onClose: () => void }} props */
-function RevokeDialog({ label, onRevoked, onClose }) {
+/** @param {{ token: Token, onRevoked: () => void, onClose: () => void }} props */
+function RevokeDialog({ token, onRevoked, onClose }) {
+  const { label } = token;
+  const used = lastUse(token);
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const { problem, run } = useAction();
   useEffect(() => dialog.current?.showModal(), []);
@@ -130,7 +137,7 @@ function RevokeDialog({ label, onRevoked, onClose }) {
   };
   return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="revoke-title">
     <h2 id="revoke-title">Revoke the token <q>${clientText(label)}</q>?</h2>
-    <p>Within 5 seconds, programs that use it are rejected. A revoked token cannot be made valid again.</p>
+    <p>${used ? html`It was last used ${used}.` : 'It was never used.'} Within 5 seconds, programs that use it are rejected. A revoked token cannot be made valid again.</p>
     ${problem}
     <p class="links">
       <button type="button" class="main danger" onClick=${() => run(revoke)}>Revoke it</button>
