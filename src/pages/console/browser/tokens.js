@@ -35,14 +35,20 @@ function lastUse({ lastUsedAt, lastUsedDay }) {
 
 export function Tokens() {
   const { content, problem, repeat } = useLoad(() => request('tokens'), INTERVAL_MS);
-  const [revoking, setRevoking] = useState(/** @type {Token | undefined} */ (undefined));
+  const [revoking, setRevoking] = useState(/** @type {string | undefined} */ (undefined));
   /** @type {Token[] | undefined} */
   const tokens = content?.tokens;
   const isEnded = (/** @type {Token} */ token) => token.revokedAt !== null || isExpired(token);
   const valid = tokens?.filter(token => !isEnded(token)) ?? [];
   const ended = tokens?.filter(isEnded) ?? [];
-  const action = (/** @type {Token} */ token) =>
-    html`<button type="button" aria-label=${`Revoke ${token.label}`} onClick=${() => setRevoking(token)}>Revoke</button>`;
+  const revoked = tokens?.find(({ label }) => label === revoking);
+  const startRevoking = (/** @type {string} */ label) => {
+    setRevoking(label);
+    // The token may have been used since the list was loaded.
+    repeat();
+  };
+  const action = (/** @type {Token} */ { label }) =>
+    html`<button type="button" aria-label=${`Revoke ${label}`} onClick=${() => startRevoking(label)}>Revoke</button>`;
   return html`
     <${CreateToken} tokens=${tokens ?? []} onCreated=${repeat} />
     <h2 id="all-tokens" tabindex="-1">All tokens</h2>
@@ -65,7 +71,7 @@ export function Tokens() {
         <${Table} name="Revoked and expired tokens" columns=${COLUMNS} rows=${ended} />
       </details>`
     }
-    ${revoking && html`<${RevokeDialog} token=${revoking} onRevoked=${repeat} onClose=${() => setRevoking(undefined)} />`}`;
+    ${revoked && html`<${RevokeDialog} token=${revoked} onRevoked=${repeat} onClose=${() => setRevoking(undefined)} />`}`;
 }
 
 /** @param {{ tokens: readonly Token[], onCreated: () => void }} props */
