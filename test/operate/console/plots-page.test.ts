@@ -75,6 +75,15 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   await until('a part is shown', async () => !(await isWhole()));
   const shown = await lastOf();
   assert.ok(shown >= 10 && shown < whole, `samples of the part: ${shown}`);
+  // A part that does not move has the colors of the other scheme, too.
+  const pixels = () =>
+    plants.locator('canvas').evaluate<string, { toDataURL(): string }>(canvas => canvas.toDataURL());
+  await page.mouse.move(0, 0);
+  const light = await pixels();
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await until('the part has dark colors', async () => (await pixels()) !== light);
+  await page.emulateMedia({ colorScheme: 'light' });
+  await until('the part has light colors', async () => (await pixels()) === light);
   await page.mouse.dblclick(middle.x, middle.y);
   await until('all is shown again', isWhole);
   const day = page.getByRole('button', { name: '24 h' });

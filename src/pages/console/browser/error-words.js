@@ -91,5 +91,10 @@ function titleWords(error) {
 /** The only reason of a group, as its title: "The name is missing". @param {string} words */
 export function titleText(words) {
   const sentence = words.replace(/(^| and )(?=(?:id|name|tag) (?:is|has) )/g, '$1the ');
-  return `${sentence.slice(0, 1).toUpperCase()}${sentence.slice(1)}`;
+  return capitalized(sentence);
+}
+
+/** @param {string} text */
+export function capitalized(text) {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 }

@@ -1,7 +1,7 @@
 // The screen Rejected: groups of rejected requests, with examples. Texts of clients are shown only
 // as text, because templates never insert markup.
 import { ageText, clientText, escaped, exactTime, numberText, time } from './display.js';
-import { ERROR_WORDS, reasonWords, titleText } from './error-words.js';
+import { capitalized, ERROR_WORDS, reasonWords, titleText } from './error-words.js';
 import { idLink } from './newest.js';
 import { html, useEffect, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
@@ -119,8 +119,10 @@ function GroupEntry({ group, isOn, ...listed }) {
     </summary>
     ${
       isOpen &&
-      html`<p class="note"><strong>${error}</strong> ${name}, ${origin}: ${sentence}</p>
-        <${Examples} key=${listed.count} ...${{ group, error, sentence, isOn }} onLoad=${setLoaded} />`
+      html`<div class="examples">
+        <p class="note"><strong>${error}</strong> ${name}, ${origin}: ${sentence}</p>
+        <${Examples} key=${listed.count} ...${{ group, error, sentence, isOn }} onLoad=${setLoaded} />
+      </div>`
     }
   </details>`;
 }
@@ -149,9 +151,10 @@ function titleOf({ error, label, tokenFault, reasons, count }) {
   if (others.length === 0) return titleText(words);
   const first = [...counts].sort(([, a], [, b]) => b - a).slice(0, REASONS_SHOWN);
   const rest = count - first.reduce((sum, [, of]) => sum + of, 0);
-  return [...first, .../** @type {typeof first} */ (rest > 0 ? [['other reasons', rest]] : [])]
+  const texts = [...first, .../** @type {typeof first} */ (rest > 0 ? [['other reasons', rest]] : [])]
     .map(([reason, of]) => `${reason} ${numberText(of)}`)
     .join(', ');
+  return capitalized(texts);
 }
 
 /**
@@ -167,7 +170,7 @@ function Examples({ group, error, sentence, isOn, onLoad }) {
   /** @type {Example[] | undefined} */
   const examples = content?.examples;
   if (examples?.length === 0) return html`<p class="note">The service no longer has an example.</p>`;
-  return html`<div class="examples">${problem}${examples?.map(
+  return html`${problem}${examples?.map(
     ({
       at,
       message,
@@ -190,7 +193,7 @@ function Examples({ group, error, sentence, isOn, onLoad }) {
     </p>
     ${body === null && bodyBytes !== null && bodyBytes > 0 && html`<p class="note">Content sent: not recorded; ${isOn ? '' : 'press Record contents and '}let it be sent again</p>`}
     ${body !== null && (faultAt === null ? html`<pre>${escaped(body)}</pre>` : markedBody(body, faultAt))}`,
-  )}</div>`;
+  )}`;
 }
 
 /** @param {string} body @param {number} faultAt */
