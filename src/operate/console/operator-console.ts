@@ -185,13 +185,10 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
         facts: this.#facts.startAndChecks(),
       });
     },
-    'GET api/rejected': () => {
-      const { tokens } = this.#parts;
-      return json(this.#rejected.list(this.#labelOf, tokenId => tokens.isRevoked(tokenId)));
-    },
+    'GET api/rejected': () => json(this.#rejected.list(this.#labelOf, this.#isRevoked)),
     'GET api/rejected/examples': ({ query }) =>
       json({
-        examples: this.#rejected.examples(query.get('key') ?? ''),
+        ...this.#rejected.examples(query.get('key') ?? '', this.#labelOf, this.#isRevoked),
         bodyBytesMax: this.#parts.shown.bodyBytesMax,
       }),
     'POST api/rejected': ({ body: { isOn } }) => {
@@ -237,6 +234,8 @@ export class OperatorConsole implements OpsPage, AsyncDisposable {
   }
 
   /** A copied revision may contain the id of a token that this store lacks. */
+  readonly #isRevoked = (tokenId: number): boolean => this.#parts.tokens.isRevoked(tokenId);
+
   readonly #labelOf: LabelOf = tokenId => this.#parts.tokens.labelOf(tokenId) ?? String(tokenId);
 }
 

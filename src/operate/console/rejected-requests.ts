@@ -21,6 +21,9 @@ const BODY_MAX_BYTES = 2_000;
 const TEXT_LENGTH_MAX = 200;
 /** Reasons of a group that are counted. */
 const REASONS_MAX = 20;
+/** Plants of a group that are shown without its examples. */
+const PLANT_IDS_MAX = 3;
+const EMPTY_BODY = 'the body is empty';
 const CHANGE_BY_IMPORT =
   'a list wanted to change a plant that is stored; import it with --replace if the list is right';
 const CHANGED_MEANWHILE =
@@ -75,6 +78,8 @@ interface ShownGroup extends Omit<Group, 'tokenId' | 'examples' | 'reasons'> {
   key: string;
   /** The most frequent is first. */
   reasons: [text: string, count: number][];
+  /** Of the examples, the newest first, in decimal. */
+  plantIds: string[];
   /** The message of the error catalogue. */
   sentence: string;
   /** The label of the token; null: the store does not have it, or it was not looked up. */
@@ -97,6 +102,8 @@ type Recording = { kind: 'off' } | { kind: 'on'; until: number; end: Disposable 
 
 /** Finds the label of a token for operators. */
 export type LabelOf = (tokenId: number) => string;
+
+type IsRevoked = (tokenId: number) => boolean;
 
 /** All rejected requests since the start, in groups, only in memory. */
 export class RejectedRequests implements ResponseObserver, Disposable {
@@ -160,29 +167,44 @@ export class RejectedRequests implements ResponseObserver, Disposable {
     others.lastAt = Math.max(others.lastAt, oldest.lastAt);
   }
 
-  list(labelOf: LabelOf, isRevoked: (tokenId: number) => boolean): RejectionList {
-    const groups = [...this.#groups].reverse().map(([key, stored]): ShownGroup => {
-      const { tokenId, examples, reasons, ...group } = stored;
-      const shown = {
-        key,
-        ...group,
-        sentence: ERRORS[group.name].message,
-        reasons: [...reasons].sort(([, a], [, b]) => b - a),
-      };
-      if (tokenId === undefined) return { ...shown, label: null, tokenFault: null };
-      const fault = isRevoked(tokenId) ? 'revoked' : 'expired';
-      const tokenFault = group.name === 'tokenRejected' ? fault : null;
-      return { ...shown, label: labelOf(tokenId), tokenFault };
-    });
+  list(labelOf: LabelOf, isRevoked: IsRevoked): RejectionList {
+    const groups = [...this.#groups]
+      .reverse()
+      .map(([key, group]) => shownGroup(key, group, labelOf, isRevoked));
     const bodiesUntil = this.#recording.kind === 'on' ? this.#recording.until : null;
     return { count: this.#count, bodiesUntil, groups };
   }
 
-  /** The last requests of a group, the newest first. A group that was replaced has none. */
-  examples(key: string): ShownExample[] {
-    const { error = 0, examples = [] } = this.#groups.get(key) ?? {};
-    return examples.map(each => ({ ...each, ...shownBody(each, error) }));
+  /**
+   * The last requests of a group, the newest first, and the group at the same time, so that both
+   * agree. A group that was replaced is null, and has no examples.
+   */
+  examples(
+    key: string,
+    labelOf: LabelOf,
+    isRevoked: IsRevoked,
+  ): { group: ShownGroup | null; examples: ShownExample[] } {
+    const group = this.#groups.get(key);
+    if (group === undefined) return { group: null, examples: [] };
+    const examples = group.examples.map(each => ({ ...each, ...shownBody(each, group.error) }));
+    return { group: shownGroup(key, group, labelOf, isRevoked), examples };
   }
+}
+
+function shownGroup(key: string, stored: Group, labelOf: LabelOf, isRevoked: IsRevoked): ShownGroup {
+  const { tokenId, examples, reasons, ...group } = stored;
+  const plantIds = new Set(examples.map(({ plantId }) => plantId).filter(id => id !== ''));
+  const shown = {
+    key,
+    ...group,
+    sentence: ERRORS[group.name].message,
+    reasons: [...reasons].sort(([, a], [, b]) => b - a),
+    plantIds: [...plantIds].slice(0, PLANT_IDS_MAX),
+  };
+  if (tokenId === undefined) return { ...shown, label: null, tokenFault: null };
+  const fault = isRevoked(tokenId) ? 'revoked' : 'expired';
+  const tokenFault = group.name === 'tokenRejected' ? fault : null;
+  return { ...shown, label: labelOf(tokenId), tokenFault };
 }
 
 /** Makes a group without requests. Without an address, it is for those of replaced groups. */
@@ -226,6 +248,7 @@ function exampleOf(
  * each request a reason of its own.
  */
 function reasonOf(name: ErrorName, message: string, received: ReceivedRequest | undefined): string {
+  if (name === 'notJson' && received?.body?.length === 0) return EMPTY_BODY;
   if (name !== 'plantChanged') return storedText(message);
   const isNew = fieldValues(received?.headers.fields ?? [], 'if-plant-revision')[0] === '0';
   return isNew ? CHANGE_BY_IMPORT : CHANGED_MEANWHILE;

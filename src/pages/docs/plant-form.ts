@@ -26,6 +26,8 @@ export function plantForm(samples: Record<string, Html>): Html {
  autocomplete="off" spellcheck="false" autocapitalize="none" aria-describedby="token-note">
 <span class="note" id="token-note">This page sends the token only to this service. Once it is accepted, this tab keeps it until you close the tab or forget the token here.</span>
 <button type="button" id="forget-token" hidden>Forget the token</button></p>
+<p id="kept-token" hidden>You save with the token of this tab.
+<button type="button" id="other-token">Use another token</button></p>
 <p id="id-part"><label for="plant-id">id</label>
 <input id="plant-id" class="id" value="9007199254740993" required pattern="${DIGITS}" title="An optional minus sign and decimal digits, without leading zeros."
  autocomplete="off" spellcheck="false" aria-describedby="plant-id-note">

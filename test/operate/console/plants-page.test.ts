@@ -72,6 +72,7 @@ test('a plant is corrected and set back in a form with nothing else, and changes
   await page.getByLabel('Your token').fill(service.token);
   await page.getByRole('button', { name: 'Save' }).click();
   await status.getByText('Saved as revision 2.').waitFor();
+  assert.equal(await page.locator('h1:visible').textContent(), 'Acer campestre');
   await assertAccessible(page);
   await page.getByRole('button', { name: 'Back to the plant' }).click();
   await page.getByRole('heading', { level: 2, name: 'Acer campestre' }).waitFor();
@@ -85,6 +86,10 @@ test('a plant is corrected and set back in a form with nothing else, and changes
   await page.getByLabel('with a tag').uncheck();
   await store(service, `{"id":${id},"name":"Acer rubrum"}`);
   assert.ok(!(await page.getByLabel('Your token').isVisible()));
+  await page.getByText('You save with the token of this tab.').waitFor();
+  await page.getByRole('button', { name: 'Use another token' }).click();
+  await page.locator('#token:focus').waitFor();
+  await page.getByLabel('Your token').fill(service.token);
   await page.getByRole('button', { name: 'Save' }).click();
   await status.getByText('the plant was changed meanwhile: it has revision 3 now').waitFor();
   await page.getByRole('button', { name: 'Back to the plant' }).click();

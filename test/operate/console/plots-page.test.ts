@@ -32,9 +32,9 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   });
   const statistics = page.locator('.statistics');
   await statistics.getByRole('link', { name: 'wrong id, name or tag' }).click();
-  await page.getByText('40002 notNewPlant, token first').waitFor();
   assert.equal(await page.getByLabel('Filter').inputValue(), '40002');
-  await page.locator('summary').getByText('The body is not a NewPlant').waitFor();
+  await page.locator('summary').getByText('No plant: it needs an id and a name').click();
+  await page.getByText('40002 notNewPlant, from 127.0.0.1').waitFor();
   await page.goBack();
   await until('two plots are shown', async () => (await page.locator('canvas').count()) === 2);
   await page.getByText('Technical: speed').click();
@@ -75,6 +75,15 @@ test('plots have values for the keyboard, hide lines, zoom, and keep what they h
   await until('a part is shown', async () => !(await isWhole()));
   const shown = await lastOf();
   assert.ok(shown >= 10 && shown < whole, `samples of the part: ${shown}`);
+  // A part that does not move has the colors of the other scheme, too.
+  const pixels = () =>
+    plants.locator('canvas').evaluate<string, { toDataURL(): string }>(canvas => canvas.toDataURL());
+  await page.mouse.move(0, 0);
+  const light = await pixels();
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await until('the part has dark colors', async () => (await pixels()) !== light);
+  await page.emulateMedia({ colorScheme: 'light' });
+  await until('the part has light colors', async () => (await pixels()) === light);
   await page.mouse.dblclick(middle.x, middle.y);
   await until('all is shown again', isWhole);
   const day = page.getByRole('button', { name: '24 h' });

@@ -16,7 +16,7 @@ test('recorded bodies are forgotten after an hour, and a second start of the rec
   } as unknown as ReceivedRequest;
   const bodies = () => {
     const { groups, bodiesUntil } = rejected.list(String, () => false);
-    const examples = groups.flatMap(({ key }) => rejected.examples(key));
+    const examples = groups.flatMap(({ key }) => rejected.examples(key, String, () => false).examples);
     return { isOn: bodiesUntil !== null, bodies: examples.map(({ body }) => body) };
   };
   rejected.recordBodies(true);

@@ -132,13 +132,19 @@ suite('rejected requests in the console', () => {
       const [newest] = await examples(operator);
       assert.deepEqual([newest.plantId, newest.body], [plantId, null], body);
     }
+    // Of the last five requests, and each plant once.
+    assert.deepEqual((await groups(operator))[0].plantIds, ['5']);
     // Reasons that only name another plant are the same, and a client cannot make many of them.
     for (let id = 100; id < 130; id++) {
       const body = `{"id":${id},"name":"oak"}`;
       await ask(port, service.token, { headers: { 'If-Plant-Revision': '9' }, body });
     }
-    const [{ reasons, count }] = await groups(operator);
+    const [{ key, reasons, count, plantIds }] = await groups(operator);
     assert.deepEqual([count, reasons.map(([, of]: Json) => of)], [34, [33, 1]]);
+    assert.deepEqual(plantIds, ['129', '128', '127']);
+    // The examples come with the group of the same time.
+    const { group } = await json(operator, `rejected/examples?${new URLSearchParams({ key })}`);
+    assert.deepEqual([group.count, group.plantIds], [34, plantIds]);
   });
 
   test('have a limit of groups, and each group has its last examples', async () => {

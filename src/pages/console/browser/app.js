@@ -31,11 +31,13 @@ function readRoute() {
 
 /** @param {{ problem: Error | undefined }} props why the code of the address was rejected */
 function App({ problem }) {
-  const [isSignedIn, setIsSignedIn] = useState(true);
+  const [state, setState] = useState(/** @type {import('./requests.js').SessionState} */ ('signed in'));
   const [route, setRoute] = useState(readRoute());
   const heading = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
-    session.onChange = setIsSignedIn;
+    // A request that was on its way when the user signed out is rejected later.
+    session.onChange = next =>
+      setState(previous => (previous === 'signed out' && next === 'ended' ? previous : next));
     const onHash = () => {
       // If the page is already open, a link with a code changes only the fragment.
       if (CODE_IN_FRAGMENT.test(location.hash)) location.reload();
@@ -54,8 +56,9 @@ function App({ problem }) {
     if (!isFirst.current && document.activeElement === document.body)
       heading.current?.focus({ preventScroll: true });
     isFirst.current = false;
-  }, [route, isSignedIn]);
-  if (!isSignedIn) return html`<${SignIn} problem=${problem} />`;
+  }, [route, state]);
+  if (state !== 'signed in')
+    return html`<${SignIn} problem=${problem} isSignedOut=${state === 'signed out'} />`;
   return html`
     <button type="button" class="skip" onClick=${() => heading.current?.focus()}>Skip to the content</button>
     <${Header} current=${title} />
@@ -80,8 +83,8 @@ function Header({ current }) {
   </header>`;
 }
 
-/** @param {{ problem: Error | undefined }} props */
-function SignIn({ problem: initial }) {
+/** @param {{ problem: Error | undefined, isSignedOut: boolean }} props */
+function SignIn({ problem: initial, isSignedOut }) {
   const { problem, run } = useAction(initial);
   const { content } = useLoad(() => request('session'));
   const submit = (/** @type {SubmitEvent} */ event) => {
@@ -95,7 +98,7 @@ function SignIn({ problem: initial }) {
   };
   return html`<main class="sign-in">
     <h1>${LEAF} Sign in to the console</h1>
-    <p>You are not signed in, or your session ended. On the machine of the service, run this command and open the link that it prints:</p>
+    <p>${isSignedOut ? 'You are signed out. To sign in again, go to' : 'You are not signed in, or your session ended. Go to'} the machine of the service, run this command, and open the link that it prints:</p>
     <${Command} text=${content?.command ?? 'npx plant-store console'} />
     ${content?.hasDatabase === false && html`<p class="note">Add the <code>--database</code> of the service, which is not shown here.</p>`}
     <p>Or paste the link here. It is valid for 5 minutes and only once.</p>

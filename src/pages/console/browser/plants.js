@@ -239,7 +239,7 @@ function Timeline({ id }) {
     <p>
       ${latest && !latest.isDamaged && html`<span class="note">Tag</span> ${tagLink(latest.tag)} · `}<span class="note">Id</span> <span class="id">${id}</span>
     </p>
-    ${correction && html`<p>${correction} ${CORRECTION_NOTE}</p>`}
+    ${correction && html`<p>${correction}</p>${CORRECTION_NOTE}`}
     ${revisions.map(
       (each, index) => html`<section class="entry">
         <h3>Revision ${each.revision}${index === 0 ? ' (latest)' : ''}</h3>
@@ -251,7 +251,7 @@ function Timeline({ id }) {
     ${(revisions.at(-1)?.revision ?? 1) > 1 && html`<p>Older revisions are not shown here. To print all: <code>npx plant-store show ${id} ${content.databaseFlag}</code></p>`}`;
 }
 
-const CORRECTION_NOTE = html`<span class="note">Nothing is lost: all earlier contents stay below.</span>`;
+const CORRECTION_NOTE = html`<p class="note">Nothing is lost: all earlier contents stay below.</p>`;
 
 /**
  * A link to the form of the documentation page, which then shows only this plant. The fragment is
@@ -268,7 +268,7 @@ function formLink(docs, id, { name, tag, isDamaged, revision }, latest, text) {
   const seen = { revision: latest.revision, name: latest.name, isEarlier: revision !== latest.revision };
   const plant = encodeURIComponent(JSON.stringify({ id, name, tag, seen, console }));
   if (docs === null || isDamaged || plant.length > CORRECTED_LENGTH_MAX) return null;
-  return html`<a href=${`${docs}#plant=${plant}`}>${text}</a>`;
+  return html`<a class="button" href=${`${docs}#plant=${plant}`}>${text}</a>`;
 }
 
 /** @param {Plant} plant */

@@ -5,6 +5,7 @@ import Plotter from './uplot.js';
 
 const SECOND = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const MINUTE = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
+const DARK = matchMedia('(prefers-color-scheme: dark)');
 const FONT_PX = 11;
 const FONT = `${FONT_PX}px system-ui, sans-serif`;
 /** Lines differ in color and in pattern, also on paper. */
@@ -85,8 +86,12 @@ export function Plot(props) {
     plotter.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: root.clientWidth, height }));
     observer.observe(root);
+    // A part of the time that does not move is drawn only once.
+    const redraw = () => made.redraw();
+    DARK.addEventListener('change', redraw);
     return () => {
       observer.disconnect();
+      DARK.removeEventListener('change', redraw);
       made.destroy();
     };
   }, []);

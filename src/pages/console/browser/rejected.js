@@ -1,7 +1,7 @@
 // The screen Rejected: groups of rejected requests, with examples. Texts of clients are shown only
 // as text, because templates never insert markup.
 import { ageText, clientText, escaped, exactTime, numberText, time } from './display.js';
-import { ERROR_WORDS } from './error-words.js';
+import { capitalized, ERROR_WORDS, reasonWords, titleText } from './error-words.js';
 import { idLink } from './newest.js';
 import { html, useEffect, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
@@ -9,8 +9,10 @@ import { request, useAction, useLoad } from './requests.js';
 const INTERVAL_MS = 2_000;
 /** The error of a body that exceeds the limit. */
 const TOO_LARGE = 41301;
-const TOKEN_REJECTED = 40102;
-const PLANT_CHANGED = 41201;
+/** So many plants of a group the service names at most. */
+const PLANT_IDS_MAX = 3;
+/** The most frequent reasons that a heading names. */
+const REASONS_SHOWN = 2;
 
 const NOTHING_REJECTED = html`<div class="empty">
   <p><strong>No request was rejected.</strong></p>
@@ -23,7 +25,8 @@ const NOTHING_REJECTED = html`<div class="empty">
 /**
  * @typedef {{ key: string, error: number, status: number, name: string, sentence: string,
  *   label: string | null, tokenFault: 'revoked' | 'expired' | null, address?: string,
- *   count: number, firstAt: number, lastAt: number, reasons: [text: string, count: number][] }} Group
+ *   count: number, firstAt: number, lastAt: number, reasons: [text: string, count: number][],
+ *   plantIds: string[] }} Group
  * @typedef {{ at: number, message: string, requestLine?: string, contentType?: string, plantId: string,
  *   body: string | null, bodyBytes: number | null, declaredBytes: number | null, isCut: boolean,
  *   faultAt: number | null }} Example
@@ -51,18 +54,18 @@ export function RejectedRequests({ query }) {
   const onInput = (/** @type {{ currentTarget: HTMLInputElement }} */ event) =>
     setFilter(event.currentTarget.value);
   return html`
-    <p class="note">All requests that were rejected since the start, in groups of the same error, token and address. A restart clears this list.</p>
+    <p class="note">All requests that were rejected since the start. Those with the same problem, token and address stand together. A restart clears this list.</p>
     ${failure}${problem}
     <div class="fields">
       <div>
         <label for="filter">Filter by a word</label>
         <input id="filter" value=${filter} onInput=${onInput} autocomplete="off" spellcheck=${false} />
       </div>
-      <span role="status" class="note">${isOn ? html`Bodies are recorded until ${exactTime(content.bodiesUntil)}` : 'Bodies are not recorded'}</span>
-      <button type="button" onClick=${toggle}>${isOn ? 'Stop and forget them' : 'Record bodies for an hour'}</button>
+      <span role="status" class="note">${isOn ? html`Contents are recorded until ${exactTime(content.bodiesUntil)}` : 'Contents are not recorded'}</span>
+      <button type="button" onClick=${toggle}>${isOn ? 'Stop and forget them' : 'Record contents for an hour'}</button>
     </div>
     <div class="title">
-      <h2>Groups</h2>
+      <h2>Problems</h2>
       <span class="note">the newest first</span>
       ${
         added === 0
@@ -71,20 +74,21 @@ export function RejectedRequests({ query }) {
       }
     </div>
     ${current.count === 0 && NOTHING_REJECTED}
-    ${current.count > 0 && found.length === 0 && html`<p class="note">No group matches the filter. Clear it to see all.</p>`}
-    ${found.map(each => html`<${GroupEntry} key=${each.key} ...${{ ...each, group: each.key }} />`)}`;
+    ${current.count > 0 && found.length === 0 && html`<p class="note">No problem matches the filter. Clear it to see all.</p>`}
+    ${found.map(each => html`<${GroupEntry} key=${each.key} ...${{ ...each, group: each.key, isOn }} />`)}`;
 }
 
 /** The texts of a group in which the filter looks. @param {Group} group */
-function searchedText({ error, name, sentence, reasons, label, address }) {
+function searchedText({ error, name, sentence, reasons, label, address, plantIds }) {
   const texts = [
+    ...plantIds,
     error,
     name,
     ERROR_WORDS[error]?.words,
     sentence,
     label,
     address,
-    ...reasons.map(([text]) => text),
+    ...reasons.flatMap(([text]) => [text, titleText(reasonWords(error, text))]),
   ];
   return texts.join(' ').toLowerCase();
 }
@@ -95,58 +99,78 @@ function searchedText({ error, name, sentence, reasons, label, address }) {
  *
  * @type {Record<number, string>}
  */
-const SENDERS_WITHOUT_TOKEN = { 40101: 'no token', [TOKEN_REJECTED]: 'unknown token' };
+const SENDERS_WITHOUT_TOKEN = { 40101: 'no token', 40102: 'unknown token' };
 
-/** @param {Omit<Group, 'key'> & { group: string }} props */
-function GroupEntry({ group, error, name, label, address, count, firstAt, lastAt, ...found }) {
-  const { title, explanation, reasonCount } = titleOf({ error, label, ...found });
+/** @param {Omit<Group, 'key'> & { group: string, isOn: boolean }} props */
+function GroupEntry({ group, isOn, ...listed }) {
   const [isOpen, setIsOpen] = useState(false);
+  const [loaded, setLoaded] = useState(/** @type {Group | undefined} */ (undefined));
+  // The list may be older than the examples. The heading is of the same time as they.
+  const shown = loaded && loaded.count >= listed.count ? loaded : listed;
+  const { error, name, label, address, count, firstAt, lastAt, plantIds, sentence } = shown;
   const sender =
     label === null ? (SENDERS_WITHOUT_TOKEN[error] ?? 'token not checked') : html`token ${clientText(label)}`;
   const origin = address === undefined ? 'other senders' : html`from <code>${address}</code>`;
   const isLong = ageText(firstAt) !== ageText(lastAt);
   return html`<details class="entry" onToggle=${(/** @type {{ currentTarget: HTMLDetailsElement }} */ event) => setIsOpen(event.currentTarget.open)}>
     <summary>
-      <span class="sentence">${title}</span>
-      ${explanation && html`<span class="note">${explanation}</span>`}
-      <span class="note"><strong>${error}</strong> ${name}, ${sender}, ${origin}: <strong>${numberText(count)}</strong> ${count === 1 ? 'request' : 'requests'}${reasonCount < count && html`, <strong>${numberText(reasonCount)}</strong> for this reason`}, ${isLong && html`from ${time(firstAt)} to `}${time(lastAt)}</span>
+      <span class="sentence">${titleOf(shown)}</span>
+      <span class="note">${plantsText(plantIds, count)}${sender}: <strong>${numberText(count)}</strong> ${count === 1 ? 'request' : 'requests'}, ${isLong && html`from ${time(firstAt)} to `}${time(lastAt)}</span>
     </summary>
-    ${isOpen && html`<${Examples} group=${group} error=${error} sentence=${found.sentence} />`}
+    ${
+      isOpen &&
+      html`<div class="examples">
+        <p class="note"><strong>${error}</strong> ${name}, ${origin}: ${sentence}</p>
+        <${Examples} key=${listed.count} ...${{ group, error, sentence, isOn }} onLoad=${setLoaded} />
+      </div>`
+    }
   </details>`;
 }
 
+/** The newest plants, before the sender. @param {string[]} ids @param {number} count of requests */
+function plantsText(ids, count) {
+  if (ids.length === 0) return '';
+  const hasMore = ids.length === PLANT_IDS_MAX && count > PLANT_IDS_MAX;
+  return `${ids.length === 1 ? 'plant' : 'plants'} ${ids.join(', ')}${hasMore ? ' …' : ''}, `;
+}
+
 /**
- * What is wrong, in words: the most frequent reason, and below it the sentence of the error.
+ * What is wrong, in words: the reason, or the most frequent ones with their counts.
  *
- * @param {Pick<Group, 'error' | 'label' | 'sentence' | 'tokenFault' | 'reasons'>} group
- * @returns {{ title: unknown, explanation?: string | false, reasonCount: number }}
+ * @param {Pick<Group, 'error' | 'label' | 'tokenFault' | 'reasons' | 'count'>} group
  */
-function titleOf({ error, label, sentence, tokenFault, reasons }) {
-  const all = { reasonCount: Number.POSITIVE_INFINITY };
-  if (tokenFault !== null)
-    return { title: html`The token ${clientText(label ?? undefined)} is ${tokenFault}`, ...all };
-  if (error === TOKEN_REJECTED && label === null)
-    return { title: 'The store does not have this token; it may be mistyped, or of another store', ...all };
-  const [[reason, reasonCount] = [sentence, Number.POSITIVE_INFINITY]] = reasons;
-  // The reason of a changed plant says more than the sentence.
-  const explanation = error !== PLANT_CHANGED && reason !== sentence && capitalized(sentence);
-  return { title: capitalized(reason), explanation, reasonCount };
+function titleOf({ error, label, tokenFault, reasons, count }) {
+  if (tokenFault !== null) return html`The token ${clientText(label ?? undefined)} is ${tokenFault}`;
+  // Different messages may be the same in words.
+  const counts = /** @type {Map<string, number>} */ (new Map());
+  for (const [reason, of] of reasons) {
+    const words = reasonWords(error, reason);
+    counts.set(words, (counts.get(words) ?? 0) + of);
+  }
+  const [[words] = [reasonWords(error)], ...others] = counts;
+  if (others.length === 0) return titleText(words);
+  const first = [...counts].sort(([, a], [, b]) => b - a).slice(0, REASONS_SHOWN);
+  const rest = count - first.reduce((sum, [, of]) => sum + of, 0);
+  const texts = [...first, .../** @type {typeof first} */ (rest > 0 ? [['other reasons', rest]] : [])]
+    .map(([reason, of]) => `${reason} ${numberText(of)}`)
+    .join(', ');
+  return capitalized(texts);
 }
 
-/** @param {string} text */
-function capitalized(text) {
-  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
-}
-
-/** @param {{ group: string, error: number, sentence: string }} props */
-function Examples({ group, error, sentence }) {
-  const { content, problem } = useLoad(() =>
-    request(`rejected/examples?${new URLSearchParams({ key: group })}`),
-  );
+/**
+ * @param {{ group: string, error: number, sentence: string, isOn: boolean,
+ *   onLoad: (group: Group) => void }} props
+ */
+function Examples({ group, error, sentence, isOn, onLoad }) {
+  const { content, problem } = useLoad(async () => {
+    const found = await request(`rejected/examples?${new URLSearchParams({ key: group })}`);
+    if (found.group !== null) onLoad(found.group);
+    return found;
+  });
   /** @type {Example[] | undefined} */
   const examples = content?.examples;
   if (examples?.length === 0) return html`<p class="note">The service no longer has an example.</p>`;
-  return html`<div class="examples">${problem}${examples?.map(
+  return html`${problem}${examples?.map(
     ({
       at,
       message,
@@ -162,13 +186,14 @@ function Examples({ group, error, sentence }) {
     <p>${exactTime(at)}${plantId && html`, plant ${idLink(plantId)}`}${message !== sentence && html`, response: <span class="text">${message}</span>`}</p>
     <p class="note">
       Request ${clientText(requestLine)}, Content-Type ${clientText(contentType)},${' '}
-      ${bodyBytes === null ? 'no body was read' : `body of ${numberText(bodyBytes)} bytes`}
+      ${bodyBytes === null ? 'the content was not read' : `content of ${numberText(bodyBytes)} bytes`}
       ${bodyBytes === null && declaredBytes ? ` of ${numberText(declaredBytes)} bytes` : ''}
-      ${error === TOO_LARGE ? `; a body may have ${numberText(content.bodyBytesMax)} bytes (--body-limit)` : ''}
+      ${error === TOO_LARGE ? `; it may have ${numberText(content.bodyBytesMax)} bytes (--body-limit)` : ''}
       ${body === null ? '' : isCut ? '; its beginning:' : ':'}
     </p>
+    ${body === null && bodyBytes !== null && bodyBytes > 0 && html`<p class="note">Content sent: not recorded; ${isOn ? '' : 'press Record contents and '}let it be sent again</p>`}
     ${body !== null && (faultAt === null ? html`<pre>${escaped(body)}</pre>` : markedBody(body, faultAt))}`,
-  )}</div>`;
+  )}`;
 }
 
 /** @param {string} body @param {number} faultAt */

@@ -4,8 +4,10 @@ import { html, useEffect, useState } from './preact.js';
 const RESPONSE_TIMEOUT_MS = 20_000;
 const RETRY_INTERVAL_MS = 2_000;
 
+/** @typedef {'signed in' | 'signed out' | 'ended'} SessionState signed out: by the user */
+
 /** The app sets this listener, which is called when a session begins or ends. */
-export const session = { onChange: (/** @type {boolean} */ _isSignedIn) => {} };
+export const session = { onChange: (/** @type {SessionState} */ _state) => {} };
 
 /**
  * The key in `localStorage` of the half of the secret that is in no cookie. It contains the path,
@@ -17,13 +19,13 @@ const SECRET_KEY = `plant_store_console ${location.pathname}`;
 export async function signIn(code) {
   const { secret } = await request('session', 'POST', { code });
   localStorage.setItem(SECRET_KEY, secret);
-  session.onChange(true);
+  session.onChange('signed in');
 }
 
 export async function signOut() {
   await request('session', 'DELETE');
   localStorage.removeItem(SECRET_KEY);
-  session.onChange(false);
+  session.onChange('signed out');
 }
 
 /** A request failed. The message tells the user why. */
@@ -68,7 +70,7 @@ export async function request(path, method = 'GET', body = undefined, timeoutMs 
     throw new NoResponse(`no response from the service; ${advice}`);
   }
   if (response.status === 401) {
-    session.onChange(false);
+    session.onChange('ended');
     throw new NotSignedIn(content.message);
   }
   if (!response.ok) throw new RequestError(content.message);

@@ -24,9 +24,14 @@ const COLUMNS = {
         : 'valid',
   Created: ({ createdAt }) => time(createdAt),
   Expires: ({ expiresAt }) => (expiresAt === null ? 'never' : exactTime(expiresAt)),
-  'Last used': ({ lastUsedAt, lastUsedDay }) =>
-    lastUsedAt ? time(lastUsedAt) : lastUsedDay ? `${lastUsedDay} UTC` : 'never',
+  'Last used': token => lastUse(token) ?? 'never',
 };
+
+/** When a token was last used; undefined: never. @param {Token} token */
+function lastUse({ lastUsedAt, lastUsedDay }) {
+  if (lastUsedAt) return time(lastUsedAt);
+  return lastUsedDay ? `${lastUsedDay} UTC` : undefined;
+}
 
 export function Tokens() {
   const { content, problem, repeat } = useLoad(() => request('tokens'), INTERVAL_MS);
@@ -36,8 +41,14 @@ export function Tokens() {
   const isEnded = (/** @type {Token} */ token) => token.revokedAt !== null || isExpired(token);
   const valid = tokens?.filter(token => !isEnded(token)) ?? [];
   const ended = tokens?.filter(isEnded) ?? [];
+  const revoked = tokens?.find(({ label }) => label === revoking);
+  const startRevoking = (/** @type {string} */ label) => {
+    setRevoking(label);
+    // The token may have been used since the list was loaded.
+    repeat();
+  };
   const action = (/** @type {Token} */ { label }) =>
-    html`<button type="button" aria-label=${`Revoke ${label}`} onClick=${() => setRevoking(label)}>Revoke</button>`;
+    html`<button type="button" aria-label=${`Revoke ${label}`} onClick=${() => startRevoking(label)}>Revoke</button>`;
   return html`
     <${CreateToken} tokens=${tokens ?? []} onCreated=${repeat} />
     <h2 id="all-tokens" tabindex="-1">All tokens</h2>
@@ -60,7 +71,7 @@ export function Tokens() {
         <${Table} name="Revoked and expired tokens" columns=${COLUMNS} rows=${ended} />
       </details>`
     }
-    ${revoking && html`<${RevokeDialog} label=${revoking} onRevoked=${repeat} onClose=${() => setRevoking(undefined)} />`}`;
+    ${revoked && html`<${RevokeDialog} token=${revoked} onRevoked=${repeat} onClose=${() => setRevoking(undefined)} />`}`;
 }
 
 /** @param {{ tokens: readonly Token[], onCreated: () => void }} props */
@@ -117,8 +128,10 @@ function NewToken({ label, token, onDone }) {
   </section>`;
 }
 
-/** @param {{ label: string, onRevoked: () => void, onClose: () => void }} props */
-function RevokeDialog({ label, onRevoked, onClose }) {
+/** @param {{ token: Token, onRevoked: () => void, onClose: () => void }} props */
+function RevokeDialog({ token, onRevoked, onClose }) {
+  const { label } = token;
+  const used = lastUse(token);
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const { problem, run } = useAction();
   useEffect(() => dialog.current?.showModal(), []);
@@ -130,7 +143,7 @@ function RevokeDialog({ label, onRevoked, onClose }) {
   };
   return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="revoke-title">
     <h2 id="revoke-title">Revoke the token <q>${clientText(label)}</q>?</h2>
-    <p>Within 5 seconds, programs that use it are rejected. A revoked token cannot be made valid again.</p>
+    <p>${used ? html`It was last used ${used}.` : 'It was never used.'} Within 5 seconds, programs that use it are rejected. A revoked token cannot be made valid again.</p>
     ${problem}
     <p class="links">
       <button type="button" class="main danger" onClick=${() => run(revoke)}>Revoke it</button>

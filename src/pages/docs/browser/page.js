@@ -26,6 +26,8 @@ const forgetButton = element('forget-token', HTMLButtonElement);
 const sendButton = element('send-button', HTMLButtonElement);
 const backButton = element('back-button', HTMLButtonElement);
 const tokenPart = element('token-part', HTMLElement);
+const keptToken = element('kept-token', HTMLElement);
+const otherButton = element('other-token', HTMLButtonElement);
 const verdict = element('verdict', HTMLElement);
 const wire = element('wire', HTMLElement);
 
@@ -92,10 +94,16 @@ function restoreToken() {
     const stored = sessionStorage.getItem(TOKEN_KEY);
     token.value = stored ?? '';
     forgetButton.hidden = stored === null;
-    tokenPart.hidden = correction !== undefined && stored !== null;
+    showTokenField(correction === undefined || stored === null);
   } catch {
     forgetButton.hidden = true;
   }
+}
+
+/** Shows the field of the token, or, to correct a plant, that the tab has one. @param {boolean} isShown */
+function showTokenField(isShown) {
+  tokenPart.hidden = !isShown;
+  keptToken.hidden = isShown;
 }
 
 /** @param {string} value an accepted token */
@@ -111,6 +119,13 @@ function keepToken(value) {
 forgetButton.addEventListener('click', () => {
   sessionStorage.removeItem(TOKEN_KEY);
   restoreToken();
+  token.focus();
+});
+
+// The tab keeps its token until another one is accepted.
+otherButton.addEventListener('click', () => {
+  token.value = '';
+  showTokenField(true);
   token.focus();
 });
 
@@ -149,6 +164,7 @@ async function send() {
   isSending = true;
   verdict.textContent = correction ? 'Saving …' : 'Sending …';
   const bearer = token.value;
+  const sentName = name.value;
   const response = await post(body, bearer).catch(() => undefined);
   isSending = false;
   if (response?.status === 200) keepToken(bearer);
@@ -156,7 +172,9 @@ async function send() {
   showParts({ body });
   element('received', HTMLElement).textContent = response?.received ?? 'none';
   wire.hidden = false;
-  verdict.replaceChildren(...(correction ? [correctionVerdict(correction, response)] : verdictOf(response)));
+  verdict.replaceChildren(
+    ...(correction ? [correctionVerdict(correction, response, sentName)] : verdictOf(response)),
+  );
   verdict.dataset.result = response?.status === 200 ? 'stored' : 'rejected';
   // On a small screen, the result may be outside the visible area.
   verdict.scrollIntoView({ block: 'nearest', behavior: 'instant' });
@@ -267,8 +285,7 @@ else delete document.documentElement.dataset.correction;
 function showCorrection(plant) {
   const { seen, console } = plant;
   document.documentElement.dataset.correction = '';
-  const shownName = document.createElement('bdi');
-  shownName.textContent = seen.name || `plant ${plant.id}`;
+  const shownName = nameElement(seen.name, plant.id);
   const title = seen.isEarlier ? ['Set ', shownName, ' back to this content?'] : ['Correct ', shownName];
   element('correction-title', HTMLElement).replaceChildren(...title);
   element('correction-id', HTMLElement).textContent = plant.id;
@@ -292,7 +309,7 @@ function showCorrection(plant) {
   tag.readOnly = seen.isEarlier;
   hasTag.disabled = seen.isEarlier;
   sendButton.textContent = seen.isEarlier ? 'Set back' : 'Save';
-  element('send-part', HTMLElement).before(tokenPart, verdict);
+  element('send-part', HTMLElement).before(tokenPart, keptToken, verdict);
   element('token-note', HTMLElement).replaceChildren(
     'The history then shows who changed the plant. This tab keeps the token until you close it. You have none? Create one on ',
     tokensLink(console),
@@ -305,6 +322,13 @@ function showCorrection(plant) {
   // The console opened this page in its own tab, so it is the previous entry of the history.
   backButton.hidden = history.length === 1;
   backButton.addEventListener('click', () => history.back());
+}
+
+/** @param {string} plantName may be empty @param {string} plantId */
+function nameElement(plantName, plantId) {
+  const shown = document.createElement('bdi');
+  shown.textContent = plantName || `plant ${plantId}`;
+  return shown;
 }
 
 /**
@@ -329,8 +353,9 @@ function tokensLink(console) {
  *
  * @param {Correction} plant
  * @param {ShownResponse | undefined} response
+ * @param {string} sentName the new name of the plant, if it is saved
  */
-function correctionVerdict({ seen }, response) {
+function correctionVerdict({ id: plantId, seen }, response, sentName) {
   if (response === undefined)
     return 'The service did not respond, so the plant may or may not be saved. Save it again: nothing is saved twice.';
   const { status, headers, text } = response;
@@ -342,13 +367,14 @@ function correctionVerdict({ seen }, response) {
   }
   switch (status) {
     case 200:
+      element('correction-title', HTMLElement).replaceChildren(nameElement(sentName, plantId));
       return headers.get('Plant-Outcome') === 'unchanged'
         ? `Nothing to save: the plant already has this name and tag, in revision ${revision}.`
         : `Saved as revision ${revision}.`;
     case 412:
       return `Not saved, because the plant was changed meanwhile: it has revision ${revision} now, and you saw revision ${seen.revision}. Look at the change, and then correct the plant again.`;
     case 401:
-      tokenPart.hidden = false;
+      showTokenField(true);
       token.select();
       return 'Not saved, because the service does not accept this token. It may be incomplete, expired or revoked.';
     case 429:
