@@ -35,7 +35,7 @@ function App({ problem }) {
   const [route, setRoute] = useState(readRoute());
   const heading = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
-    // A request that was on its way when the user signed out is rejected later.
+    // A request that was in flight when the user signed out is rejected later.
     session.onChange = next =>
       setState(previous => (previous === 'signed out' && next === 'ended' ? previous : next));
     const onHash = () => {

@@ -205,3 +205,15 @@ export function readForm(event) {
   const texts = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form)));
   return { form, texts };
 }
+
+/** The day of a time in the zone of the browser, such as 2026-05-01. @param {number} at ms since 1970 */
+export function dayOf(at) {
+  const day = new Date(at);
+  const numbers = [day.getFullYear(), day.getMonth() + 1, day.getDate()];
+  return numbers.map(number => String(number).padStart(2, '0')).join('-');
+}
+
+/** A text without accents, in lower case. @param {string} text */
+export function folded(text) {
+  return text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
+}

@@ -1,6 +1,6 @@
 // The plants that this instance stored or revised last, which the screen Plants shows without a
 // search.
-import { COUNT, clientText, startText, Table, time } from './display.js';
+import { COUNT, clientText, dayOf, startText, Table, time } from './display.js';
 import { html, useState } from './preact.js';
 import { request, useLoad } from './requests.js';
 
@@ -74,13 +74,6 @@ export function tagLink(tag) {
 /** A link to the plants that a token changed. @param {string} label */
 export function tokenLink(label) {
   return html`<a class="token" href=${`#plants?${new URLSearchParams({ revised: label })}`}>${clientText(label)}</a>`;
-}
-
-/** The day of a time in the zone of the browser, such as 2026-05-01. @param {number} at ms since 1970 */
-export function dayOf(at) {
-  const day = new Date(at);
-  const numbers = [day.getFullYear(), day.getMonth() + 1, day.getDate()];
-  return numbers.map(number => String(number).padStart(2, '0')).join('-');
 }
 
 /** The address of the plants that were stored today. */

@@ -1,7 +1,7 @@
 // The screen Plants. The address contains the search, so that pages are links and the back button
 // works. Ids are strings, because a JavaScript number would round them.
-import { clientText, exactTime, readForm, Table, time, totalText } from './display.js';
-import { dayOf, idLink, Newest, plantLink, Revised, tagLink, tokenLink } from './newest.js';
+import { clientText, dayOf, exactTime, readForm, Table, time, totalText } from './display.js';
+import { idLink, Newest, plantLink, Revised, tagLink, tokenLink } from './newest.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { NoResponse, request, useAction, useLoad } from './requests.js';
 import {

@@ -1,5 +1,5 @@
 // A search of plants: it fills a page, and then counts the other plants that match.
-import { COUNT } from './display.js';
+import { COUNT, folded } from './display.js';
 import { request } from './requests.js';
 
 /** Plants of a page, as in `plant-requests.ts` of the service. */
@@ -66,13 +66,8 @@ export function isMistypedId(id = '') {
  * @param {string} [text]
  */
 export function beginningFirst(plants, text = '') {
-  const plain = (/** @type {string} */ each) =>
-    each
-      .normalize('NFD')
-      .replaceAll(/[\u0300-\u036f]/g, '')
-      .toLowerCase();
-  const begin = plain(text);
-  const isFirst = (/** @type {Plant} */ { name = '' }) => Number(plain(name).startsWith(begin));
+  const begin = folded(text);
+  const isFirst = (/** @type {Plant} */ { name = '' }) => Number(folded(name).startsWith(begin));
   return plants.toSorted((one, two) => isFirst(two) - isFirst(one));
 }
 

@@ -1,5 +1,5 @@
 // The statistics of the screen Now, each with a line that explains it.
-import { ageText, bytesText, COUNT, numberText, time, totalText } from './display.js';
+import { ageText, bytesText, COUNT, dayOf, numberText, time, totalText } from './display.js';
 import { ERROR_WORDS } from './error-words.js';
 import { html } from './preact.js';
 
@@ -137,8 +137,7 @@ function totalStatistic(total) {
 function outcomeStatistic(title, outcome, today, recent) {
   const count = COUNT.format(Math.round(countOf(today, [outcome])));
   const recently = Math.round(countOf(recent, [outcome]));
-  // The date in the zone of the reader, in the form of ISO 8601.
-  const day = new Date().toLocaleDateString('sv');
+  const day = dayOf(Date.now());
   const note = html`${recently === 0 ? 'none' : COUNT.format(recently)} in 15 min; <a href=${`#plants?since=${day}&outcome=${outcome}`}>show</a>`;
   return { title, statistic: count, note };
 }

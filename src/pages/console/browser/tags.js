@@ -1,6 +1,6 @@
 // The screen Tags: how many plants have which tag. It counts when it is asked, since that reads the
 // whole store.
-import { COUNT, clientText, Table, time } from './display.js';
+import { COUNT, clientText, folded, Table, time } from './display.js';
 import { tagLink } from './newest.js';
 import { html, useEffect, useMemo, useRef, useState } from './preact.js';
 import { request, useLoad } from './requests.js';
@@ -159,11 +159,6 @@ function foundTags(tags, filter, isByName) {
   return isByName
     ? found.toSorted(([one], [two]) => ORDER.compare(one, two))
     : found.toSorted(([, one], [, two]) => two - one);
-}
-
-/** A text without accents, in lower case. @param {string} text */
-function folded(text) {
-  return text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
 }
 
 /** @param {number} count */
