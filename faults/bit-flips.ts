@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { NewPlant } from '../src/core/contract/plant.ts';
-import { INSERT_BEGINS_WITHIN_MS } from '../src/engines/postgres/unfinished-inserts.ts';
+import { INSERT_BEGINS_WITHIN_MS } from '../src/engines/postgres/access/unfinished-inserts.ts';
 import { openCommandStore } from '../test/harness/open-store.ts';
 import { plantWrite } from '../test/harness/plant-write.ts';
 import { PATIENCE, PostgresServer } from '../test/harness/postgres-server.ts';

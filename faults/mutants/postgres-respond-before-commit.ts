@@ -2,7 +2,7 @@
  * A mutant of the PostgreSQL store: it confirms plants before the commit, and ignores a failed
  * commit. `node --import` loads it before the service.
  */
-import { PgConnection } from '../../src/engines/postgres/pg-connection.ts';
+import { PgConnection } from '../../src/engines/postgres/connections/pg-connection.ts';
 
 /** Long enough for the responses to be sent, and for a fault before the commit. */
 const COMMIT_DELAY_MS = 50;

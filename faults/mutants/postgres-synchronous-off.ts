@@ -2,7 +2,7 @@
  * A mutant of the PostgreSQL store: PostgreSQL confirms a commit before the disk or a standby has
  * it. `node --import` loads it before the service.
  */
-import { PgConnection } from '../../src/engines/postgres/pg-connection.ts';
+import { PgConnection } from '../../src/engines/postgres/connections/pg-connection.ts';
 
 const { run } = PgConnection.prototype;
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SCHEMA_STEPS as POSTGRES_STEPS } from '../../src/engines/postgres/schema.ts';
+import { SCHEMA_STEPS as POSTGRES_STEPS } from '../../src/engines/postgres/schema/schema.ts';
 import { SCHEMA_STEPS as SQLITE_STEPS } from '../../src/engines/sqlite/schema.ts';
 import { fillStore, HARD_PLANTS } from '../harness/copied-stores.ts';
 import { openReader } from '../harness/open-store.ts';

@@ -1,10 +1,10 @@
 import { CITUS } from '../../src/engines/postgres/citus/citus-layout.ts';
 import { STATEMENT_TIMEOUT_MS, type Statement, type TextRow } from '../../src/engines/postgres/connection.ts';
-import { ONE_SERVER } from '../../src/engines/postgres/one-server.ts';
-import { inTransaction } from '../../src/engines/postgres/pg-connection.ts';
+import { inTransaction } from '../../src/engines/postgres/connections/pg-connection.ts';
 import { ConnectionLost, HostIsReadOnly, NoResponse } from '../../src/engines/postgres/postgres-errors.ts';
 import type { HostAddress } from '../../src/engines/postgres/postgres-url.ts';
-import type { StoreConnection, TableLayout } from '../../src/engines/postgres/table-layout.ts';
+import { ONE_SERVER } from '../../src/engines/postgres/topology/one-server.ts';
+import type { StoreConnection, TableLayout } from '../../src/engines/postgres/topology/table-layout.ts';
 import type { ModelPostgres, Reply } from './model-postgres.ts';
 import { type ModelServer, ServerError, Session, SessionEnded } from './model-server.ts';
 import { count } from './part.ts';

@@ -1,8 +1,8 @@
 import { COORDINATOR_GROUP, hashOf } from '../../src/engines/postgres/citus/citus-shards.ts';
 import { SHARDS_AGE_MAX_MS } from '../../src/engines/postgres/citus/citus-workers.ts';
 import { OPERATION_TIMEOUT_MS, type Statement, type TextRow } from '../../src/engines/postgres/connection.ts';
-import { EXPECTED_SCHEMA } from '../../src/engines/postgres/expected-schema.ts';
 import type { HostAddress } from '../../src/engines/postgres/postgres-url.ts';
+import { EXPECTED_SCHEMA } from '../../src/engines/postgres/schema/expected-schema.ts';
 import { ModelServer, ServerError, type Session, type StoredRow } from './model-server.ts';
 import { ModelTableLock } from './model-table-lock.ts';
 import { count, type Happened } from './part.ts';

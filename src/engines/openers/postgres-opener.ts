@@ -33,17 +33,17 @@ export class PostgresOpener implements StoreOpener {
   }
 
   async openReader(): Promise<PlantReader> {
-    const { openPostgresReader } = await import('../postgres/postgres-reader.ts');
+    const { openPostgresReader } = await import('../postgres/access/postgres-reader.ts');
     return openPostgresReader(this.#address);
   }
 
   async openSearch(): Promise<PlantSearch> {
-    const { openPostgresSearch } = await import('../postgres/postgres-search.ts');
+    const { openPostgresSearch } = await import('../postgres/access/postgres-search.ts');
     return openPostgresSearch(this.#address);
   }
 
   async openCopyTarget(): Promise<CopyTarget> {
-    const { openPostgresTarget } = await import('../postgres/postgres-target.ts');
+    const { openPostgresTarget } = await import('../postgres/access/postgres-target.ts');
     return openPostgresTarget(this.#address);
   }
 

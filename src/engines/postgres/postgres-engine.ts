@@ -16,18 +16,18 @@ import { OperatorTables } from '../tables/operator-tables.ts';
 import { firstPlantAt } from '../tables/revision-rows.ts';
 import { numberOf, type Query, type Row, type TableAccess, textOf } from '../tables/table-access.ts';
 import { TokenTable } from '../tables/token-table.ts';
-import { BatchCommit } from './batch-commit.ts';
-import { confirmEverythingBefore } from './confirm-commits.ts';
+import { BatchCommit } from './batch/batch-commit.ts';
+import { confirmEverythingBefore } from './batch/confirm-commits.ts';
+import { CopyChoice } from './batch/copy-choice.ts';
 import { STATEMENT_TIMEOUT_MS } from './connection.ts';
-import { ConnectionPool } from './connection-pool.ts';
-import { CopyChoice } from './copy-choice.ts';
-import { durabilityWarnings } from './durability-warnings.ts';
-import { type FirstConnection, HostSearch } from './host-search.ts';
+import { ConnectionPool } from './connections/connection-pool.ts';
+import { type FirstConnection, HostSearch } from './connections/host-search.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
-import { applySchemaSteps, rejectMissingRights, SERVICE_RIGHTS, schemaFaults } from './schema.ts';
-import { TABLE_GUARD } from './table-guard.ts';
-import type { DatabaseServers, PostgresService } from './table-layout.ts';
+import { durabilityWarnings } from './schema/durability-warnings.ts';
+import { applySchemaSteps, rejectMissingRights, SERVICE_RIGHTS, schemaFaults } from './schema/schema.ts';
+import { TABLE_GUARD } from './schema/table-guard.ts';
+import type { DatabaseServers, PostgresService } from './topology/table-layout.ts';
 
 interface PostgresSettings {
   address: PostgresAddress;

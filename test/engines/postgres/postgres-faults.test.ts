@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { type Clock, SYSTEM_CLOCK } from '../../../src/core/clock.ts';
 import { StoreUnavailable } from '../../../src/core/commit/store-errors.ts';
-import { PgConnection } from '../../../src/engines/postgres/pg-connection.ts';
+import { PgConnection } from '../../../src/engines/postgres/connections/pg-connection.ts';
 import { NoResponse } from '../../../src/engines/postgres/postgres-errors.ts';
 import { postgresAddressOf } from '../../../src/engines/postgres/postgres-url.ts';
 import type { LoggedRequest } from '../../harness/client-log.ts';

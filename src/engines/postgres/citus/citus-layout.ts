@@ -1,9 +1,9 @@
 import type { NewPlant } from '../../../core/contract/plant.ts';
 import { REVISION_COLUMNS } from '../../tables/revision-rows.ts';
+import { FLUSH, insertTexts } from '../batch/revision-statements.ts';
 import type { Connection } from '../connection.ts';
-import { ONE_SERVER } from '../one-server.ts';
-import { FLUSH, insertTexts } from '../revision-statements.ts';
-import type { DatabaseServers, PostgresService, TableLayout } from '../table-layout.ts';
+import { ONE_SERVER } from '../topology/one-server.ts';
+import type { DatabaseServers, PostgresService, TableLayout } from '../topology/table-layout.ts';
 import { readShards } from './citus-shards.ts';
 import { CitusWorkers } from './citus-workers.ts';
 import { DISTRIBUTE, FORBID_LOGICAL_MOVES } from './distributed-table.ts';

@@ -1,7 +1,7 @@
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
 import type { Problem } from '../../../core/problem.ts';
 import type { Connection } from '../connection.ts';
-import { lossWarnings } from '../durability-warnings.ts';
+import { lossWarnings } from '../schema/durability-warnings.ts';
 
 /**
  * Workers of Citus that cannot be reached from here. Managed clusters may hide them: `pg_dist_node`

@@ -1,8 +1,8 @@
 import { rejectSchema } from '../../store-rejections.ts';
 import { REVISION_COLUMNS } from '../../tables/revision-rows.ts';
 import type { Connection } from '../connection.ts';
-import { schemaFaults } from '../schema.ts';
-import { KEEPS_ROWS, REVISION_TYPES } from '../table-guard.ts';
+import { schemaFaults } from '../schema/schema.ts';
+import { KEEPS_ROWS, REVISION_TYPES } from '../schema/table-guard.ts';
 
 /**
  * The rule of `TABLE_GUARD` as a statement of its own, since Citus rejects that condition within a

@@ -1,9 +1,9 @@
-import { type Clock, SYSTEM_CLOCK, sleep } from '../../core/clock.ts';
-import { StoreUnavailable } from '../../core/commit/store-errors.ts';
-import { OPERATION_TIMEOUT_MS } from './connection.ts';
+import { type Clock, SYSTEM_CLOCK, sleep } from '../../../core/clock.ts';
+import { StoreUnavailable } from '../../../core/commit/store-errors.ts';
+import { OPERATION_TIMEOUT_MS } from '../connection.ts';
+import { ConnectionLost, kindOf, NoResponse, unavailable } from '../postgres-errors.ts';
+import type { Pool, StoreConnection } from '../topology/table-layout.ts';
 import { type HostSearch, SEARCH_INTERVAL_MS } from './host-search.ts';
-import { ConnectionLost, kindOf, NoResponse, unavailable } from './postgres-errors.ts';
-import type { Pool, StoreConnection } from './table-layout.ts';
 
 /** Maximum delay after a serialization failure or deadlock, multiplied by the attempts so far. */
 const RETRY_DELAY_MS = 5;

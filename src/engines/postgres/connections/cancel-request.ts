@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { CONNECT_TIMEOUT_MS, type HostAddress } from './postgres-url.ts';
+import { CONNECT_TIMEOUT_MS, type HostAddress } from '../postgres-url.ts';
 
 /** https://www.postgresql.org/docs/current/protocol-message-formats.html, CancelRequest */
 const CANCEL_REQUEST = 80_877_102;

@@ -1,10 +1,12 @@
-import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
-import { isIntact } from '../../core/commit/checksum.ts';
-import type { PlantWrite, RepeatedIdRule, WriteResult } from '../../core/commit/plant-commits.ts';
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { decide, type LatestRevision, mayBeFirst } from '../../core/commit/write-decision.ts';
-import { revisionOf } from '../tables/revision-rows.ts';
+import { type Clock, SYSTEM_CLOCK } from '../../../core/clock.ts';
+import { isIntact } from '../../../core/commit/checksum.ts';
+import type { PlantWrite, RepeatedIdRule, WriteResult } from '../../../core/commit/plant-commits.ts';
+import type { PlantRevision } from '../../../core/commit/plant-revision.ts';
+import { StoreRejected } from '../../../core/commit/store-errors.ts';
+import { decide, type LatestRevision, mayBeFirst } from '../../../core/commit/write-decision.ts';
+import { revisionOf } from '../../tables/revision-rows.ts';
+import { kindOf } from '../postgres-errors.ts';
+import type { StoreConnection } from '../topology/table-layout.ts';
 import {
   type BatchWrite,
   hasUnconfirmed,
@@ -20,10 +22,8 @@ import {
   unknownId,
 } from './batch-writes.ts';
 import type { CopyChoice } from './copy-choice.ts';
-import { kindOf } from './postgres-errors.ts';
 import { latestRevisions, revisionsAround, rowOf } from './revision-statements.ts';
 import { storeRevisions } from './store-revisions.ts';
-import type { StoreConnection } from './table-layout.ts';
 
 const NONE: LatestRevision = { kind: 'none' };
 

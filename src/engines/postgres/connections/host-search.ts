@@ -1,14 +1,14 @@
-import { type Clock, SYSTEM_CLOCK, sleep } from '../../core/clock.ts';
-import { StoreUnavailable } from '../../core/commit/store-errors.ts';
-import { PgConnection } from './pg-connection.ts';
-import { HostIsReadOnly, isRejection, openFailure } from './postgres-errors.ts';
+import { type Clock, SYSTEM_CLOCK, sleep } from '../../../core/clock.ts';
+import { StoreUnavailable } from '../../../core/commit/store-errors.ts';
+import { HostIsReadOnly, isRejection, openFailure } from '../postgres-errors.ts';
 import {
   CONNECT_TIMEOUT_MS,
   type HostAddress,
   type PostgresAddress,
   shownPostgresAddress,
-} from './postgres-url.ts';
-import type { StoreConnection } from './table-layout.ts';
+} from '../postgres-url.ts';
+import type { StoreConnection } from '../topology/table-layout.ts';
+import { PgConnection } from './pg-connection.ts';
 
 /** Delay between two attempts at a host, and between two searches during an outage. */
 export const SEARCH_INTERVAL_MS = 100;

@@ -1,8 +1,8 @@
 import { Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
+import type { HostAddress, PostgresAddress } from '../postgres-url.ts';
 import { passwordFromFile } from './password-file.ts';
-import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 
 const KEEP_ALIVE_DELAY_MS = 5_000;
 

@@ -1,4 +1,4 @@
-import { REVISION_COLUMNS } from '../tables/revision-rows.ts';
+import { REVISION_COLUMNS } from '../../tables/revision-rows.ts';
 
 /** Triggers that may change or delete rows. One for TRUNCATE, which is bit 32, does no harm. */
 export const TRIGGERS = `FROM pg_trigger WHERE tgtype & 28 <> 0 AND tgenabled <> 'D' AND NOT tgisinternal`;

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import type pg from 'pg';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { connectionError, NoResponse, sqlStateOf } from './postgres-errors.ts';
-import type { HostAddress } from './postgres-url.ts';
+import { StoreRejected } from '../../../core/commit/store-errors.ts';
+import { connectionError, NoResponse, sqlStateOf } from '../postgres-errors.ts';
+import type { HostAddress } from '../postgres-url.ts';
 
 /** A pooler without a free connection lets a statement wait. */
 const PROBE_TIMEOUT_MS = 2_000;

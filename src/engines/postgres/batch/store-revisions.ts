@@ -1,10 +1,10 @@
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { REVISION_COLUMNS } from '../tables/revision-rows.ts';
-import type { TextRow } from './connection.ts';
+import type { PlantRevision } from '../../../core/commit/plant-revision.ts';
+import { REVISION_COLUMNS } from '../../tables/revision-rows.ts';
+import type { TextRow } from '../connection.ts';
+import { ConnectionLost, KEY_EXISTS, sqlStateOf } from '../postgres-errors.ts';
+import type { StoreConnection } from '../topology/table-layout.ts';
 import type { CopyChoice } from './copy-choice.ts';
-import { ConnectionLost, KEY_EXISTS, sqlStateOf } from './postgres-errors.ts';
 import { revisionInsert } from './revision-statements.ts';
-import type { StoreConnection } from './table-layout.ts';
 
 /** The name of a prepared statement that ends with an error when the table may change rows. */
 const GUARD = 'guard_of_copy';

@@ -1,6 +1,6 @@
-import { StoreRejected } from '../../core/commit/store-errors.ts';
-import type { Connection } from './connection.ts';
-import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
+import { StoreRejected } from '../../../core/commit/store-errors.ts';
+import type { Connection } from '../connection.ts';
+import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from '../postgres-errors.ts';
 
 /**
  * Returns when all commits that were visible before are as durable as this server makes commits.

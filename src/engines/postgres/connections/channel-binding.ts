@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
+import { StoreRejected } from '../../../core/commit/store-errors.ts';
 
 const SCRAM_WITH_BINDING = 'SCRAM-SHA-256-PLUS';
 

@@ -1,18 +1,18 @@
 import { readFileSync } from 'node:fs';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
-import type { SchemaSteps } from '../storage-engine.ts';
-import { missingStoreError, rejectSchema, schemaFaultsOf, schemaStepError } from '../store-rejections.ts';
-import type { Connection } from './connection.ts';
+import { StoreRejected } from '../../../core/commit/store-errors.ts';
+import type { SchemaSteps } from '../../storage-engine.ts';
+import { missingStoreError, rejectSchema, schemaFaultsOf, schemaStepError } from '../../store-rejections.ts';
+import type { Connection } from '../connection.ts';
+import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from '../postgres-errors.ts';
+import type { StoreConnection } from '../topology/table-layout.ts';
 import { EXPECTED_SCHEMA, TABLE_NAMES } from './expected-schema.ts';
-import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from './postgres-errors.ts';
 import { TRIGGERS } from './table-guard.ts';
-import type { StoreConnection } from './table-layout.ts';
 
 /**
  * The schema steps, of which the first one has the number 1. Each store applies a step once, so a
  * released step is never edited.
  */
-export const SCHEMA_STEPS = [readFileSync(new URL('./schema/001-store.sql', import.meta.url), 'utf8')];
+export const SCHEMA_STEPS = [readFileSync(new URL('./001-store.sql', import.meta.url), 'utf8')];
 
 /** Timeout of one schema step, which may change a large table. */
 const SCHEMA_STEP_TIMEOUT_MS = 3_600_000;

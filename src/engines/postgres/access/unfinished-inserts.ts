@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { StoreUnavailable } from '../../core/commit/store-errors.ts';
-import { OPERATION_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, type TextRow } from './connection.ts';
-import type { StoreConnection } from './table-layout.ts';
+import { StoreUnavailable } from '../../../core/commit/store-errors.ts';
+import { OPERATION_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, type TextRow } from '../connection.ts';
+import type { StoreConnection } from '../topology/table-layout.ts';
 
 /** For this time, a statement may be on the network before the server begins it. */
 const ARRIVAL_MS = 2_000;

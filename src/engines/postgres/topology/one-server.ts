@@ -1,7 +1,7 @@
-import { REVISION_COLUMNS } from '../tables/revision-rows.ts';
-import { confirmEverythingBefore } from './confirm-commits.ts';
-import { FLUSH, insertTexts } from './revision-statements.ts';
-import { TABLE_GUARD } from './table-guard.ts';
+import { REVISION_COLUMNS } from '../../tables/revision-rows.ts';
+import { confirmEverythingBefore } from '../batch/confirm-commits.ts';
+import { FLUSH, insertTexts } from '../batch/revision-statements.ts';
+import { TABLE_GUARD } from '../schema/table-guard.ts';
 import type { DatabaseServers, PostgresService, TableLayout } from './table-layout.ts';
 
 /** The join with `first` finds one row for each plant that exists. */

@@ -1,6 +1,6 @@
 import pgpass from 'pgpass';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
-import type { HostAddress, PostgresAddress } from './postgres-url.ts';
+import { StoreRejected } from '../../../core/commit/store-errors.ts';
+import type { HostAddress, PostgresAddress } from '../postgres-url.ts';
 
 /**
  * Reads PGPASSFILE or ~/.pgpass. pgpass writes to stderr why it ignores a file.

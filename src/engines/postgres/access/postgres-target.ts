@@ -1,10 +1,10 @@
-import { type CopyTarget, concurrentChangeError } from '../copy-target.ts';
-import { PUT_TOKEN, putValues } from '../tables/token-rows.ts';
-import { HostSearch } from './host-search.ts';
-import { orStoreFailure } from './postgres-errors.ts';
-import type { PostgresAddress } from './postgres-url.ts';
-import { revisionInsert } from './revision-statements.ts';
-import { applySchemaSteps, COPY_RIGHTS, rejectMissingRights } from './schema.ts';
+import { type CopyTarget, concurrentChangeError } from '../../copy-target.ts';
+import { PUT_TOKEN, putValues } from '../../tables/token-rows.ts';
+import { revisionInsert } from '../batch/revision-statements.ts';
+import { HostSearch } from '../connections/host-search.ts';
+import { orStoreFailure } from '../postgres-errors.ts';
+import type { PostgresAddress } from '../postgres-url.ts';
+import { applySchemaSteps, COPY_RIGHTS, rejectMissingRights } from '../schema/schema.ts';
 
 /** Opens the target of a copy on one connection. After its loss the copy must be repeated. */
 export async function openPostgresTarget(address: PostgresAddress): Promise<CopyTarget> {

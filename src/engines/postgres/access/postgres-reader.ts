@@ -1,19 +1,19 @@
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { StoreDamaged } from '../../core/commit/store-errors.ts';
-import { ID_MIN } from '../../core/contract/limits.ts';
-import type { PlantReader } from '../plant-reader.ts';
-import { countThatFits, TEXT_BYTES } from '../search/page-size.ts';
-import { knownDamage } from '../tables/damage-record.ts';
-import { countRows, newestTime, REVISION_COLUMNS, revisionOf } from '../tables/revision-rows.ts';
-import type { Query } from '../tables/table-access.ts';
-import { allTokens } from '../tables/token-rows.ts';
-import type { TextRow } from './connection.ts';
-import { HostSearch } from './host-search.ts';
-import { INSUFFICIENT_PRIVILEGE, orStoreFailure, sqlStateOf, storeFailure } from './postgres-errors.ts';
-import type { PostgresAddress } from './postgres-url.ts';
-import { latestRevisions } from './revision-statements.ts';
-import { rejectUnreadable, schemaFaults } from './schema.ts';
-import type { StoreConnection } from './table-layout.ts';
+import type { PlantRevision } from '../../../core/commit/plant-revision.ts';
+import { StoreDamaged } from '../../../core/commit/store-errors.ts';
+import { ID_MIN } from '../../../core/contract/limits.ts';
+import type { PlantReader } from '../../plant-reader.ts';
+import { countThatFits, TEXT_BYTES } from '../../search/page-size.ts';
+import { knownDamage } from '../../tables/damage-record.ts';
+import { countRows, newestTime, REVISION_COLUMNS, revisionOf } from '../../tables/revision-rows.ts';
+import type { Query } from '../../tables/table-access.ts';
+import { allTokens } from '../../tables/token-rows.ts';
+import { latestRevisions } from '../batch/revision-statements.ts';
+import type { TextRow } from '../connection.ts';
+import { HostSearch } from '../connections/host-search.ts';
+import { INSUFFICIENT_PRIVILEGE, orStoreFailure, sqlStateOf, storeFailure } from '../postgres-errors.ts';
+import type { PostgresAddress } from '../postgres-url.ts';
+import { rejectUnreadable, schemaFaults } from '../schema/schema.ts';
+import type { StoreConnection } from '../topology/table-layout.ts';
 import { untilVisible } from './unfinished-inserts.ts';
 
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {

@@ -2,16 +2,9 @@ import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import type pg from 'pg';
-import { type Clock, SYSTEM_CLOCK } from '../../core/clock.ts';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { type CancelKey, sendCancelRequest } from './cancel-request.ts';
-import { requireChannelBinding } from './channel-binding.ts';
-import { LAYOUT_SQL, layoutOf } from './choose-layout.ts';
-import { STATEMENT_TIMEOUT_MS, type Statement, type TextRow } from './connection.ts';
-import { copyIn } from './copy-query.ts';
-import { ONE_SERVER } from './one-server.ts';
-import { pgClientOf } from './pg-client.ts';
-import { PROCESS_ID, poolerError, rejectPooler } from './pooler.ts';
+import { type Clock, SYSTEM_CLOCK } from '../../../core/clock.ts';
+import { StoreRejected } from '../../../core/commit/store-errors.ts';
+import { STATEMENT_TIMEOUT_MS, type Statement, type TextRow } from '../connection.ts';
 import {
   ConnectionLost,
   connectionError,
@@ -19,10 +12,17 @@ import {
   kindOf,
   NoResponse,
   sqlStateOf,
-} from './postgres-errors.ts';
-import { type HostAddress, hostName, type PostgresAddress } from './postgres-url.ts';
+} from '../postgres-errors.ts';
+import { type HostAddress, hostName, type PostgresAddress } from '../postgres-url.ts';
+import { LAYOUT_SQL, layoutOf } from '../topology/choose-layout.ts';
+import { ONE_SERVER } from '../topology/one-server.ts';
+import type { StoreConnection, TableLayout } from '../topology/table-layout.ts';
+import { type CancelKey, sendCancelRequest } from './cancel-request.ts';
+import { requireChannelBinding } from './channel-binding.ts';
+import { copyIn } from './copy-query.ts';
+import { pgClientOf } from './pg-client.ts';
+import { PROCESS_ID, poolerError, rejectPooler } from './pooler.ts';
 import { SET_SESSION } from './session-settings.ts';
-import type { StoreConnection, TableLayout } from './table-layout.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls.ts';
 
 const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;

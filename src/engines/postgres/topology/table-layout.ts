@@ -1,9 +1,9 @@
-import type { Clock } from '../../core/clock.ts';
-import type { PlantQueue } from '../../core/commit/plant-commits.ts';
-import type { NewPlant } from '../../core/contract/plant.ts';
-import type { Problem } from '../../core/problem.ts';
-import type { Connection, Statement } from './connection.ts';
-import type { HostAddress, PostgresAddress } from './postgres-url.ts';
+import type { Clock } from '../../../core/clock.ts';
+import type { PlantQueue } from '../../../core/commit/plant-commits.ts';
+import type { NewPlant } from '../../../core/contract/plant.ts';
+import type { Problem } from '../../../core/problem.ts';
+import type { Connection, Statement } from '../connection.ts';
+import type { HostAddress, PostgresAddress } from '../postgres-url.ts';
 
 /**
  * How a database stores the table `plant_revision`, and what differs for that reason. A connection

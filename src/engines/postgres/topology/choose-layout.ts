@@ -1,4 +1,4 @@
-import { CITUS } from './citus/citus-layout.ts';
+import { CITUS } from '../citus/citus-layout.ts';
 import { ONE_SERVER } from './one-server.ts';
 import type { TableLayout } from './table-layout.ts';
 

@@ -5,9 +5,9 @@ import {
   getCACertificates,
   setDefaultCACertificates,
 } from 'node:tls';
-import { StoreRejected } from '../../core/commit/store-errors.ts';
-import { sqlStateOf, TlsFailed } from './postgres-errors.ts';
-import { type HostAddress, type PostgresAddress, SYSTEM_ROOTS } from './postgres-url.ts';
+import { StoreRejected } from '../../../core/commit/store-errors.ts';
+import { sqlStateOf, TlsFailed } from '../postgres-errors.ts';
+import { type HostAddress, type PostgresAddress, SYSTEM_ROOTS } from '../postgres-url.ts';
 
 /** @returns false for no TLS. @throws {StoreRejected} if a file of the address cannot be used */
 export function tlsOptions(address: PostgresAddress, { host }: HostAddress): ConnectionOptions | false {

@@ -1,5 +1,5 @@
-import type { Problem } from '../../core/problem.ts';
-import type { StoreConnection } from './table-layout.ts';
+import type { Problem } from '../../../core/problem.ts';
+import type { StoreConnection } from '../topology/table-layout.ts';
 
 /**
  * Warns of server settings with which a confirmed plant can be lost

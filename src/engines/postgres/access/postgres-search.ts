@@ -1,5 +1,5 @@
-import { foldedParts, HYBRID_SIGN, MARKS, PLAIN_LETTERS, SIGN_AND_LETTER } from '../search/folded-text.ts';
-import { nameCondition } from '../search/name-condition.ts';
+import { foldedParts, HYBRID_SIGN, MARKS, PLAIN_LETTERS, SIGN_AND_LETTER } from '../../search/folded-text.ts';
+import { nameCondition } from '../../search/name-condition.ts';
 import {
   type AddValue,
   countPlants,
@@ -7,14 +7,14 @@ import {
   type PlantSearch,
   revisionsOf,
   searchPage,
-} from '../search/plant-search.ts';
-import type { Query } from '../tables/table-access.ts';
-import type { Connection } from './connection.ts';
-import { ConnectionPool } from './connection-pool.ts';
-import { HostSearch } from './host-search.ts';
+} from '../../search/plant-search.ts';
+import type { Query } from '../../tables/table-access.ts';
+import type { Connection } from '../connection.ts';
+import { ConnectionPool } from '../connections/connection-pool.ts';
+import { HostSearch } from '../connections/host-search.ts';
+import type { PostgresAddress } from '../postgres-url.ts';
+import type { StoreConnection } from '../topology/table-layout.ts';
 import { bytes } from './postgres-reader.ts';
-import type { PostgresAddress } from './postgres-url.ts';
-import type { StoreConnection } from './table-layout.ts';
 
 /** Two, so that one search does not wait for another. */
 const CONNECTIONS = 2;

@@ -1,6 +1,6 @@
-import type { PlantWrite, WriteResult } from '../../core/commit/plant-commits.ts';
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { type LatestRevision, storedResult } from '../../core/commit/write-decision.ts';
+import type { PlantWrite, WriteResult } from '../../../core/commit/plant-commits.ts';
+import type { PlantRevision } from '../../../core/commit/plant-revision.ts';
+import { type LatestRevision, storedResult } from '../../../core/commit/write-decision.ts';
 
 /** The status of one write. The table of `BatchCommit` has all its changes. */
 type WriteStatus =

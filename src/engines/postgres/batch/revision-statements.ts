@@ -1,8 +1,8 @@
-import { textLengthOf } from '../../core/commit/batch-size.ts';
-import type { PlantRevision } from '../../core/commit/plant-revision.ts';
-import { REVISION_COLUMNS, revisionOf } from '../tables/revision-rows.ts';
-import type { Statement, TextRow } from './connection.ts';
-import type { StoreConnection, TableLayout } from './table-layout.ts';
+import { textLengthOf } from '../../../core/commit/batch-size.ts';
+import type { PlantRevision } from '../../../core/commit/plant-revision.ts';
+import { REVISION_COLUMNS, revisionOf } from '../../tables/revision-rows.ts';
+import type { Statement, TextRow } from '../connection.ts';
+import type { StoreConnection, TableLayout } from '../topology/table-layout.ts';
 
 const COLUMN_COUNT = REVISION_COLUMNS.split(',').length;
 
