@@ -1,10 +1,10 @@
-import { CITUS } from '../../src/engines/postgres/citus/citus-layout.ts';
+import { CITUS } from '../../src/engines/postgres/citus/citus-topology.ts';
 import { STATEMENT_TIMEOUT_MS, type Statement, type TextRow } from '../../src/engines/postgres/connection.ts';
 import { inTransaction } from '../../src/engines/postgres/connections/pg-connection.ts';
 import { ConnectionLost, HostIsReadOnly, NoResponse } from '../../src/engines/postgres/postgres-errors.ts';
 import type { HostAddress } from '../../src/engines/postgres/postgres-url.ts';
 import { ONE_SERVER } from '../../src/engines/postgres/topology/one-server.ts';
-import type { StoreConnection, TableLayout } from '../../src/engines/postgres/topology/table-layout.ts';
+import type { StoreConnection, Topology } from '../../src/engines/postgres/topology/topology.ts';
 import type { ModelPostgres, Reply } from './model-postgres.ts';
 import { type ModelServer, ServerError, Session, SessionEnded } from './model-server.ts';
 import { count } from './part.ts';
@@ -18,7 +18,7 @@ const SLOW_MAX_MS = 4_000;
  */
 export class ModelConnection {
   readonly host: HostAddress;
-  readonly layout: TableLayout;
+  readonly topology: Topology;
   readonly #model: ModelPostgres;
   readonly #session: Session;
   #deadline = Number.POSITIVE_INFINITY;
@@ -33,7 +33,7 @@ export class ModelConnection {
   private constructor(model: ModelPostgres, host: HostAddress, server: ModelServer) {
     this.#model = model;
     this.host = host;
-    this.layout = model.isCitus ? CITUS : ONE_SERVER;
+    this.topology = model.isCitus ? CITUS : ONE_SERVER;
     this.#session = new Session(server, () => this.#break('the server closed the connection'));
     model.openConnections++;
   }

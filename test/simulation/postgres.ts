@@ -16,7 +16,7 @@ import { OPERATION_TIMEOUT_MS } from '../../src/engines/postgres/connection.ts';
 import { ConnectionPool } from '../../src/engines/postgres/connections/connection-pool.ts';
 import { HostSearch } from '../../src/engines/postgres/connections/host-search.ts';
 import type { HostAddress, PostgresAddress } from '../../src/engines/postgres/postgres-url.ts';
-import type { DatabaseServers, StoreConnection } from '../../src/engines/postgres/topology/table-layout.ts';
+import type { PlantServers, StoreConnection } from '../../src/engines/postgres/topology/topology.ts';
 import { revisionOf } from '../../src/engines/tables/revision-rows.ts';
 import type { HistoryRevision } from '../harness/linearizable.ts';
 import { ModelConnection } from './model-connection.ts';
@@ -45,7 +45,7 @@ class Instance {
   readonly #search: HostSearch;
   /** Pools of further connections to the host of `pool`. */
   readonly #otherPools: ConnectionPool[] = [];
-  servers!: DatabaseServers;
+  servers!: PlantServers;
   queue!: PlantQueue;
   callsInFlight = 0;
 
@@ -54,7 +54,7 @@ class Instance {
     this.#model = model;
     this.#rule = rule;
     this.connectionsMax = model.scheduler.pick(1, 2, 3);
-    this.#search = this.#searchOf(model.pairs[0]!.hosts, opened => opened.layout.prepare(opened, 'write'));
+    this.#search = this.#searchOf(model.pairs[0]!.hosts, opened => opened.topology.prepare(opened, 'write'));
     this.pool = this.#poolOf(this.#search, this.connectionsMax + 2);
   }
 
@@ -66,9 +66,9 @@ class Instance {
   async open(): Promise<void> {
     const { scheduler } = this.#model;
     this.servers = await this.pool.use(connection =>
-      connection.layout.openServers(connection, {
+      connection.topology.openServers(connection, {
         address: { citus: 'workers' } as PostgresAddress,
-        connections: this.connectionsMax,
+        batchesInFlightMax: this.connectionsMax,
         pool: this.pool,
         openPool: connectionsMax => {
           const pool = this.#poolOf(this.#search, connectionsMax);

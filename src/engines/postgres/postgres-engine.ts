@@ -27,7 +27,7 @@ import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { durabilityWarnings } from './schema/durability-warnings.ts';
 import { applySchemaSteps, rejectMissingRights, SERVICE_RIGHTS, schemaFaults } from './schema/schema.ts';
 import { TABLE_GUARD } from './schema/table-guard.ts';
-import type { DatabaseServers, PostgresService } from './topology/table-layout.ts';
+import type { PlantServers, ServicePools } from './topology/topology.ts';
 
 interface PostgresSettings {
   address: PostgresAddress;
@@ -52,13 +52,13 @@ export class PostgresEngine implements StorageEngine {
   readonly firstPlantAt: () => Promise<number | undefined>;
   readonly #settings: PostgresSettings;
   readonly #pool: ConnectionPool;
-  readonly #servers: DatabaseServers;
+  readonly #servers: PlantServers;
   readonly #copyChoice = new CopyChoice();
 
   private constructor(
     settings: PostgresSettings,
     pool: ConnectionPool,
-    servers: DatabaseServers,
+    servers: PlantServers,
     schemaSteps: SchemaSteps,
   ) {
     this.#settings = settings;
@@ -84,13 +84,13 @@ export class PostgresEngine implements StorageEngine {
    */
   static async open(settings: PostgresSettings, first?: FirstConnection): Promise<PostgresEngine> {
     const { address, connections } = settings;
-    const search = new HostSearch(address, opened => opened.layout.prepare(opened, 'write'));
+    const search = new HostSearch(address, opened => opened.topology.prepare(opened, 'write'));
     // The pool has one more connection for tokens and one for `warnings`, so neither waits for
     // plants. They share one pool: after a failover, tokens must come from the host of the plants.
     const pool = new ConnectionPool(search, connections + 2);
-    const service: PostgresService = {
+    const pools: ServicePools = {
       address,
-      connections,
+      batchesInFlightMax: connections,
       pool,
       openPool: connectionsMax => new ConnectionPool(search, connectionsMax),
       openPoolOf: (host, prepare, connectionsMax) =>
@@ -101,7 +101,7 @@ export class PostgresEngine implements StorageEngine {
       await opened.setStatementTimeout();
       const schemaSteps = await applySchemaSteps(opened);
       await rejectMissingRights(opened, SERVICE_RIGHTS);
-      const servers = await opened.layout.openServers(opened, service);
+      const servers = await opened.topology.openServers(opened, pools);
       await opened.setStatementTimeout(STATEMENT_TIMEOUT_MS);
       return { schemaSteps, servers };
     }, first);
@@ -127,7 +127,7 @@ export class PostgresEngine implements StorageEngine {
       // This statement needs the locks and rights of an insert. It would need all servers, but the
       // service is ready while one of several can be used.
       const text = `INSERT INTO plant_revision SELECT * FROM plant_revision WHERE NOT ${TABLE_GUARD}`;
-      if (!connection.layout.spansServers) await connection.run({ text });
+      if (!connection.topology.spansServers) await connection.run({ text });
       await confirmEverythingBefore(connection);
     });
     await this.#servers.warnings();

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { nextRevisions } from '../../../faults/citus.ts';
-import { CITUS } from '../../../src/engines/postgres/citus/citus-layout.ts';
 import { hashOf, type Shards, workerOf } from '../../../src/engines/postgres/citus/citus-shards.ts';
+import { CITUS } from '../../../src/engines/postgres/citus/citus-topology.ts';
 import { mayConcernCommit } from '../../../src/engines/postgres/connections/pg-connection.ts';
 import { kindOf } from '../../../src/engines/postgres/postgres-errors.ts';
 import { databaseName, openStore, postgresUnderTest } from '../../harness/store-under-test.ts';

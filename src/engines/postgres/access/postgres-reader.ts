@@ -13,11 +13,11 @@ import { HostSearch } from '../connections/host-search.ts';
 import { INSUFFICIENT_PRIVILEGE, orStoreFailure, sqlStateOf, storeFailure } from '../postgres-errors.ts';
 import type { PostgresAddress } from '../postgres-url.ts';
 import { rejectUnreadable, schemaFaults } from '../schema/schema.ts';
-import type { StoreConnection } from '../topology/table-layout.ts';
+import type { StoreConnection } from '../topology/topology.ts';
 import { untilVisible } from './unfinished-inserts.ts';
 
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
-  const search = new HostSearch(address, opened => opened.layout.prepare(opened, 'read'));
+  const search = new HostSearch(address, opened => opened.topology.prepare(opened, 'read'));
   const { connection } = await search.open(async opened => {
     await opened.setStatementTimeout();
     await rejectUnreadable(opened);
@@ -124,7 +124,7 @@ async function latestInSlices(connection: StoreConnection, ids: readonly bigint[
 }
 
 export async function bytes(connection: StoreConnection): Promise<number | undefined> {
-  const [row] = await connection.run({ text: `SELECT ${connection.layout.tableSize}` }).catch(() => []);
+  const [row] = await connection.run({ text: `SELECT ${connection.topology.tableSize}` }).catch(() => []);
   return row && Number(row[0]);
 }
 
@@ -145,7 +145,7 @@ async function structureFaults(connection: StoreConnection): Promise<string[] | 
   const faults = await orStoreFailure(() => schemaFaults(connection));
   if (faults.length > 0) return faults;
   // This server may have none of the rows.
-  if (connection.layout.spansServers) return undefined;
+  if (connection.topology.spansServers) return undefined;
   await orStoreFailure(() => connection.setStatementTimeout(STRUCTURE_TIMEOUT_MS));
   for (const text of STRUCTURE) {
     try {

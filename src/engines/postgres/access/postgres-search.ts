@@ -13,7 +13,7 @@ import type { Connection } from '../connection.ts';
 import { ConnectionPool } from '../connections/connection-pool.ts';
 import { HostSearch } from '../connections/host-search.ts';
 import type { PostgresAddress } from '../postgres-url.ts';
-import type { StoreConnection } from '../topology/table-layout.ts';
+import type { StoreConnection } from '../topology/topology.ts';
 import { bytes } from './postgres-reader.ts';
 
 /** Two, so that one search does not wait for another. */
@@ -102,7 +102,7 @@ async function estimatedRevisions(connection: Connection): Promise<number | unde
 }
 
 async function prepareSearch(connection: StoreConnection): Promise<void> {
-  await connection.layout.prepare(connection, 'read');
+  await connection.topology.prepare(connection, 'read');
   // The parallel workers of a statement would take several cores from the creates.
   await connection.run({
     text: 'SET default_transaction_read_only = on; SET max_parallel_workers_per_gather = 0',

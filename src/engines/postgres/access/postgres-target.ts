@@ -8,7 +8,7 @@ import { applySchemaSteps, COPY_RIGHTS, rejectMissingRights } from '../schema/sc
 
 /** Opens the target of a copy on one connection. After its loss the copy must be repeated. */
 export async function openPostgresTarget(address: PostgresAddress): Promise<CopyTarget> {
-  const search = new HostSearch(address, opened => opened.layout.prepare(opened, 'write'));
+  const search = new HostSearch(address, opened => opened.topology.prepare(opened, 'write'));
   const { connection } = await search.open(async opened => {
     await applySchemaSteps(opened);
     await rejectMissingRights(opened, COPY_RIGHTS);
@@ -18,7 +18,7 @@ export async function openPostgresTarget(address: PostgresAddress): Promise<Copy
   return {
     insertRevisions: revisions =>
       inTransaction(async () => {
-        const inserted = await connection.run(revisionInsert(revisions, connection.layout));
+        const inserted = await connection.run(revisionInsert(revisions, connection.topology));
         if (inserted.length < revisions.length) throw concurrentChangeError('a revision');
       }),
     putTokens: tokens =>

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreUnavailable } from '../../../core/commit/store-errors.ts';
 import { OPERATION_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, type TextRow } from '../connection.ts';
-import type { StoreConnection } from '../topology/table-layout.ts';
+import type { StoreConnection } from '../topology/topology.ts';
 
 /** For this time, a statement may be on the network before the server begins it. */
 const ARRIVAL_MS = 2_000;
@@ -37,7 +37,7 @@ const UNFINISHED = `SELECT virtualtransaction, coalesce('process ' || pid, 'a pr
  * @throws {StoreUnavailable} if a transaction does not end
  */
 export async function untilVisible(connection: StoreConnection, time: number): Promise<void> {
-  const withinMs = INSERT_BEGINS_WITHIN_MS + (connection.layout.spansServers ? STATEMENT_TIMEOUT_MS : 0);
+  const withinMs = INSERT_BEGINS_WITHIN_MS + (connection.topology.spansServers ? STATEMENT_TIMEOUT_MS : 0);
   await sleep(Math.max(0, time + withinMs - Date.now()));
   const unfinished = (): Promise<TextRow[]> => connection.run({ text: UNFINISHED });
   const waitingSince = performance.now();

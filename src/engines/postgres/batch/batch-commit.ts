@@ -6,7 +6,7 @@ import { StoreRejected } from '../../../core/commit/store-errors.ts';
 import { decide, type LatestRevision, mayBeFirst } from '../../../core/commit/write-decision.ts';
 import { revisionOf } from '../../tables/revision-rows.ts';
 import { kindOf } from '../postgres-errors.ts';
-import type { StoreConnection } from '../topology/table-layout.ts';
+import type { StoreConnection } from '../topology/topology.ts';
 import {
   type BatchWrite,
   hasUnconfirmed,
@@ -124,7 +124,7 @@ export class BatchCommit {
     }
     const unconfirmed = this.#writes.filter(({ status }) => status.kind === 'unconfirmed');
     if (unconfirmed.length > 0)
-      await connection.layout.confirmLatest(connection, unconfirmed, unconfirmed.filter(isOfNoPlant));
+      await connection.topology.confirmLatest(connection, unconfirmed, unconfirmed.filter(isOfNoPlant));
     settleUnconfirmed(unconfirmed);
     return this.#writes.map(resultOf);
   }
@@ -198,7 +198,7 @@ export class BatchCommit {
 
   /** @returns the revisions that the server has not stored; their writes are still `sent` */
   async #store(connection: StoreConnection, round: Sent[]): Promise<Sent[]> {
-    const { spansServers } = connection.layout;
+    const { spansServers } = connection.topology;
     const revisions = round.map(({ revision }) => revision);
     let storedIds: ReadonlySet<bigint>;
     try {
@@ -252,7 +252,7 @@ export class BatchCommit {
     // ours, our number would leave a gap.
     const rows = await revisionsAround(connection, revisions);
     const ofNoPlant = sent.filter(({ write, base }) => base === undefined && hasUnconfirmed(write.sameId));
-    await connection.layout.confirmLatest(
+    await connection.topology.confirmLatest(
       connection,
       revisions,
       ofNoPlant.map(({ write }) => write),

@@ -2,7 +2,7 @@ import { textLengthOf } from '../../../core/commit/batch-size.ts';
 import type { PlantRevision } from '../../../core/commit/plant-revision.ts';
 import { REVISION_COLUMNS, revisionOf } from '../../tables/revision-rows.ts';
 import type { Statement, TextRow } from '../connection.ts';
-import type { StoreConnection, TableLayout } from '../topology/table-layout.ts';
+import type { StoreConnection, Topology } from '../topology/topology.ts';
 
 const COLUMN_COUNT = REVISION_COLUMNS.split(',').length;
 
@@ -19,7 +19,7 @@ export function rowOf({ plant, revision, recordedAt, recordedBy, checksum }: Pla
  * of the row with the least text fill up the count. The copies conflict with this row and change
  * nothing.
  */
-export function revisionInsert(revisions: readonly PlantRevision[], layout: TableLayout): Statement {
+export function revisionInsert(revisions: readonly PlantRevision[], topology: Topology): Statement {
   const count = preparedCount(revisions.length);
   const values: unknown[] = [];
   const shorter = (one: PlantRevision, two: PlantRevision): PlantRevision =>
@@ -29,7 +29,7 @@ export function revisionInsert(revisions: readonly PlantRevision[], layout: Tabl
     const { plant, revision, recordedAt, recordedBy, checksum } = revisions[row] ?? filler!;
     values.push(plant.id, revision, plant.name, plant.tag, recordedAt, recordedBy, checksum);
   }
-  return { name: `insert_${count}`, text: layout.insertText(count), values };
+  return { name: `insert_${count}`, text: topology.insertText(count), values };
 }
 
 /** The next of 1, 2, 3, 4, 6, 8, 12, 16, 24, …: at most 1.5 times the row count. */
@@ -53,7 +53,7 @@ export const FLUSH = `(SELECT CASE current_setting('synchronous_commit', true)
  *
  * @param returning the expressions after RETURNING
  */
-export function insertTexts(returning: string): TableLayout['insertText'] {
+export function insertTexts(returning: string): Topology['insertText'] {
   const texts = new Map<number, string>();
   return rowCount =>
     texts.getOrInsertComputed(rowCount, () => {
@@ -72,7 +72,7 @@ export async function latestRevisions(
   connection: StoreConnection,
   ids: readonly bigint[],
 ): Promise<PlantRevision[]> {
-  const text = connection.layout.latestText;
+  const text = connection.topology.latestText;
   const rows = await connection.run({ name: 'latest_revisions', text, values: [ids] });
   return rows.map(revisionOf);
 }
@@ -87,5 +87,5 @@ export function revisionsAround(
 ): Promise<TextRow[]> {
   const ids = revisions.map(({ plant }) => plant.id);
   const numbers = revisions.map(({ revision }) => revision);
-  return connection.run(connection.layout.revisionsAround(ids, numbers));
+  return connection.run(connection.topology.revisionsAround(ids, numbers));
 }

@@ -2,7 +2,7 @@ import type { PlantRevision } from '../../../core/commit/plant-revision.ts';
 import { REVISION_COLUMNS } from '../../tables/revision-rows.ts';
 import type { TextRow } from '../connection.ts';
 import { ConnectionLost, KEY_EXISTS, sqlStateOf } from '../postgres-errors.ts';
-import type { StoreConnection } from '../topology/table-layout.ts';
+import type { StoreConnection } from '../topology/topology.ts';
 import type { CopyChoice } from './copy-choice.ts';
 import { revisionInsert } from './revision-statements.ts';
 
@@ -37,7 +37,7 @@ export async function storeRevisions(
       copyChoice.onConflict();
     }
   }
-  const rows = await connection.commit(revisionInsert(revisions, connection.layout));
+  const rows = await connection.commit(revisionInsert(revisions, connection.topology));
   rejectLostFlush(rows);
   if (rows.length < revisions.length) copyChoice?.onConflict();
   return new Set(rows.map(([id]) => BigInt(id!)));
@@ -56,7 +56,7 @@ async function copyRevisions(
   revisions: readonly PlantRevision[],
 ): Promise<TextRow[]> {
   if (!guardedConnections.has(connection)) {
-    await connection.run({ name: GUARD, text: connection.layout.copyGuardText });
+    await connection.run({ name: GUARD, text: connection.topology.copyGuardText });
     guardedConnections.add(connection);
   }
   return await connection.commit({ text: COPY, copyRows: revisions.map(copyLine).join('') });

@@ -7,7 +7,7 @@ import { OPERATION_TIMEOUT_MS } from '../connection.ts';
 import { unavailable } from '../postgres-errors.ts';
 import { type HostAddress, hostName } from '../postgres-url.ts';
 import { durabilityWarnings } from '../schema/durability-warnings.ts';
-import type { DatabaseServers, Pool, PostgresService, StoreConnection } from '../topology/table-layout.ts';
+import type { PlantServers, Pool, ServicePools, StoreConnection } from '../topology/topology.ts';
 import { readShards, type Shards, workerOf } from './citus-shards.ts';
 import { hiddenWorkerWarnings } from './hidden-workers.ts';
 import { prepareServer } from './prepare-server.ts';
@@ -55,8 +55,8 @@ const WORKER_CHECK_TIMEOUT_MS = 1_500;
  * The lock is lost when its connection ends. Then batches wait for a new one. A batch that was in
  * flight is confirmed only if the new lock is of the same table.
  */
-export class CitusWorkers implements DatabaseServers {
-  readonly #service: PostgresService;
+export class CitusWorkers implements PlantServers {
+  readonly #pools: ServicePools;
   readonly #coordinator: Pool;
   readonly #lockPool: Pool;
   /** The coordinator passes all plants on, since the workers cannot be reached from here. */
@@ -75,9 +75,9 @@ export class CitusWorkers implements DatabaseServers {
   #refreshing: Promise<void> | undefined;
   readonly #renewal: Disposable;
 
-  constructor(shards: Shards, service: PostgresService) {
-    const { address, pool, openPool, clock } = service;
-    this.#service = service;
+  constructor(shards: Shards, pools: ServicePools) {
+    const { address, pool, openPool, clock } = pools;
+    this.#pools = pools;
     this.#coordinator = pool;
     this.#lockPool = openPool(TABLE_LOCKS_MAX);
     this.#areHidden = address.citus === 'coordinator';
@@ -255,8 +255,8 @@ export class CitusWorkers implements DatabaseServers {
   }
 
   #openPool(worker: HostAddress): Pool {
-    const { openPoolOf, connections } = this.#service;
-    return openPoolOf(worker, prepareServer, connections + 1);
+    const { openPoolOf, batchesInFlightMax } = this.#pools;
+    return openPoolOf(worker, prepareServer, batchesInFlightMax + 1);
   }
 
   #useShards(shards: Shards): void {

@@ -1,7 +1,7 @@
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
 import type { Connection } from '../connection.ts';
 import { kindOf, unavailable } from '../postgres-errors.ts';
-import type { Pool } from '../topology/table-layout.ts';
+import type { Pool } from '../topology/topology.ts';
 
 /** Locks of one instance: one that batches still use, and its successor. Each has a connection. */
 export const TABLE_LOCKS_MAX = 2;

@@ -2,7 +2,7 @@ import { type Clock, SYSTEM_CLOCK, sleep } from '../../../core/clock.ts';
 import { StoreUnavailable } from '../../../core/commit/store-errors.ts';
 import { OPERATION_TIMEOUT_MS } from '../connection.ts';
 import { ConnectionLost, kindOf, NoResponse, unavailable } from '../postgres-errors.ts';
-import type { Pool, StoreConnection } from '../topology/table-layout.ts';
+import type { Pool, StoreConnection } from '../topology/topology.ts';
 import { type HostSearch, SEARCH_INTERVAL_MS } from './host-search.ts';
 
 /** Maximum delay after a serialization failure or deadlock, multiplied by the attempts so far. */
@@ -79,7 +79,7 @@ export class ConnectionPool implements Pool {
         this.#release(connection);
         return result;
       } catch (error) {
-        const kind = kindOf(error, connection.layout.spansServers);
+        const kind = kindOf(error, connection.topology.spansServers);
         // The statement had too little time left, so the host may still work.
         if (error instanceof NoResponse && error.cutShort) this.#discard(connection);
         else if (kind === 'connectionLost') this.#connectionLost(connection, startedAt, error);

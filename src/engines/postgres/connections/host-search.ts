@@ -7,7 +7,7 @@ import {
   type PostgresAddress,
   shownPostgresAddress,
 } from '../postgres-url.ts';
-import type { StoreConnection } from '../topology/table-layout.ts';
+import type { StoreConnection } from '../topology/topology.ts';
 import { PgConnection } from './pg-connection.ts';
 
 /** Delay between two attempts at a host, and between two searches during an outage. */

@@ -14,9 +14,9 @@ import {
   sqlStateOf,
 } from '../postgres-errors.ts';
 import { type HostAddress, hostName, type PostgresAddress } from '../postgres-url.ts';
-import { LAYOUT_SQL, layoutOf } from '../topology/choose-layout.ts';
+import { TOPOLOGY_SQL, topologyOf } from '../topology/choose-topology.ts';
 import { ONE_SERVER } from '../topology/one-server.ts';
-import type { StoreConnection, TableLayout } from '../topology/table-layout.ts';
+import type { StoreConnection, Topology } from '../topology/topology.ts';
 import { type CancelKey, sendCancelRequest } from './cancel-request.ts';
 import { requireChannelBinding } from './channel-binding.ts';
 import { copyIn } from './copy-query.ts';
@@ -42,7 +42,7 @@ const READ_TIMEOUT = 'Query read timeout';
  * on the language of the server, so the name of its C function decides. A warning without a function
  * may mean anything.
  */
-export function mayConcernCommit(routine: string | undefined, { commitWarnings }: TableLayout): boolean {
+export function mayConcernCommit(routine: string | undefined, { commitWarnings }: Topology): boolean {
   return routine === undefined || commitWarnings.includes(routine);
 }
 
@@ -65,7 +65,7 @@ export async function inTransaction(connection: Session, work: () => Promise<voi
 export class PgConnection implements StoreConnection {
   readonly host: HostAddress;
   /** Known at the end of {@link #setUp}. */
-  layout: TableLayout = ONE_SERVER;
+  topology: Topology = ONE_SERVER;
   deadline = Number.POSITIVE_INFINITY;
   readonly #client: pg.Client;
   readonly #socket: Socket;
@@ -85,7 +85,7 @@ export class PgConnection implements StoreConnection {
       this.#broken ??= connectionError(error);
     });
     client.on('notice', ({ code, message, routine }) => {
-      if (code !== SUCCESSFUL_COMPLETION && mayConcernCommit(routine, this.layout)) this.#warning = message;
+      if (code !== SUCCESSFUL_COMPLETION && mayConcernCommit(routine, this.topology)) this.#warning = message;
     });
   }
 
@@ -235,10 +235,10 @@ export class PgConnection implements StoreConnection {
   async #setUp(): Promise<void> {
     const [row] = await this.run({
       text: `SELECT current_setting('transaction_read_only'), current_setting('server_encoding'),
-        current_setting('synchronous_commit', true), ${LAYOUT_SQL},
+        current_setting('synchronous_commit', true), ${TOPOLOGY_SQL},
         pg_backend_pid()`,
     });
-    const [readOnly, encoding, synchronousCommit, layout, processID] = row!;
+    const [readOnly, encoding, synchronousCommit, topology, processID] = row!;
     if (readOnly === 'on') {
       throw new HostIsReadOnly(
         `${hostName(this.host)} is read-only (a standby, or default_transaction_read_only is on)`,
@@ -256,7 +256,7 @@ export class PgConnection implements StoreConnection {
       const value = synchronousCommit === 'off' ? 'on' : synchronousCommit;
       await this.run({ text: `SET synchronous_commit = ${value}` });
     }
-    this.layout = layoutOf(layout!);
+    this.topology = topologyOf(topology!);
     // A server names its process in the key for cancel requests. A proxy may make its own keys.
     this.#isBehindProxy = processID !== String(this.#cancelKey?.processID);
     if (!this.#isBehindProxy) return;

@@ -1,5 +1,5 @@
 import type { Problem } from '../../../core/problem.ts';
-import type { StoreConnection } from '../topology/table-layout.ts';
+import type { StoreConnection } from '../topology/topology.ts';
 
 /**
  * Warns of server settings with which a confirmed plant can be lost
@@ -22,7 +22,7 @@ export async function durabilityWarnings(
   });
   const [fsync, fullPageWrites, commitDefault, replicaIdentity] = row!;
   const warnings = lossWarnings(server, fsync, fullPageWrites, commitDefault);
-  if (connection.layout.spansServers && replicaIdentity !== 'n') {
+  if (connection.topology.spansServers && replicaIdentity !== 'n') {
     warnings.push({
       fault: `a shard that moves by logical replication from ${server} may lose plants`,
       advice: 'run `npx plant-store token create LABEL` once as the owner, which makes such moves fail',

@@ -4,7 +4,7 @@ import type { SchemaSteps } from '../../storage-engine.ts';
 import { missingStoreError, rejectSchema, schemaFaultsOf, schemaStepError } from '../../store-rejections.ts';
 import type { Connection } from '../connection.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, sqlStateOf } from '../postgres-errors.ts';
-import type { StoreConnection } from '../topology/table-layout.ts';
+import type { StoreConnection } from '../topology/topology.ts';
 import { EXPECTED_SCHEMA, TABLE_NAMES } from './expected-schema.ts';
 import { TRIGGERS } from './table-guard.ts';
 
@@ -48,7 +48,7 @@ export async function applySchemaSteps(connection: StoreConnection): Promise<Sch
           await run(sql);
           await run(`INSERT INTO plant_schema_step VALUES (${index + 1})`);
         }
-        if (before === 0) for (const text of connection.layout.newTableTexts) await run(text);
+        if (before === 0) for (const text of connection.topology.newTableTexts) await run(text);
       });
     }
   } catch (error) {
@@ -57,7 +57,7 @@ export async function applySchemaSteps(connection: StoreConnection): Promise<Sch
     throw NAME_TAKEN.test(sqlState) ? nameTakenError(error) : error;
   }
   rejectSchema(await schemaFaults(connection));
-  for (const text of connection.layout.tableTexts) await connection.run({ text }, SCHEMA_STEP_TIMEOUT_MS);
+  for (const text of connection.topology.tableTexts) await connection.run({ text }, SCHEMA_STEP_TIMEOUT_MS);
   return { before, now: SCHEMA_STEPS.length };
 }
 

@@ -2,7 +2,7 @@ import { REVISION_COLUMNS } from '../../tables/revision-rows.ts';
 import { confirmEverythingBefore } from '../batch/confirm-commits.ts';
 import { FLUSH, insertTexts } from '../batch/revision-statements.ts';
 import { TABLE_GUARD } from '../schema/table-guard.ts';
-import type { DatabaseServers, PostgresService, TableLayout } from './table-layout.ts';
+import type { PlantServers, ServicePools, Topology } from './topology.ts';
 
 /** The join with `first` finds one row for each plant that exists. */
 const LATEST = `SELECT latest.* FROM plant_revision AS first CROSS JOIN LATERAL (
@@ -17,7 +17,7 @@ const AROUND = `SELECT near.* FROM unnest($1::bigint[], $2::integer[]) AS sent(i
         ) AS near WHERE ${TABLE_GUARD} ORDER BY id, revision`;
 
 /** The server of the connection stores the whole table. */
-export const ONE_SERVER: TableLayout = {
+export const ONE_SERVER: Topology = {
   spansServers: false,
   commitWarnings: ['SyncRepWaitForLSN'],
   insertText: insertTexts(`CASE WHEN ${TABLE_GUARD} THEN id END, ${FLUSH}`),
@@ -29,14 +29,14 @@ export const ONE_SERVER: TableLayout = {
   newTableTexts: [],
   tableTexts: [],
   prepare: async () => {},
-  openServers: async (_, service) => serverOfAddress(service),
+  openServers: async (_, pools) => serverOfAddress(pools),
 };
 
 /** Without other servers, all plants go through one queue and one pool. */
-function serverOfAddress({ connections, pool }: PostgresService): DatabaseServers {
+function serverOfAddress({ batchesInFlightMax, pool }: ServicePools): PlantServers {
   return {
     connections: 0,
-    openQueue: open => open(connections),
+    openQueue: open => open(batchesInFlightMax),
     use: (_, work) => pool.use(work),
     refresh: async () => {},
     warnings: async () => [],

@@ -3,7 +3,7 @@ import { REVISION_COLUMNS } from '../../tables/revision-rows.ts';
 import { FLUSH, insertTexts } from '../batch/revision-statements.ts';
 import type { Connection } from '../connection.ts';
 import { ONE_SERVER } from '../topology/one-server.ts';
-import type { DatabaseServers, PostgresService, TableLayout } from '../topology/table-layout.ts';
+import type { PlantServers, ServicePools, Topology } from '../topology/topology.ts';
 import { readShards } from './citus-shards.ts';
 import { CitusWorkers } from './citus-workers.ts';
 import { DISTRIBUTE, FORBID_LOGICAL_MOVES } from './distributed-table.ts';
@@ -29,7 +29,7 @@ const AROUND = `SELECT ${REVISION_COLUMNS} FROM plant_revision
  * Citus spreads the table over workers. It rejects `TABLE_GUARD` and `FLUSH` within a statement for
  * workers. So {@link CitusWorkers.use} checks the table, and the role has `synchronous_commit`.
  */
-export const CITUS: TableLayout = {
+export const CITUS: Topology = {
   spansServers: true,
   // Citus repeats each warning of a worker with a function of its own.
   commitWarnings: [...ONE_SERVER.commitWarnings, 'DefaultCitusNoticeReceiver'],
@@ -75,11 +75,11 @@ async function confirmLatest(
   }
 }
 
-async function openServers(coordinator: Connection, service: PostgresService): Promise<DatabaseServers> {
+async function openServers(coordinator: Connection, pools: ServicePools): Promise<PlantServers> {
   await rejectDangerousTable(coordinator);
   const shards = await readShards(coordinator);
   // The table was made before the extension, and is on the coordinator only.
-  if (shards.length === 0) return await ONE_SERVER.openServers(coordinator, service);
-  if (service.address.citus === 'coordinator') await rejectLosingWorkers(coordinator);
-  return new CitusWorkers(shards, service);
+  if (shards.length === 0) return await ONE_SERVER.openServers(coordinator, pools);
+  if (pools.address.citus === 'coordinator') await rejectLosingWorkers(coordinator);
+  return new CitusWorkers(shards, pools);
 }

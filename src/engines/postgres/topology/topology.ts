@@ -6,13 +6,13 @@ import type { Connection, Statement } from '../connection.ts';
 import type { HostAddress, PostgresAddress } from '../postgres-url.ts';
 
 /**
- * How a database stores the table `plant_revision`, and what differs for that reason. A connection
- * learns it from its database (`choose-layout.ts`).
+ * Which servers store the table `plant_revision`, and what differs for that reason: one server, or
+ * Citus with its workers. A connection learns it from its database (`choose-topology.ts`).
  *
  * When the table may lose or change rows, the statements for revisions fail, or else
- * {@link DatabaseServers.use} does.
+ * {@link PlantServers.use} does.
  */
-export interface TableLayout {
+export interface Topology {
   /**
    * Whether rows may be on other servers than that of the connection. A statement may then fail
    * because of another server, also after that server has committed rows. One commit does not
@@ -80,13 +80,13 @@ export interface TableLayout {
    * @param connection to the server of the address
    * @throws {StoreRejected} if they may lose plants
    */
-  openServers(connection: Connection, service: PostgresService): Promise<DatabaseServers>;
+  openServers(connection: Connection, pools: ServicePools): Promise<PlantServers>;
 }
 
 /** A connection to a database that has a store, or gets one. */
 export interface StoreConnection extends Connection {
-  /** How the database of the connection stores `plant_revision`. */
-  readonly layout: TableLayout;
+  /** Which servers store `plant_revision` in the database of the connection. */
+  readonly topology: Topology;
 }
 
 /** Connections to one server, which operations share. */
@@ -107,11 +107,11 @@ export interface Pool {
   close(): Promise<void>;
 }
 
-/** What a service opens the servers of its plants with. */
-export interface PostgresService {
+/** The connections of a service to the server of its address, and how it opens further pools. */
+export interface ServicePools {
   address: PostgresAddress;
   /** Maximum number of concurrent batches, each with its own connection. */
-  connections: number;
+  batchesInFlightMax: number;
   /** The connections to the server of the address. */
   pool: Pool;
   /** Opens a pool of further connections to the server of the address. */
@@ -126,7 +126,7 @@ export interface PostgresService {
 }
 
 /** The servers that store the plants of a service. */
-export interface DatabaseServers {
+export interface PlantServers {
   /** Number of connections beside those to the server of the address. */
   readonly connections: number;
 
