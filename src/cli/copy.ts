@@ -158,7 +158,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
 
 /** Warns if a service uses the source, since the target lacks plants that are stored later. */
 function warnOfService(source: StoreOpener, advice: string): void {
-  const service = source.runningService();
+  const service = source.file?.runningService();
   if (service === undefined) return;
   console.error(
     `WARNING: ${service} uses the source, and the target lacks each plant that it confirms after this copy; ${advice}`,

@@ -29,8 +29,9 @@ export async function noteRun(
   database: DatabaseAddress,
   { command, result, fault, knownDamage, isCompared = false }: EndedRun,
 ): Promise<void> {
-  // If it is unknown whether a service has used the store, it is assumed.
-  const isServed = openerOf(database).wasServed() ?? true;
+  const { file } = openerOf(database);
+  // A database server cannot tell, so a service is assumed.
+  const isServed = file === undefined || file.wasServed();
   const endedAt = Date.now();
   try {
     const isUnchangeable = !isServed && isBackup(database, isCompared);
@@ -62,5 +63,5 @@ export async function noteRun(
 function isBackup(database: DatabaseAddress, isCompared: boolean): boolean {
   const seal = fileBeside(database, SEAL_SUFFIX);
   const hasSeal = seal !== undefined && existsSync(seal);
-  return hasSeal || (isCompared && openerOf(database).wasOpenedForWriting() === false);
+  return hasSeal || (isCompared && openerOf(database).file?.wasOpenedForWriting() === false);
 }

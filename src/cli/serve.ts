@@ -108,7 +108,7 @@ async function start(
   } catch (error) {
     if (!(error instanceof ListenFailed)) throw error;
     // If a service uses the same SQLite store, its user must know this first.
-    if (error.code === 'EADDRINUSE') openerOf(database).rejectIfServed();
+    if (error.code === 'EADDRINUSE') openerOf(database).file?.rejectIfServed();
     if (isDeepStrictEqual(listen, ops))
       throw new Failure('--listen and --ops name the same address; give each its own', 2);
     throw new Failure(listenAdvice(error, error.address === ops ? '--ops' : '--listen'));

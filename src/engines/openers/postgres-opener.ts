@@ -10,6 +10,7 @@ import type { ServedSettings, ServedStore, StoreOpener } from './store-opener.ts
  * SQLite starts faster without it.
  */
 export class PostgresOpener implements StoreOpener {
+  readonly file = undefined;
   readonly #address: PostgresAddress;
 
   constructor(address: PostgresAddress) {
@@ -46,13 +47,4 @@ export class PostgresOpener implements StoreOpener {
     const { openPostgresTarget } = await import('../postgres/access/postgres-target.ts');
     return openPostgresTarget(this.#address);
   }
-
-  runningService(): undefined {}
-
-  /** Several services may use the store. */
-  rejectIfServed(): void {}
-
-  wasServed(): undefined {}
-
-  wasOpenedForWriting(): undefined {}
 }

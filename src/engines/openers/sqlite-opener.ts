@@ -9,10 +9,11 @@ import { rejectIfServed, runningService, takeServeLock, wasServed } from '../sql
 import { makeFolderOf } from '../sqlite/files/store-files.ts';
 import { orRejected } from '../sqlite/sqlite-errors.ts';
 import type { StorageEngine } from '../storage-engine.ts';
-import type { ServedSettings, ServedStore, StoreOpener } from './store-opener.ts';
+import type { ServedSettings, ServedStore, StoreFile, StoreOpener } from './store-opener.ts';
 
 /** Opens an SQLite store. Modules that only some commands need are imported on use. */
 export class SqliteOpener implements StoreOpener {
+  readonly file: StoreFile;
   readonly #path: string;
   readonly #makesFolder: boolean;
 
@@ -23,6 +24,12 @@ export class SqliteOpener implements StoreOpener {
   constructor(path: string, makesFolder: boolean) {
     this.#path = path;
     this.#makesFolder = makesFolder;
+    this.file = {
+      runningService: () => runningService(path),
+      rejectIfServed: () => rejectIfServed(path),
+      wasServed: () => wasServed(path),
+      wasOpenedForWriting: () => wasOpenedForWriting(path),
+    };
   }
 
   async openServed({ repeatedIdRule }: ServedSettings): Promise<ServedStore> {
@@ -62,22 +69,6 @@ export class SqliteOpener implements StoreOpener {
     this.#makeFolder();
     const { openSqliteTarget } = await import('../sqlite/access/sqlite-target.ts');
     return openSqliteTarget(this.#path);
-  }
-
-  runningService(): string | undefined {
-    return runningService(this.#path);
-  }
-
-  rejectIfServed(): void {
-    rejectIfServed(this.#path);
-  }
-
-  wasServed(): boolean {
-    return wasServed(this.#path);
-  }
-
-  wasOpenedForWriting(): boolean {
-    return wasOpenedForWriting(this.#path);
   }
 
   /** @throws {StoreRejected} */

@@ -17,10 +17,7 @@ export interface ServedStore extends AsyncDisposable {
   isAfterCrash: boolean;
 }
 
-/**
- * Opens the store at one address, and knows its use by services and other programs. Each engine has
- * its own class for this.
- */
+/** Opens the store at one address. Each engine has its own class for this. */
 export interface StoreOpener {
   /**
    * Opens the store for a service, or creates it. On SQLite it also takes the lock by which at most
@@ -48,22 +45,26 @@ export interface StoreOpener {
   openSearch(): Promise<PlantSearch>;
   /** Opens the store as the target of a copy, or creates it. @throws {StoreRejected} */
   openCopyTarget(): Promise<CopyTarget>;
+  /** The file of the store; undefined if the store is in a database server. */
+  readonly file: StoreFile | undefined;
+}
+
+/** Tells who uses the file of an SQLite store. A database server cannot tell services from other clients. */
+export interface StoreFile {
   /**
    * Names the service that uses the store now, such as `a plant-store service (process 7)`.
    *
-   * @returns undefined if there is none, or it is unknown, as always on PostgreSQL, which cannot tell
-   *   services from other clients
+   * @returns undefined if there is none, or it is unknown
    */
   runningService(): string | undefined;
-  /** Rejects a store that only one service may use, and one does. @throws {StoreRejected} */
+  /** @throws {StoreRejected} if a service uses the store now */
   rejectIfServed(): void;
-  /** Whether a service has ever used the store; undefined on PostgreSQL, where it is unknown. */
-  wasServed(): boolean | undefined;
+  /** Whether a service has ever used the store. */
+  wasServed(): boolean;
   /**
-   * Whether a program has opened the store for writing since `backup` made it; undefined on
-   * PostgreSQL, where it is unknown.
+   * Whether a program has opened the store for writing since `backup` made it.
    *
    * @throws {StoreMissing} @throws {StoreRejected}
    */
-  wasOpenedForWriting(): boolean | undefined;
+  wasOpenedForWriting(): boolean;
 }
