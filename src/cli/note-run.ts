@@ -8,15 +8,21 @@ import type { CommandRun } from '../engines/tables/operator-tables.ts';
 /** The name of the seal of a backup is the name of the backup with this suffix. */
 export const SEAL_SUFFIX = '.seal';
 
+/** What a command has found out about the store. */
+type Finding =
+  /** `repaired` is the damage that the store knew of when the command began. */
+  | { kind: 'sound'; repaired?: DamageRecord | undefined }
+  /** `fault` is the first one. */
+  | { kind: 'damaged'; fault: string }
+  /** The command failed, and its fault shows no damage of the store. */
+  | { kind: 'failed'; fault: string };
+
 /** What to store of a command that has ended. */
 interface EndedRun {
   command: CommandRun['command'];
   /** Absent if the command has no result, so that the result of the last run stays. */
   result?: string;
-  /** The first fault, if the command found one. */
-  fault?: string | undefined;
-  /** The damage that the store knew of when the command began. Without a fault, it is repaired. */
-  knownDamage?: DamageRecord | undefined;
+  finding: Finding;
   /** Whether the command compared the store with a seal. */
   isCompared?: boolean;
 }
@@ -27,7 +33,7 @@ interface EndedRun {
  */
 export async function noteRun(
   database: DatabaseAddress,
-  { command, result, fault, knownDamage, isCompared = false }: EndedRun,
+  { command, result, finding, isCompared = false }: EndedRun,
 ): Promise<void> {
   const { file } = openerOf(database);
   // A database server cannot tell, so a service is assumed.
@@ -35,17 +41,18 @@ export async function noteRun(
   const endedAt = Date.now();
   try {
     const isUnchangeable = !isServed && isBackup(database, isCompared);
-    if (isUnchangeable && (knownDamage === undefined || fault !== undefined)) return;
+    const repaired = finding.kind === 'sound' ? finding.repaired : undefined;
+    if (isUnchangeable && repaired === undefined) return;
     await inExistingStore(database, async ({ operatorTables }) => {
-      if (fault !== undefined)
-        await operatorTables.recordDamage({ foundAt: endedAt, foundBy: `${command}: ${fault}` });
-      else if (knownDamage !== undefined) await operatorTables.forgetDamage(knownDamage);
+      if (finding.kind === 'damaged')
+        await operatorTables.recordDamage({ foundAt: endedAt, foundBy: `${command}: ${finding.fault}` });
+      if (repaired !== undefined) await operatorTables.forgetDamage(repaired);
       if (result === undefined) return;
       await operatorTables.recordRun({
         command,
         endedAt,
-        hasSucceeded: fault === undefined,
-        result: fault === undefined ? result : `${fault}; ${result}`,
+        hasSucceeded: finding.kind === 'sound',
+        result: finding.kind === 'sound' ? result : `${finding.fault}; ${result}`,
       });
     });
   } catch (error) {

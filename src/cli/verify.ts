@@ -8,7 +8,15 @@ import type { PlantReader } from '../engines/plant-reader.ts';
 import type { DamageRecord } from '../engines/tables/damage-record.ts';
 import { amount } from '../formats/number-text.ts';
 import { FAULTS_FOUND } from '../operate/health/known-damage.ts';
-import { MalformedSeal, parseSeal, type Seal, SealDigest, sealLine, sealText } from '../proof/seal.ts';
+import {
+  MalformedSeal,
+  parseSeal,
+  type Seal,
+  type SealComparison,
+  SealDigest,
+  sealLine,
+  sealText,
+} from '../proof/seal.ts';
 import { settledTime, type Verification, verifyRevisions } from '../proof/verification.ts';
 import { noteRun } from './note-run.ts';
 import { reportFaults } from './output/damage.ts';
@@ -34,6 +42,8 @@ Examples:
 const STRUCTURE_NOT_CHECKED =
   'WARNING: pages and indexes were not checked: the database lacks the extension amcheck, this user may not use it, or the plants are on Citus';
 
+const STRUCTURE_FAULT = 'the pages, indexes or schema of the store have faults';
+
 interface VerifyOptions extends DatabaseOptions {
   against?: string;
   seal?: string;
@@ -55,8 +65,9 @@ async function verify(options: VerifyOptions): Promise<void> {
   // A service on this machine has priority.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   const { knownDamage, structure, verification } = await verifyStore(database, earlier);
-  const { seal, difference, aheadOfClock } = verification;
-  const faults = difference === undefined ? verification.faults : [...verification.faults, difference];
+  const { seal, comparison, aheadOfClock } = verification;
+  const unfit = earlier && comparison && unfitText(earlier, comparison);
+  const faults = unfit === undefined ? verification.faults : [...verification.faults, unfit];
   reportFaults([...faults, ...structure.map(each => `structure: ${each}`)], aheadOfClock);
   const isSound = faults.length === 0;
   if (isSound && seal !== undefined) {
@@ -69,15 +80,19 @@ async function verify(options: VerifyOptions): Promise<void> {
   const counts = seal && `${amount(seal.plants, 'plant')} and ${amount(seal.revisions, 'revision')}`;
   // A damaged store gets the row, too. This adds no risk, since services also write to the store.
   const result = isSound ? `no fault found in ${counts}` : (counts ?? 'not all revisions were counted');
-  const fault = faults[0];
+  // A seal of another store is no damage of this one.
+  const isDamaged = verification.faults.length > 0 || comparison?.kind === 'changed';
+  const [fault] = faults;
   await noteRun(database, {
     command: 'verify',
     result,
-    fault,
-    knownDamage,
+    finding:
+      fault === undefined
+        ? { kind: 'sound', repaired: knownDamage }
+        : { kind: isDamaged ? 'damaged' : 'failed', fault },
     isCompared: earlier !== undefined,
   });
-  if (earlier !== undefined && difference === undefined) {
+  if (earlier !== undefined && comparison?.kind === 'fits') {
     console.error(`the store still holds all ${amount(earlier.revisions, 'revision')} of that seal`);
   }
   if (isSound) return;
@@ -105,25 +120,28 @@ async function verifyStore(database: DatabaseAddress, earlier: Seal | undefined)
   if (structureFaults === undefined) console.error(STRUCTURE_NOT_CHECKED);
   const structure = structureFaults ?? [];
   try {
-    const { faults, difference, ...rest } = await verifyReadable(reader, earlier);
-    const structureFault = 'the pages, indexes or schema of the store have faults';
-    const verification: Verification = {
-      ...rest,
-      faults: structure.length > 0 ? [structureFault, ...faults] : faults,
-      difference:
-        difference &&
-        `the store does not hold exactly what it held on ${new Date(earlier!.until).toISOString()}: ${difference}`,
-    };
+    const verification = await verifyReadable(reader, earlier);
+    if (structure.length > 0) verification.faults.unshift(STRUCTURE_FAULT);
     return { knownDamage, structure, verification };
   } catch (error) {
     if (!(error instanceof StoreDamaged)) throw error;
-    const verification: Verification = {
-      faults: ['the store is damaged: not all of its revisions can be read'],
-      seal: undefined,
-      difference: earlier && 'the seal could not be compared: not all revisions can be read',
-      aheadOfClock: 0,
-    };
+    const faults = ['the store is damaged: not all of its revisions can be read'];
+    if (earlier !== undefined) faults.push('the seal could not be compared: not all revisions can be read');
+    const verification: Verification = { faults, seal: undefined, comparison: undefined, aheadOfClock: 0 };
     return { knownDamage, structure: [...new Set([...structure, error.message])], verification };
+  }
+}
+
+/** Says why an earlier seal does not fit. @returns undefined if it fits */
+function unfitText({ until }: Seal, comparison: SealComparison): string | undefined {
+  const time = new Date(until).toISOString();
+  switch (comparison.kind) {
+    case 'fits':
+      return undefined;
+    case 'changed':
+      return `the store does not hold exactly what it held on ${time}: ${comparison.counts}`;
+    case 'otherTime':
+      return `the store has no intact revision from ${time}, so the seal is of another store, or the newest revisions are lost: ${comparison.counts}`;
   }
 }
 

@@ -162,10 +162,22 @@ export function parseSeal(text: string): Seal {
   return { ...seal, newest: { after: Number(after), keys: new Set(keys.split(' ')) } };
 }
 
-/** Says how the content of an earlier seal has changed. @returns undefined if it has not */
-export function differenceOf(earlier: Seal, now: Seal): string | undefined {
+/** Whether a store still holds the revisions of an earlier seal. */
+export type SealComparison =
+  | { kind: 'fits' }
+  /** The store has an intact revision of the time of the seal. Others are lost, changed or added. */
+  | { kind: 'changed'; counts: string }
+  /** It has none. The seal is of another store, or the newest revisions are lost. */
+  | { kind: 'otherTime'; counts: string };
+
+/** @param now the seal of the revisions that the earlier one covers */
+export function comparisonOf(earlier: Seal, now: Seal): SealComparison {
   const isEqual = (['digest', 'plants', 'revisions'] as const).every(each => now[each] === earlier[each]);
-  if (isEqual) return undefined;
+  if (isEqual) return { kind: 'fits' };
   const [then, intact] = [earlier, now].map(({ revisions }) => revisions.toLocaleString('en'));
-  return `the seal has ${then} revisions, and the store has ${intact} intact ones up to that time`;
+  return {
+    // The time of a seal is that of its newest revision.
+    kind: now.until === earlier.until ? 'changed' : 'otherTime',
+    counts: `the seal has ${then} revisions, and the store has ${intact} intact ones up to that time`,
+  };
 }

@@ -3,15 +3,15 @@ import { isIntact } from '../core/commit/checksum.ts';
 import type { PlantRevision } from '../core/commit/plant-revision.ts';
 import type { PlantReader } from '../engines/plant-reader.ts';
 import { damageOf, orderFault } from './checked-revisions.ts';
-import { differenceOf, type Seal, SealDigest } from './seal.ts';
+import { comparisonOf, type Seal, type SealComparison, SealDigest } from './seal.ts';
 
 export interface Verification {
   /** Undefined if there is a fault: a revision is damaged, missing or in the wrong place. */
   seal: Seal | undefined;
   /** One text for each fault, the first {@link FAULTS_SHOWN_MAX}, then their number. */
   faults: string[];
-  /** How the store differs from the earlier seal; undefined: it does not, or there is none. */
-  difference: string | undefined;
+  /** The comparison with the earlier seal; undefined if there is none. */
+  comparison: SealComparison | undefined;
   /** The number of revisions whose time was ahead of the clock when they were read. */
   aheadOfClock: number;
 }
@@ -79,8 +79,8 @@ export async function verifyRevisions(
   onRead(count % ITERATION_ROWS);
   const seal = faults.length === 0 ? newDigest.seal() : undefined;
   if (found > FAULTS_SHOWN_MAX) faults.push(`${found - FAULTS_SHOWN_MAX} more faults`);
-  const difference = earlier && differenceOf(earlier, earlierDigest!.seal());
-  return { seal, faults, difference, aheadOfClock };
+  const comparison = earlier && comparisonOf(earlier, earlierDigest!.seal());
+  return { seal, faults, comparison, aheadOfClock };
 }
 
 /** Checks the order of ids, and that each plant has the revisions from 1 on. @returns the fault */

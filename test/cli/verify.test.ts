@@ -16,11 +16,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
+import type { DamageRecord } from '../../src/engines/tables/damage-record.ts';
 import { runText } from '../../src/operate/health/known-damage.ts';
 import { SealDigest } from '../../src/proof/seal.ts';
 import { commandProcess } from '../harness/command-lines.ts';
 import { fillStore, HARD_PLANTS } from '../harness/copied-stores.ts';
-import { openCommandStore } from '../harness/open-store.ts';
+import { openCommandStore, openReader } from '../harness/open-store.ts';
 import { PostgresProxy } from '../harness/postgres-proxy.ts';
 import { assertFailed, type Finished } from '../harness/program.ts';
 import { type EngineUnderTest, enginesUnderTest, pathOf } from '../harness/store-under-test.ts';
@@ -67,6 +68,11 @@ async function lastRun(database: string): Promise<string | undefined> {
   const runs = await store.operatorTables.lastRuns().finally(() => store.close());
   const run = runs.find(({ command }) => command === 'verify');
   return run && runText(run);
+}
+
+async function knownDamage(database: string): Promise<DamageRecord | undefined> {
+  await using reader = await openReader(database);
+  return await reader.knownDamage();
 }
 
 test('the line of a store is that of its backup', async () => {
@@ -139,6 +145,31 @@ for (const engine of [sqlite, postgres]) {
       assert.match(stdout, exitCode === 0 ? line : /^$/);
       assert.ok((await lastRun(database))!.includes(exitCode === 0 ? 'no fault' : 'FAULTS FOUND: '));
     }
+  });
+}
+
+for (const engine of [sqlite, postgres]) {
+  test(`a seal of another store shows no damage on ${engine.name}, and a seal of this store does`, async () => {
+    const database = await storeWithRows(engine);
+    const otherStore = `plant-store seal 1 2026-11-22T10:00:00.000Z 3 plants 4 revisions sha256:${'5'.repeat(64)}`;
+    const foreign = await verify(database, '--against', otherStore);
+    assertFailed(
+      foreign,
+      /^plant-store: the store has no intact revision from 2026-11-22T.*another store.*\n.* "Seals"\n$/,
+    );
+    assert.equal(foreign.stdout, '');
+    assert.match(
+      (await lastRun(database))!,
+      /^FAULTS FOUND: the store has no intact revision from 2026-11-22T/,
+    );
+    assert.equal(await knownDamage(database), undefined);
+
+    await changeRows(engine, database, lose('id = 7010'));
+    await verify(database, '--against', SEAL_FILE);
+    const known = await knownDamage(database);
+    assert.match(known!.foundBy, /^verify: the store does not hold exactly what it held on 1970-01-01T/);
+    await verify(database, '--against', otherStore);
+    assert.deepEqual(await knownDamage(database), known);
   });
 }
 

@@ -71,7 +71,12 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
     await makeNewFile(`${file}${SEAL_SUFFIX}`, partial => writeFileSync(partial, seal));
     console.log(`${file}${SEAL_SUFFIX}: the seal of this backup, for \`verify --against\``);
   }
-  await noteRun(database, { command: 'backup', result: `${file}: ${counts}`, fault: faults[0] });
+  const [fault] = faults;
+  await noteRun(database, {
+    command: 'backup',
+    result: `${file}: ${counts}`,
+    finding: fault === undefined ? { kind: 'sound' } : { kind: 'damaged', fault },
+  });
   if (faults.length > 0)
     throw new Failure(
       'the backup contains everything that the store has, with the faults above, and gets no seal; keep your older backups',
@@ -109,7 +114,10 @@ async function copyAndCheck(database: Database, to: string, stop: AbortSignal): 
   if (end.kind === 'failed') {
     const { message, damaged } = end.failure;
     // Without a result, the note of the last successful backup stays.
-    if (damaged !== undefined) await noteRun(database, { command: 'backup', fault: message });
+    if (damaged !== undefined) {
+      const finding = { kind: 'damaged' as const, fault: message };
+      await noteRun(database, { command: 'backup', finding });
+    }
     throw damaged === 'store' ? new StoreDamaged(message) : new Failure(failedBecause(end.failure));
   }
   const { source, copy } = end.backup;
