@@ -13,7 +13,7 @@ import { openerOf } from '../engines/openers/open-store.ts';
 import type { ShownSetting } from '../operate/console/operator-console.ts';
 import { ListenFailed } from '../server/listen.ts';
 import { isLoopback, listenAddressText, listenerUrl } from '../server/listen-address.ts';
-import { type Service, startService } from '../service.ts';
+import { type OpenExtra, type Service, startService } from '../service.ts';
 import { consoleLink } from './console.ts';
 import type { Extra } from './extra.ts';
 import { firstTokenFile, handOverFirstToken, publishFirstToken } from './first-token-file.ts';
@@ -40,16 +40,23 @@ Examples:
   $ npx plant-store serve --database sqlite:/var/lib/plants.db --listen 0.0.0.0:8080
   $ npx plant-store serve --database postgres://plant_service@db1.example,db2.example/plants`,
     )
-    .action((options, command) => serve(readDatabase(options), options, command, extras));
+    .action((options, command) => serve({ database: readDatabase(options), options, command, extras }));
+}
+
+/** A command that runs a service. */
+interface ServingCommand {
+  database: DatabaseAddress;
+  options: ServeOptions;
+  command: Command;
+  /** Each one reads in the options whether the service opens it. */
+  extras: readonly Extra[];
+  /** What the command itself attaches to the service. */
+  attach?: OpenExtra;
 }
 
 /** Runs a service until a signal stops it. @throws {Failure} if it cannot start */
-export async function serve(
-  database: DatabaseAddress,
-  options: ServeOptions,
-  command: Command,
-  extras: readonly Extra[],
-): Promise<void> {
+export async function serve(serving: ServingCommand): Promise<void> {
+  const { database, options } = serving;
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, logOutput());
   // A reader of the output may send a signal at once, so the listener comes first.
   const signal = firstSignal();
@@ -59,7 +66,7 @@ export async function serve(
     process.exit(1);
   };
   void signal.then(() => setTimeout(endLate, EXIT_MS).unref());
-  const service = await start(database, options, command, extras, log);
+  const service = await start(serving, log);
   await greet(service, options, database);
   log.info(
     { database: shownDatabase(database), address: service.address, ops: service.opsAddress },
@@ -71,12 +78,10 @@ export async function serve(
 }
 
 async function start(
-  database: DatabaseAddress,
-  options: ServeOptions,
-  command: Command,
-  extras: readonly Extra[],
+  { database, options, command, extras, attach }: ServingCommand,
   log: Logger,
 ): Promise<Service> {
+  const opens = extras.map(({ read }) => read?.(options, process.env, warning => log.warn(warning)));
   const { listen, ops, connections, rateLimit, logRequests } = options;
   const hasConsole = (options.console ?? (isLoopback(ops) ? 'on' : 'off')) === 'on';
   try {
@@ -102,7 +107,7 @@ async function start(
       corsOrigins: options.corsOrigin,
       trustedProxies: options.trustProxy,
       opsHosts: options.opsHost,
-      extras: extras.flatMap(({ read }) => read?.(options, process.env, warning => log.warn(warning)) ?? []),
+      extras: [...opens, attach].filter(open => open !== undefined),
       ...(logRequests === 'on' && { logRequest: request => log.info(request, 'request completed') }),
     });
   } catch (error) {

@@ -43,9 +43,9 @@ export function sandboxCommand(extras: readonly Extra[]): Command {
     .addCommand(report)
     .action(async (options: ServeOptions & { prefer?: string }, command: Command) => {
       const prefer = validPrefer(options.prefer);
-      const failing = sandboxExtra(sandboxFiles(options, true), prefer);
+      const attach = sandboxExtra(sandboxFiles(options, true), prefer);
       const database = readDatabase(options, DEFAULT_URL);
-      await serve(database, options, command, [...extras, { read: () => failing }]);
+      await serve({ database, options, command, extras, attach });
     });
 }
 
