@@ -49,7 +49,10 @@ export class ModelConnection {
     const { promise, resolve, reject } = Promise.withResolvers<ModelServer>();
     const abort = (): void => reject(new ConnectionLost('the connection was aborted'));
     signal.addEventListener('abort', abort);
-    const timer = model.scheduler.setTimer(() => reject(new ConnectionLost('timeout expired')), timeoutMs);
+    const timer = model.scheduler.setTimer(
+      () => reject(new ConnectionLost('PostgreSQL accepted no connection in time')),
+      timeoutMs,
+    );
     const attempt = (): void => {
       const server = model.serverAt(host);
       const hangsMs = server.hangsUntilMs - model.scheduler.now();
@@ -119,7 +122,7 @@ export class ModelConnection {
     const timer = scheduler.setTimer(() => {
       this.#isUnanswered = true;
       count(this.#model.happened, 'a statement times out');
-      reject(new NoResponse(limitMs, limitMs < timeoutMs, {}));
+      reject(new NoResponse(limitMs, limitMs < timeoutMs));
     }, limitMs);
     this.#fail = reject;
     void scheduler.start(() => this.#send(statement, resolve));

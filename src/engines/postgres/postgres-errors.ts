@@ -22,10 +22,11 @@ export class ConnectionLost extends Error {
 
 /**
  * Makes a {@link ConnectionLost} of an error of the network or of pg. Returns an error of the
- * server, or a rejection, as it is.
+ * server, a rejection or a {@link ConnectionLost} as it is.
  */
 export function connectionError(error: Error): Error {
-  if (error instanceof StoreRejected || sqlStateOf(error) !== undefined) return error;
+  if (error instanceof StoreRejected || error instanceof ConnectionLost) return error;
+  if (sqlStateOf(error) !== undefined) return error;
   return new ConnectionLost(error.message, { cause: error });
 }
 
@@ -35,9 +36,9 @@ export class NoResponse extends ConnectionLost {
   /** Whether the timeout was shorter than usual, because the operation was near its deadline. */
   readonly cutShort: boolean;
 
-  constructor(timeoutMs: number, cutShort: boolean, options: ErrorOptions) {
+  constructor(timeoutMs: number, cutShort: boolean) {
     const time = cutShort ? 'in the remaining time' : `within ${(timeoutMs / 1000).toFixed(1)} s`;
-    super(`PostgreSQL did not respond ${time}`, options);
+    super(`PostgreSQL did not respond ${time}`);
     this.cutShort = cutShort;
   }
 }
@@ -202,7 +203,7 @@ function outageOf(error: unknown): Problem {
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
     return { fault: 'the host name is unknown', advice: 'check it' };
   return {
-    fault: message === 'timeout expired' ? 'PostgreSQL accepted no connection in time' : message,
+    fault: message,
     advice: 'check whether PostgreSQL runs or hangs, the network and the address',
   };
 }

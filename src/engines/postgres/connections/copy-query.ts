@@ -1,9 +1,6 @@
 import type { Duplex } from 'node:stream';
 import pg from 'pg';
 
-/** What pg accepts for one query, although its types lack the timeout. */
-type QueryOptions = pg.QueryArrayConfig & { query_timeout: number };
-
 /** The members of pg's own connection that its types lack. */
 interface MessageWriter {
   stream: Duplex;
@@ -21,7 +18,7 @@ interface MessageWriter {
  */
 export function copyIn<Row extends unknown[]>(
   client: pg.Client,
-  options: QueryOptions,
+  options: pg.QueryArrayConfig,
   rows: string,
 ): Promise<Row[]> {
   const { promise, resolve, reject } = Promise.withResolvers<Row[]>();
@@ -33,7 +30,6 @@ export function copyIn<Row extends unknown[]>(
   const submit = query.submit.bind(query);
   client.query(
     Object.assign(query, {
-      query_timeout: options.query_timeout,
       submit: (connection: pg.Connection) => {
         const writer = connection as unknown as MessageWriter;
         writer.stream.cork();

@@ -24,6 +24,7 @@ import { pgClientOf } from './pg-client.ts';
 import { PROCESS_ID, poolerError, rejectPooler } from './pooler.ts';
 import { SET_SESSION } from './session-settings.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls.ts';
+import { withinTimeout } from './within-timeout.ts';
 
 const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
 const CLOSE_TIMEOUT_MS = 1_000;
@@ -34,8 +35,6 @@ const STATEMENT_CANCEL_MARGIN_MS = 250;
 const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
 /** A notice with this SQLSTATE is not a warning. */
 const SUCCESSFUL_COMPLETION = '00000';
-/** The message of pg when a query times out. The error has no code. */
-const READ_TIMEOUT = 'Query read timeout';
 
 /**
  * Whether a warning may say that a commit has not reached a standby. The text of a warning depends
@@ -120,21 +119,15 @@ export class PgConnection implements StoreConnection {
   async run(statement: Statement, timeoutMs = this.#statementTimeoutMs): Promise<TextRow[]> {
     if (this.#broken !== undefined) throw this.#broken;
     const limitMs = Math.ceil(Math.max(1, Math.min(timeoutMs, this.deadline - this.#clock.now())));
-    // pg accepts `query_timeout` for one query, but its types lack it.
-    const options = { rowMode: 'array' as const, types: AS_TEXT, query_timeout: limitMs };
     this.#isInFlight = true;
     try {
-      const { copyRows, ...query } = { ...statement, ...options };
-      const rows =
-        copyRows === undefined
-          ? (await this.#client.query<TextRow>(query)).rows
-          : await copyIn<TextRow>(this.#client, query, copyRows);
+      const onTimeout = () => new NoResponse(limitMs, limitMs < timeoutMs);
+      const rows = await withinTimeout(this.#send(statement), limitMs, onTimeout, this.#clock);
       this.#isInFlight = false;
       return rows;
     } catch (error) {
       this.#isInFlight = sqlStateOf(error) === undefined;
-      if ((error as Error).message === READ_TIMEOUT)
-        throw new NoResponse(limitMs, limitMs < timeoutMs, { cause: error });
+      if (error instanceof NoResponse) throw error;
       // When a connection is lost, pg emits an error event before it rejects the statement.
       throw this.#isInFlight ? (this.#broken ?? error) : error;
     }
@@ -172,6 +165,12 @@ export class PgConnection implements StoreConnection {
     this.destroy();
   }
 
+  async #send({ copyRows, ...statement }: Statement): Promise<TextRow[]> {
+    const query = { ...statement, rowMode: 'array' as const, types: AS_TEXT };
+    if (copyRows !== undefined) return copyIn<TextRow>(this.#client, query, copyRows);
+    return (await this.#client.query<TextRow>(query)).rows;
+  }
+
   /**
    * Cancels the statement in flight. A commit that waits for a standby ignores both
    * `statement_timeout` and the end of its connection. Each such commit would occupy one of
@@ -203,7 +202,7 @@ export class PgConnection implements StoreConnection {
     clock: Clock,
   ): Promise<PgConnection> {
     signal.throwIfAborted();
-    const { client, socket } = pgClientOf(address, host, ssl, timeoutMs);
+    const { client, socket, connect } = pgClientOf(address, host, ssl, timeoutMs);
     const connection = new PgConnection(host, client, socket, clock);
     const checkBinding =
       address.channelBinding === 'require'
@@ -214,9 +213,7 @@ export class PgConnection implements StoreConnection {
     const abort = (): void => connection.destroy();
     signal.addEventListener('abort', abort);
     try {
-      await client.connect().catch(error => {
-        throw connectionError(error);
-      });
+      await connect();
       checkBinding?.();
       await connection.#setUp();
       if (connection.#isBehindProxy) {

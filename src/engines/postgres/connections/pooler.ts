@@ -1,8 +1,9 @@
-import type { Socket } from 'node:net';
 import type pg from 'pg';
 import { StoreRejected } from '../../../core/commit/store-errors.ts';
 import { connectionError, NoResponse, sqlStateOf } from '../postgres-errors.ts';
 import type { HostAddress } from '../postgres-url.ts';
+import type { PgClient } from './pg-client.ts';
+import { withinTimeout } from './within-timeout.ts';
 
 /** A pooler without a free connection lets a statement wait. */
 const PROBE_TIMEOUT_MS = 2_000;
@@ -30,14 +31,12 @@ export const PROCESS_ID = 'SELECT pg_backend_pid()';
 export async function rejectPooler(
   host: HostAddress,
   processOf: (timeoutMs: number) => Promise<(string | null)[][]>,
-  { client, socket }: { client: pg.Client; socket: Socket },
+  { client, socket, connect }: PgClient,
 ): Promise<void> {
   if (HOSTS_WITHOUT_POOLER.has(host)) return;
   client.on('error', () => {});
   try {
-    await client.connect().catch(error => {
-      throw connectionError(error);
-    });
+    await connect();
     for (let probe = 0; probe < PROBES; probe++) await rejectSharedProcess(processOf, client);
   } finally {
     socket.destroy();
@@ -59,7 +58,7 @@ async function rejectSharedProcess(
     // The transaction of the other session occupies the only connection of the pooler.
     throw error instanceof NoResponse ? poolerError(error) : error;
   });
-  await other.query('ROLLBACK').catch(error => {
+  await runWithinTimeout(other, 'ROLLBACK').catch(error => {
     throw connectionError(error);
   });
   if (new Set([...processes, after].map(([row]) => row![0])).size > 1) throw poolerError();
@@ -68,13 +67,16 @@ async function rejectSharedProcess(
 /** The transaction keeps its process of the server, since it has executed a statement. */
 async function beginTransaction(other: pg.Client): Promise<void> {
   try {
-    await other.query('BEGIN');
-    // pg accepts `query_timeout` for one query, but its types lack it.
-    await other.query({ text: PROCESS_ID, query_timeout: PROBE_TIMEOUT_MS } as pg.QueryConfig);
+    await runWithinTimeout(other, 'BEGIN');
+    await runWithinTimeout(other, PROCESS_ID);
   } catch (error) {
     // PgBouncer rejects BEGIN in its mode `statement`.
     throw sqlStateOf(error) === undefined ? connectionError(error as Error) : poolerError(error);
   }
+}
+
+async function runWithinTimeout(client: pg.Client, text: string): Promise<void> {
+  await withinTimeout(client.query(text), PROBE_TIMEOUT_MS, () => new NoResponse(PROBE_TIMEOUT_MS, false));
 }
 
 export function poolerError(cause?: unknown): StoreRejected {

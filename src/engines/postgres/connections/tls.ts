@@ -30,7 +30,10 @@ export function isAboutTls(error: unknown): boolean {
   return error instanceof TlsFailed || sqlStateOf(error) === '28000';
 }
 
-/** The message of pg when the server rejects TLS. The error has no code. */
+/**
+ * The message of pg 8.23.1 (`lib/connection.js`) when the server offers no TLS. The error has no
+ * code. test/engines/postgres/postgres-opening.test.ts finds another text.
+ */
 const TLS_NOT_OFFERED = 'The server does not support SSL connections';
 /** Codes of Node and OpenSSL, and https://nodejs.org/api/tls.html#x509-certificate-error-codes. */
 const TLS_CODE =
