@@ -10,8 +10,8 @@ export const TLS_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-f
 export type TlsMode = (typeof TLS_MODES)[number];
 
 /** `require`: the server must prove that it terminates TLS, and knows the password. */
-export const CHANNEL_BINDINGS = ['disable', 'prefer', 'require'] as const;
-export type ChannelBinding = (typeof CHANNEL_BINDINGS)[number];
+const CHANNEL_BINDINGS = ['disable', 'prefer', 'require'] as const;
+type ChannelBinding = (typeof CHANNEL_BINDINGS)[number];
 
 /** The value of sslrootcert for the root certificates that the operating system trusts. */
 export const SYSTEM_ROOTS = 'system';
@@ -50,8 +50,8 @@ export interface PostgresAddress {
 }
 
 /** `coordinator`: for a cluster whose workers cannot be reached from here. */
-export const CITUS_ROUTES = ['workers', 'coordinator'] as const;
-export type CitusRoute = (typeof CITUS_ROUTES)[number];
+const CITUS_ROUTES = ['workers', 'coordinator'] as const;
+type CitusRoute = (typeof CITUS_ROUTES)[number];
 
 /** The parameters and their values, those of libpq and `citus`; docs/scale.md describes them. */
 const PARAMETERS = {

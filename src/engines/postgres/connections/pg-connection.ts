@@ -165,10 +165,11 @@ export class PgConnection implements StoreConnection {
     this.destroy();
   }
 
-  async #send({ copyRows, ...statement }: Statement): Promise<TextRow[]> {
+  #send({ copyRows, ...statement }: Statement): Promise<TextRow[]> {
     const query = { ...statement, rowMode: 'array' as const, types: AS_TEXT };
-    if (copyRows !== undefined) return copyIn<TextRow>(this.#client, query, copyRows);
-    return (await this.#client.query<TextRow>(query)).rows;
+    return copyRows === undefined
+      ? this.#client.query<TextRow>(query).then(({ rows }) => rows)
+      : copyIn<TextRow>(this.#client, query, copyRows);
   }
 
   /**
