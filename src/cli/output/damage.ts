@@ -11,11 +11,12 @@ export function reportDamage({ revision }: Damaged, store = ''): void {
   console.error(`plant-store: ${store}${damageOf(revision)}`);
 }
 
-/** Prints faults. @param revisions the number of revisions whose time is ahead of the clock */
-export function reportFaults(faults: readonly string[], revisions: number): void {
+/** Prints faults. @param aheadOfClock the number of revisions whose time is ahead of the clock */
+export function reportFaults(faults: readonly string[], aheadOfClock: number): void {
   for (const fault of faults) console.error(`plant-store: ${fault}`);
-  if (revisions === 0) return;
-  const which = revisions === 1 ? '1 revision has a time' : `${formatCount(revisions)} revisions have times`;
+  if (aheadOfClock === 0) return;
+  const which =
+    aheadOfClock === 1 ? '1 revision has a time' : `${formatCount(aheadOfClock)} revisions have times`;
   console.error(
     `WARNING: ${which} ahead of this machine's clock; check the clocks; until the clock is past, the seal of \`verify\` does not cover them, and that of \`backup\` does`,
   );

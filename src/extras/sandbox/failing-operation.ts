@@ -6,7 +6,7 @@ import type { Admission, OperationWrapper } from '../../core/extension-points.ts
 import { fieldValues } from '../../core/header-fields.ts';
 import { type Delivery, errorResponse, type HttpResponse } from '../../core/response.ts';
 import type { OpenExtra } from '../../service.ts';
-import { preferencesOf } from './preferences.ts';
+import { NO_FAULTS, preferencesOf } from './preferences.ts';
 import type { RecordedInvalid, RecordedRequest, RecordedResponse, SandboxFiles } from './sandbox-files.ts';
 
 /** Its users see it in the log, at `/docs`, in the console and as a warning of `/readyz`. */
@@ -36,7 +36,7 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
   const asked = ({ request: { headers }, storedHash }: Admission) => {
     const ofToken = files.tokens.read().find(({ hash }) => hash === storedHash)?.prefer ?? '';
     const texts = [fieldValues(headers.fields, 'prefer').join(), ofToken, prefer];
-    return texts.map(preferencesOf).find(({ text }) => text !== '') ?? preferencesOf('');
+    return texts.map(preferencesOf).find(({ text }) => text !== '') ?? NO_FAULTS;
   };
 
   /** Records a plant that arrived. */
@@ -61,7 +61,7 @@ function failingOperation(files: SandboxFiles, prefer: string): OperationWrapper
     recordPlant({ kind: 'request', request, at: Date.now(), storedHash, asked: text, ...plant });
     const key = `${storedHash} ${id} ${text}`;
     const failed = failures.get(key) ?? 0;
-    if (failed === times) return { ...preferencesOf(''), request };
+    if (failed === times) return { ...NO_FAULTS, request };
     if (times !== Infinity) failures.set(key, failed + 1);
     return { ...preferences, request };
   };

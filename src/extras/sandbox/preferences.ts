@@ -45,3 +45,5 @@ function errorNamed(value: string | undefined): ErrorName | undefined {
     [name, ERRORS[name].number, ERRORS[name].status].map(String).includes(value!),
   );
 }
+
+export const NO_FAULTS = preferencesOf('');

@@ -86,10 +86,13 @@ export function sandboxFiles(options: { database: string }, mayBeNew = false): S
   const database = readDatabase(options);
   if (database.engine !== 'sqlite') throw new Failure('a sandbox has an SQLite store: sqlite:PATH', 2);
   const files = sandboxFilesOf(database.path);
-  if (files.isSandbox ?? mayBeNew) return files;
-  throw new Failure(
-    files.isSandbox === undefined
-      ? `there is no sandbox at ${database.path}; start one with: npx plant-store sandbox`
-      : `${database.path} is not the store of a sandbox; name another one with --database`,
-  );
+  switch (files.kind) {
+    case 'sandbox':
+      return files;
+    case 'missing':
+      if (mayBeNew) return files;
+      throw new Failure(`there is no sandbox at ${database.path}; start one with: npx plant-store sandbox`);
+    case 'other':
+      throw new Failure(`${database.path} is not the store of a sandbox; name another one with --database`);
+  }
 }

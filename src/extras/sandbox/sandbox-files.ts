@@ -39,20 +39,22 @@ export interface RecordedInvalid {
 
 export type RecordedLine = RecordedRequest | RecordedResponse | RecordedInvalid;
 
+/** The store: that of a sandbox, another one, or none yet. */
+type SandboxFilesKind = 'sandbox' | 'other' | 'missing';
+
 export type SandboxFiles = ReturnType<typeof sandboxFilesOf>;
 
 /**
  * The files of a sandbox beside its store. `STORE-sandbox` identifies the store as that of a
  * sandbox, and has the preferences of tokens. `STORE-sandbox-requests` has the recorded requests.
- *
- * @returns the files, and whether the store is that of a sandbox; undefined: it does not exist
  */
 export function sandboxFilesOf(store: string) {
   const exists = existsSync(store);
   const tokensFile = `${exists ? realpathSync(store) : resolve(store)}-sandbox`;
   const tokens = jsonLinesFile<{ hash: string; prefer: string }>(tokensFile);
   const requests = jsonLinesFile<RecordedLine>(`${tokensFile}-requests`);
-  return { tokens, requests, isSandbox: exists ? existsSync(tokensFile) : undefined };
+  const kind: SandboxFilesKind = exists ? (existsSync(tokensFile) ? 'sandbox' : 'other') : 'missing';
+  return { kind, tokens, requests };
 }
 
 function jsonLinesFile<Line>(path: string) {
