@@ -9,7 +9,7 @@ import type { CommandRun } from '../engines/tables/operator-tables.ts';
 export const SEAL_SUFFIX = '.seal';
 
 /** What a command has found out about the store. */
-type Finding =
+export type Finding =
   /** `repaired` is the damage that the store knew of when the command began. */
   | { kind: 'sound'; repaired?: DamageRecord | undefined }
   /** `fault` is the first one. */

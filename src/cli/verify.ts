@@ -18,7 +18,7 @@ import {
   sealText,
 } from '../proof/seal.ts';
 import { settledTime, type Verification, verifyRevisions } from '../proof/verification.ts';
-import { noteRun } from './note-run.ts';
+import { type Finding, noteRun } from './note-run.ts';
 import { reportFaults } from './output/damage.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './shared/database-option.ts';
 import { Failure } from './shared/failure.ts';
@@ -64,12 +64,17 @@ async function verify(options: VerifyOptions): Promise<void> {
   if (options.seal !== undefined) checkNewFile(options.seal);
   // A service on this machine has priority.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-  const { knownDamage, structure, verification } = await verifyStore(database, earlier);
-  const { seal, comparison, aheadOfClock } = verification;
-  const unfit = earlier && comparison && unfitText(earlier, comparison);
-  const faults = unfit === undefined ? verification.faults : [...verification.faults, unfit];
-  reportFaults([...faults, ...structure.map(each => `structure: ${each}`)], aheadOfClock);
-  const isSound = faults.length === 0;
+  const verified = await verifyStore(database, earlier);
+  const { faults, structure, seal, comparison, aheadOfClock } = verified;
+  const unfit = earlier && comparison && unfitSeal(earlier, comparison);
+  const all = [...faults, ...(unfit === undefined ? [] : [unfit.fault])];
+  reportFaults([...all, ...structure.map(each => `structure: ${each}`)], aheadOfClock);
+  const [fault] = faults;
+  const finding: Finding =
+    fault === undefined
+      ? (unfit ?? { kind: 'sound', repaired: verified.knownDamage })
+      : { kind: 'damaged', fault };
+  const isSound = finding.kind === 'sound';
   if (isSound && seal !== undefined) {
     if (options.seal !== undefined) {
       await makeNewFile(options.seal, partial => writeFileSync(partial, sealText(seal)));
@@ -80,18 +85,7 @@ async function verify(options: VerifyOptions): Promise<void> {
   const counts = seal && `${amount(seal.plants, 'plant')} and ${amount(seal.revisions, 'revision')}`;
   // A damaged store gets the row, too. This adds no risk, since services also write to the store.
   const result = isSound ? `no fault found in ${counts}` : (counts ?? 'not all revisions were counted');
-  // A seal of another store is no damage of this one.
-  const isDamaged = verification.faults.length > 0 || comparison?.kind === 'changed';
-  const [fault] = faults;
-  await noteRun(database, {
-    command: 'verify',
-    result,
-    finding:
-      fault === undefined
-        ? { kind: 'sound', repaired: knownDamage }
-        : { kind: isDamaged ? 'damaged' : 'failed', fault },
-    isCompared: earlier !== undefined,
-  });
+  await noteRun(database, { command: 'verify', result, finding, isCompared: earlier !== undefined });
   if (earlier !== undefined && comparison?.kind === 'fits') {
     console.error(`the store still holds all ${amount(earlier.revisions, 'revision')} of that seal`);
   }
@@ -103,12 +97,11 @@ async function verify(options: VerifyOptions): Promise<void> {
   console.error(`${FAULTS_FOUND}no seal was made; for what to do, see docs/operate/backup.md, "${section}"`);
 }
 
-interface VerifiedStore {
+interface VerifiedStore extends Verification {
   /** The damage that the store knew of before. */
   knownDamage: DamageRecord | undefined;
   /** The faults of pages, indexes and the schema. */
   structure: string[];
-  verification: Verification;
 }
 
 async function verifyStore(database: DatabaseAddress, earlier: Seal | undefined): Promise<VerifiedStore> {
@@ -121,28 +114,29 @@ async function verifyStore(database: DatabaseAddress, earlier: Seal | undefined)
   const structure = structureFaults ?? [];
   try {
     const verification = await verifyReadable(reader, earlier);
-    if (structure.length > 0) verification.faults.unshift(STRUCTURE_FAULT);
-    return { knownDamage, structure, verification };
+    const faults = structure.length === 0 ? verification.faults : [STRUCTURE_FAULT, ...verification.faults];
+    return { ...verification, faults, knownDamage, structure };
   } catch (error) {
     if (!(error instanceof StoreDamaged)) throw error;
     const faults = ['the store is damaged: not all of its revisions can be read'];
     if (earlier !== undefined) faults.push('the seal could not be compared: not all revisions can be read');
-    const verification: Verification = { faults, seal: undefined, comparison: undefined, aheadOfClock: 0 };
-    return { knownDamage, structure: [...new Set([...structure, error.message])], verification };
+    if (!structure.includes(error.message)) structure.push(error.message);
+    return { faults, seal: undefined, comparison: undefined, aheadOfClock: 0, knownDamage, structure };
   }
 }
 
-/** Says why an earlier seal does not fit. @returns undefined if it fits */
-function unfitText({ until }: Seal, comparison: SealComparison): string | undefined {
+/** What a seal that does not fit says of the store. @returns undefined if it fits */
+function unfitSeal(
+  { until }: Seal,
+  comparison: SealComparison,
+): Exclude<Finding, { kind: 'sound' }> | undefined {
+  if (comparison.kind === 'fits') return undefined;
+  const { kind, counts } = comparison;
   const time = new Date(until).toISOString();
-  switch (comparison.kind) {
-    case 'fits':
-      return undefined;
-    case 'changed':
-      return `the store does not hold exactly what it held on ${time}: ${comparison.counts}`;
-    case 'otherTime':
-      return `the store has no intact revision from ${time}, so the seal is of another store, or the newest revisions are lost: ${comparison.counts}`;
-  }
+  if (kind === 'changed')
+    return { kind: 'damaged', fault: `the store does not hold exactly what it held on ${time}: ${counts}` };
+  const why = 'so the seal is of another store, or the newest revisions are lost';
+  return { kind: 'failed', fault: `the store has no intact revision from ${time}, ${why}: ${counts}` };
 }
 
 /** @throws {StoreDamaged} if SQLite or PostgreSQL cannot read all revisions */
