@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { printPlants } from './export.ts';
+import { printPlants } from './output/print-plants.ts';
 import { addDatabaseOptions } from './shared/database-option.ts';
 import { parseId } from './shared/id-argument.ts';
 import { countUpTo } from './shared/setting.ts';
