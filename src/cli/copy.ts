@@ -117,14 +117,14 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const source = await open(SOURCE, () => sourceStore.openReader());
   const existing = await open(TARGET, () => targetStore.openReader().catch(ifMissing));
   if (existing !== undefined) await checkDistinct(source, existing);
-  const damaged: DamagedCounts = { [SOURCE]: 0, [TARGET]: 0 };
+  const damaged: DamagedCounts = { source: 0, target: 0 };
   const leftOut: SourcePass['leftOut'] = new Map();
   const total = (await source.size().catch(() => undefined))?.revisions;
   const from = { name: SOURCE, reader: source };
   const pass = async <T>(title: string, work: (pass: SourcePass) => Promise<T>): Promise<T> => {
     using progress = new CountedProgress(title, 'revisions', total);
     const onDamaged = (side: CopySide, each: Damaged): void => {
-      damaged[side.name as keyof DamagedCounts]++;
+      damaged[side === from ? 'source' : 'target']++;
       reportDamage(each, `${side.name}: `);
     };
     for (const id of options.except?.keys() ?? []) leftOut.set(id, 0);
@@ -182,13 +182,17 @@ function reportLeftOut(leftOut: SourcePass['leftOut']): void {
   console.log(`left out ${amount(leftOut.size, 'plant')} with ${amount(revisions, 'revision')}`);
 }
 
-type DamagedCounts = Record<typeof SOURCE | typeof TARGET, number>;
+/** How many damaged revisions each store has. */
+interface DamagedCounts {
+  source: number;
+  target: number;
+}
 
 /** @throws {Failure} if the target is damaged, since a copy never overwrites rows */
-function rejectDamagedTarget({ [TARGET]: count }: DamagedCounts): void {
-  if (count === 0) return;
+function rejectDamagedTarget({ target }: DamagedCounts): void {
+  if (target === 0) return;
   throw new Failure(
-    `the target has ${amount(count, 'damaged revision')}; check its disk, and copy to a new store`,
+    `the target has ${amount(target, 'damaged revision')}; check its disk, and copy to a new store`,
   );
 }
 
@@ -196,7 +200,7 @@ function report(compared: StoreComparison, damaged: DamagedCounts, sourceName: s
   const { source, target, missing } = compared;
   console.log(`${sourceName}: ${summary(source)}\ntarget: ${summary(target)}`);
   const isMissing = missing.revisions + missing.tokens > 0;
-  const isDamaged = damaged[SOURCE] + damaged[TARGET] > 0;
+  const isDamaged = damaged.source + damaged.target > 0;
   const isEqual = !isMissing && !isDamaged && summary(source) === summary(target);
   console.log(isEqual ? 'equal' : 'not equal');
   if (isEqual) return;
@@ -207,7 +211,7 @@ function report(compared: StoreComparison, damaged: DamagedCounts, sourceName: s
     );
   throw new Failure(
     isDamaged
-      ? `the source has ${amount(damaged[SOURCE], 'damaged revision')}, not copied; of these plants the target has an older revision or none, so do not serve it`
+      ? `the source has ${amount(damaged.source, 'damaged revision')}, not copied; of these plants the target has an older revision or none, so do not serve it`
       : 'the two stores differ, which is a bug; do not use the target, and report this',
   );
 }
