@@ -5,6 +5,7 @@ import { serve } from '../../cli/serve.ts';
 import { databaseOption, readDatabase } from '../../cli/shared/database-option.ts';
 import { Failure } from '../../cli/shared/failure.ts';
 import { setting } from '../../cli/shared/setting.ts';
+import type { DatabaseAddress } from '../../engines/openers/database-url.ts';
 import { openerOf } from '../../engines/openers/open-store.ts';
 import { amount } from '../../formats/number-text.ts';
 import { sandboxExtra } from './failing-operation.ts';
@@ -43,15 +44,16 @@ export function sandboxCommand(extras: readonly Extra[]): Command {
     .addCommand(report)
     .action(async (options: ServeOptions & { prefer?: string }, command: Command) => {
       const prefer = validPrefer(options.prefer);
-      const attach = sandboxExtra(sandboxFiles(options, true), prefer);
       const database = readDatabase(options, DEFAULT_URL);
+      const attach = sandboxExtra(sandboxFiles(database, true), prefer);
       await serve({ database, options, command, extras, attach });
     });
 }
 
 /** @throws {Failure} if clients sent nothing or behaved badly */
 async function printReport(options: { database: string; json?: true; reset?: true }): Promise<void> {
-  const { requests } = sandboxFiles(options);
+  const database = readDatabase(options);
+  const { requests } = sandboxFiles(database);
   if (options.reset) {
     const forgotten = requests.read().filter(({ kind }) => kind !== 'response').length;
     requests.remove();
@@ -60,7 +62,7 @@ async function printReport(options: { database: string; json?: true; reset?: tru
   }
   const plants = judgedPlants(requests.read());
   if (plants.length === 0) throw new Failure('the sandbox has recorded no plant; send it some');
-  await using reader = await openerOf(readDatabase(options)).openReader();
+  await using reader = await openerOf(database).openReader();
   const labels = new Map((await reader.tokens()).map(({ hash, label }) => [hash, label]));
   const print = options.json ? jsonReport : textReport;
   process.stdout.write(print(plants, hash => labels.get(hash) ?? hash));
@@ -82,8 +84,7 @@ export function validPrefer(prefer = ''): string {
 }
 
 /** The files beside the store of a sandbox. @throws {Failure} if it is another store */
-export function sandboxFiles(options: { database: string }, mayBeNew = false): SandboxFiles {
-  const database = readDatabase(options);
+export function sandboxFiles(database: DatabaseAddress, mayBeNew = false): SandboxFiles {
   if (database.engine !== 'sqlite') throw new Failure('a sandbox has an SQLite store: sqlite:PATH', 2);
   const files = sandboxFilesOf(database.path);
   switch (files.kind) {

@@ -1,5 +1,6 @@
 import { Option } from 'commander';
 import type { Extra } from '../../cli/extra.ts';
+import { readDatabase } from '../../cli/shared/database-option.ts';
 
 const PREFER = 'in a sandbox: faults for requests with this token that ask for none';
 
@@ -15,7 +16,7 @@ export const sandbox: Extra = {
       const { prefer, ...store } = options as { prefer?: string; database: string };
       if (prefer === undefined) return;
       const { validPrefer, sandboxFiles } = await import('./sandbox-command.ts');
-      sandboxFiles(store).tokens.append({ hash: storedHash, prefer: validPrefer(prefer) });
+      sandboxFiles(readDatabase(store)).tokens.append({ hash: storedHash, prefer: validPrefer(prefer) });
     },
   },
 };
