@@ -282,10 +282,17 @@ function loadOf(seed: number, scheduler: Scheduler): Load {
   // Only slow batches let plants be rejected for the rate.
   const slow = { pauseMsMax: 1_000, commitMsMax: 3_000, textLengths: [0, 1] };
   if (seed % SLOW_RUN_INTERVAL === 0) return { ...slow, arrivals: 4, burstPlants: 2 * QUEUE_PLANTS_MAX };
-  if (seed % 40 === 20) return { ...slow, arrivals: 12, burstPlants: 2 * IN_FLIGHT_PLANTS_MIN };
+  if (seed % 40 === 20)
+    return { ...slow, arrivals: 12, burstPlants: scheduler.pick(0.75, 2) * IN_FLIGHT_PLANTS_MIN };
   const [pauseMsMax, commitMsMax] = [scheduler.pick(0, 5, 100, 1_000), scheduler.pick(0, 5, 100, 3_000)];
   if (seed % SLOW_RUN_INTERVAL === SLOW_RUN_INTERVAL / 2)
-    return { pauseMsMax: 5, commitMsMax: 1_000, arrivals: 24, burstPlants: 1, textLengths: LONG_TEXTS };
+    return {
+      pauseMsMax: scheduler.pick(5, 500),
+      commitMsMax: 1_000,
+      arrivals: 30,
+      burstPlants: 1,
+      textLengths: LONG_TEXTS,
+    };
   const burstPlants = scheduler.pick(1, 3, 20);
   const isOneAtATime = burstPlants === 1 && scheduler.happens(50);
   return { pauseMsMax, commitMsMax, arrivals: 30, burstPlants, textLengths: [0, 10], isOneAtATime };
