@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { Clock } from '../../src/core/clock.ts';
 import { BATCH_PLANTS_MAX, BATCH_TEXT_LENGTH_MAX } from '../../src/core/commit/batch-size.ts';
 import {
   ALONE_PLANTS_MIN,
@@ -48,17 +47,11 @@ interface Plant {
   queuedAt: number;
   /** Plants that were queued or in a batch when it arrived. */
   ahead: number;
-  /** The result that its caller must have by now; undefined while it waits. */
-  due?: WriteResult | NotConfirmed;
-  result?: WriteResult | NotConfirmed;
 }
 
-interface Batch {
-  plants: Plant[];
-  ended: PromiseWithResolvers<WriteResult[]>;
-}
+type Result = [index: number, WriteResult | NotConfirmed];
 
-/** Callers and an engine. After every step each caller must have the expected result, and no other. */
+/** Callers and an engine, and what must be true of each batch and each result. */
 class Simulation {
   readonly #scheduler: Scheduler;
   readonly #happened: Happened;
@@ -68,23 +61,24 @@ class Simulation {
   readonly #commitsInFlightMax: number;
   readonly #isSequential: boolean;
   readonly #ids: number;
-  #arrived = 0;
-  /** Plants whose callers have no result yet. */
-  #waiting: Plant[] = [];
-  #queue: Plant[] = [];
+  readonly #plants: Plant[] = [];
+  readonly #queued = new Set<Plant>();
   #queuedTextLength = 0;
-  readonly #inFlight: Batch[] = [];
-  /** A plant with more plants ahead would wait too long, at the rate of the last batches. */
-  #aheadMax = Number.POSITIVE_INFINITY;
+  /** The batches in flight, in their order. */
+  readonly #batches: Plant[][] = [];
   #lastBatchPlants = 0;
+  /** The last plant of each id that was in a batch, or of all ids if the engine is sequential. */
+  readonly #lastOfId = new Map<bigint, number>();
+  /** The results of this step that the callers have, and those that they must have. */
+  #results: Result[] = [];
+  #due: Result[] = [];
+  /** Plants per ms, as the last batch shows it that was behind many plants. */
+  #rate = Number.POSITIVE_INFINITY;
   /** Plants in a row that arrived while no other was in flight. */
   #alonePlants = 0;
-  /**
-   * What arrives at this moment: plants that wait for the end of this iteration of the event loop,
-   * or one that is alone.
-   */
-  #arriving: 'nothing' | 'several' | 'alone' | 'awaited' = 'nothing';
-  #dispatchesDue = 0;
+  /** What is in `write`; its plants wait for the end of this iteration, unless one is alone. */
+  #writing: 'nothing' | 'alone' | 'several' = 'nothing';
+  #awaitedCommits = 0;
   #isClosing = false;
   #isClosed = false;
 
@@ -101,42 +95,20 @@ class Simulation {
       {
         commitsInFlightMax: this.#commitsInFlightMax,
         isSequential: this.#isSequential,
-        commit: writes => this.#checkedCommit(writes),
-        awaitCommit: () => {
-          assert.equal(this.#arriving, 'alone', 'a commit is awaited only for a plant that is alone');
-          assert.equal(this.#plantsInFlight, 1, 'a commit is awaited only for a plant that is alone');
-          this.#arriving = 'awaited';
-        },
+        commit: writes => this.#commit(writes),
+        awaitCommit: () => this.#awaitedCommits++,
       },
-      this.#clock(),
+      scheduler,
     );
-  }
-
-  /** A clock that knows whether the next iteration of the event loop makes batches. */
-  #clock(): Clock {
-    const scheduler = this.#scheduler;
-    return {
-      now: () => scheduler.now(),
-      wallNow: () => scheduler.wallNow(),
-      setTimer: (callback, delayMs) => scheduler.setTimer(callback, delayMs),
-      nextIteration: callback => {
-        this.#dispatchesDue++;
-        scheduler.nextIteration(() => {
-          this.#dispatchesDue--;
-          callback();
-        });
-      },
-    };
   }
 
   async run(): Promise<number> {
     const scheduler = this.#scheduler;
     void scheduler.start(() => this.#arriveAll());
     await scheduler.runUntil(Number.POSITIVE_INFINITY, () => this.#check());
-    assert.ok(this.#isClosed && this.#waiting.length === 0, 'something waits for ever');
+    assert.ok(this.#isClosed, 'something waits for ever');
     this.#arrive(1, 1);
     await scheduler.runUntil(Number.POSITIVE_INFINITY, () => this.#check());
-    assert.equal(this.#waiting.length, 0, 'a plant waits that arrived after the end');
     return scheduler.steps;
   }
 
@@ -155,138 +127,127 @@ class Simulation {
   }
 
   #arrive(plants: number, textLength: number): void {
-    const text = 'x'.repeat(textLength);
+    const name = 'x'.repeat(textLength);
     for (let each = 0; each < plants; each++) {
-      const index = this.#arrived++;
+      const index = this.#plants.length;
       const ahead = this.#plantsInFlight;
       const id = BigInt(index % this.#ids);
       const plant: Plant = { index, id, textLength, queuedAt: this.#scheduler.now(), ahead };
-      const error = this.#errorDue(plant);
+      this.#plants.push(plant);
+      const error = this.#rejectionOf(plant);
       if (error === undefined) {
-        this.#queue.push(plant);
+        this.#queued.add(plant);
         this.#queuedTextLength += textLength;
-      } else plant.due = { kind: 'notConfirmed', error };
-      this.#waiting.push(plant);
-      if (error === undefined) this.#alonePlants = ahead === 0 ? this.#alonePlants + 1 : 0;
+        this.#alonePlants = ahead === 0 ? this.#alonePlants + 1 : 0;
+      } else this.#due.push([index, { kind: 'notConfirmed', error }]);
       const isAlone = error === undefined && this.#alonePlants > ALONE_PLANTS_MIN;
       if (isAlone) count(this.#happened, 'a client sends one plant at a time');
-      this.#arriving = isAlone ? 'alone' : 'several';
-      const write = { plant: { id, name: text }, recordedBy: index, ifRevision: conditionOf(index) };
-      void this.#groupCommit.write(write).then(result => {
-        assert.equal(plant.result, undefined);
-        plant.result = result;
-      });
-      if (isAlone) assert.equal(this.#arriving, 'awaited', 'the commit of such a plant is awaited');
-      this.#arriving = 'nothing';
-      if (isAlone) assert.ok(this.#inFlight.at(-1)?.plants[0] === plant, 'such a plant waits');
+      this.#writing = isAlone ? 'alone' : 'several';
+      this.#awaitedCommits = 0;
+      const write = { plant: { id, name }, recordedBy: index, ifRevision: conditionOf(index) };
+      void this.#groupCommit.write(write).then(result => this.#results.push([index, result]));
+      this.#writing = 'nothing';
+      assert.equal(this.#awaitedCommits, isAlone ? 1 : 0, 'only the commit of a plant alone is awaited');
+      assert.ok(!isAlone || !this.#queued.has(plant), 'such a plant waits');
     }
+  }
+
+  #rejectionOf({ ahead, textLength }: Plant): NotConfirmed['error'] | undefined {
+    const { size } = this.#queued;
+    const isTextLong = size > 0 && this.#queuedTextLength + textLength > QUEUE_TEXT_LENGTH_MAX;
+    const isTooLate = ahead >= IN_FLIGHT_PLANTS_MIN && ahead / this.#rate >= QUEUE_TIME_MAX_MS;
+    if (this.#isClosing) count(this.#happened, 'shutting down');
+    else if (size >= QUEUE_PLANTS_MAX) count(this.#happened, 'busy for the number of plants');
+    else if (isTextLong) count(this.#happened, 'busy for the length of text');
+    else if (isTooLate) count(this.#happened, 'busy for the rate');
+    else return undefined;
+    return this.#isClosing ? 'shuttingDown' : 'busy';
+  }
+
+  #unqueue(plant: Plant): void {
+    assert.ok(this.#queued.delete(plant), `plant ${plant.index} is in a second batch, or has a result`);
+    this.#queuedTextLength -= plant.textLength;
   }
 
   /** Plants that are queued or in a batch. */
   get #plantsInFlight(): number {
-    return this.#inFlight.reduce((sum, { plants }) => sum + plants.length, this.#queue.length);
-  }
-
-  #errorDue({ ahead, textLength }: Plant): NotConfirmed['error'] | undefined {
-    if (this.#isClosing) {
-      count(this.#happened, 'shutting down');
-      return 'shuttingDown';
-    }
-    const isFirst = this.#queue.length === 0;
-    const isTextLong = this.#queuedTextLength + textLength > QUEUE_TEXT_LENGTH_MAX;
-    if (this.#queue.length >= QUEUE_PLANTS_MAX) count(this.#happened, 'busy for the number of plants');
-    else if (!isFirst && isTextLong) count(this.#happened, 'busy for the length of text');
-    else if (ahead >= IN_FLIGHT_PLANTS_MIN && ahead >= this.#aheadMax)
-      count(this.#happened, 'busy for the rate');
-    else return undefined;
-    return 'busy';
+    return this.#batches.reduce((sum, plants) => sum + plants.length, this.#queued.size);
   }
 
   /** Group commit does not expect that a commit throws, so a failed check ends the run here. */
-  async #checkedCommit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
-    let results: Promise<WriteResult[]> | undefined;
-    await this.#scheduler.start(async () => {
-      results = this.#commit(writes);
-    });
-    return await (results ?? new Promise(() => {}));
-  }
-
   #commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
-    assert.ok(this.#arriving !== 'several', 'plants of the same iteration share a batch');
-    assert.ok(this.#isDue(), 'a batch that is not due');
-    if (this.#inFlight.length > 0) count(this.#happened, 'a batch beside another');
-    const takeable = this.#takeable();
-    if (takeable.length < this.#queue.length) count(this.#happened, 'a plant is held back');
-    const plants = this.#takeQueued(takeable.slice(0, writes.length));
-    const next = takeable[writes.length];
-    const batch = { plants, ended: Promise.withResolvers<WriteResult[]>() };
-    this.#inFlight.push(batch);
-    assert.deepEqual(
-      writes.map(({ recordedBy, plant, ifRevision }) => [recordedBy, plant.id, ifRevision]),
-      plants.map(({ index, id }) => [index, id, conditionOf(index)]),
-      'in the order of arrival',
-    );
-    const textLength = textLengthOf(plants);
-    assert.ok(plants.length > 0 && plants.length <= BATCH_PLANTS_MAX && textLength <= BATCH_TEXT_LENGTH_MAX);
-    const isFull = plants.length === BATCH_PLANTS_MAX;
-    const fits = next !== undefined && textLength + next.textLength <= BATCH_TEXT_LENGTH_MAX;
-    assert.ok(isFull || !fits, 'a batch leaves what fits');
-    assert.ok(this.#inFlight.length <= this.#commitsInFlightMax);
-    this.#lastBatchPlants = plants.length;
-    this.#scheduler.later(0, this.#load.commitMsMax, () => this.#endBatch(batch));
-    return batch.ended.promise;
-  }
-
-  /** The queued plants whose ids are in no batch in flight. */
-  #free(): Plant[] {
-    if (this.#isSequential || this.#inFlight.length === 0) return this.#queue;
-    const ids = new Set(this.#inFlight.flatMap(({ plants }) => plants.map(({ id }) => id)));
-    return this.#queue.filter(({ id }) => !ids.has(id));
-  }
-
-  /** A batch of an engine that is not sequential may have only a few plants of an id. */
-  #takeable(): Plant[] {
-    if (this.#isSequential) return this.#queue;
-    const repeats = new Map<bigint, number>();
-    return this.#free().filter(({ id }) => {
-      const times = (repeats.get(id) ?? 0) + 1;
-      repeats.set(id, times);
-      return times <= BATCH_REPEATS_MAX;
+    const ended = Promise.withResolvers<WriteResult[]>();
+    void this.#scheduler.start(async () => {
+      const plants = writes.map(({ recordedBy }) => this.#plants[recordedBy]!);
+      for (const { recordedBy, plant, ifRevision } of writes)
+        assert.deepEqual([plant.id, ifRevision], [this.#plants[recordedBy]!.id, conditionOf(recordedBy)]);
+      this.#checkBatch(plants);
+      this.#batches.push(plants);
+      this.#lastBatchPlants = plants.length;
+      this.#scheduler.later(0, this.#load.commitMsMax, () => this.#endBatch(plants, ended));
     });
+    return ended.promise;
   }
 
-  /** No small batch beside another one. */
-  #isDue(): boolean {
-    const free = this.#free().length;
-    return free > 0 && (this.#inFlight.length === 0 || free >= this.#lastBatchPlants);
+  #checkBatch(plants: Plant[]): void {
+    assert.notEqual(this.#writing, 'several', 'plants of the same iteration share a batch');
+    assert.ok(this.#batches.length < this.#commitsInFlightMax, 'too many batches');
+    const free = this.#free();
+    if (this.#batches.length > 0) {
+      count(this.#happened, 'a batch beside another');
+      assert.ok(free.size >= this.#lastBatchPlants, 'a small batch beside another');
+    }
+    if (free.size < this.#queued.size) count(this.#happened, 'a plant is held back');
+    for (const plant of plants) {
+      const { id, index } = plant;
+      this.#unqueue(plant);
+      assert.ok(free.delete(plant), `id ${id} is in two batches in flight`);
+      const register = this.#isSequential ? 0n : id;
+      assert.ok(index > (this.#lastOfId.get(register) ?? -1), `plant ${index} is overtaken`);
+      this.#lastOfId.set(register, index);
+    }
+    this.#checkSize(plants, free);
   }
 
-  #takeQueued(plants: Plant[]): Plant[] {
-    const taken = new Set(plants);
-    this.#queue = this.#queue.filter(each => !taken.has(each));
-    this.#queuedTextLength -= textLengthOf(plants);
-    return plants;
+  /** @param left plants that stay queued, although no batch before this one has their ids */
+  #checkSize(plants: readonly Plant[], left: ReadonlySet<Plant>): void {
+    const textLength = plants.reduce((sum, each) => sum + each.textLength, 0);
+    assert.ok(plants.length > 0 && plants.length <= BATCH_PLANTS_MAX && textLength <= BATCH_TEXT_LENGTH_MAX);
+    const repeats = Map.groupBy(plants, ({ id }) => id);
+    const repeatsMax = this.#isSequential ? Number.POSITIVE_INFINITY : BATCH_REPEATS_MAX;
+    for (const [id, { length }] of repeats)
+      assert.ok(length <= repeatsMax, `id ${id} is too often in a batch`);
+    const next = left.values().find(({ id }) => (repeats.get(id)?.length ?? 0) < repeatsMax);
+    if (next === undefined) return;
+    const isFull = plants.length === BATCH_PLANTS_MAX || textLength + next.textLength > BATCH_TEXT_LENGTH_MAX;
+    assert.ok(isFull && next.index > plants.at(-1)!.index, `a batch leaves plant ${next.index}, which fits`);
   }
 
-  #endBatch(batch: Batch): void {
-    const { plants, ended } = batch;
+  /** The queued plants that may be in another batch now. */
+  #free(): Set<Plant> {
+    if (this.#isSequential) return new Set(this.#queued);
+    const ids = new Set(this.#batches.flat().map(({ id }) => id));
+    return new Set(this.#queued.values().filter(({ id }) => !ids.has(id)));
+  }
+
+  #endBatch(plants: Plant[], ended: PromiseWithResolvers<WriteResult[]>): void {
     const nowMs = this.#scheduler.now();
-    const place = this.#inFlight.indexOf(batch);
+    const place = this.#batches.indexOf(plants);
     if (place > 0) count(this.#happened, 'a batch ends out of order');
-    this.#inFlight.splice(place, 1);
+    this.#batches.splice(place, 1);
     if (this.#scheduler.happens(this.#failingPercent)) {
       count(this.#happened, 'a batch fails');
-      const long = this.#queue.filter(({ queuedAt }) => nowMs - queuedAt >= FAILING_QUEUE_TIMEOUT_MS);
+      const long = [...this.#queued].filter(({ queuedAt }) => nowMs - queuedAt >= FAILING_QUEUE_TIMEOUT_MS);
       if (long.length > 0) count(this.#happened, 'a queued plant fails, too');
-      for (const plant of [...plants, ...this.#takeQueued(long)])
-        plant.due = { kind: 'notConfirmed', error: 'storeUnavailable' };
+      for (const plant of long) this.#unqueue(plant);
+      for (const { index } of [...plants, ...long])
+        this.#due.push([index, { kind: 'notConfirmed', error: 'storeUnavailable' }]);
       ended.reject(new StoreUnavailable('the simulated engine fails'));
     } else {
-      const last = plants.at(-1)!;
-      if (last.ahead >= IN_FLIGHT_PLANTS_MIN / 2)
-        this.#aheadMax = (last.ahead * QUEUE_TIME_MAX_MS) / (nowMs - last.queuedAt);
+      const { ahead, queuedAt } = plants.at(-1)!;
+      if (ahead >= IN_FLIGHT_PLANTS_MIN / 2) this.#rate = ahead / (nowMs - queuedAt);
       const results = plants.map(resultOf);
-      for (const [index, plant] of plants.entries()) plant.due = results[index]!;
+      for (const [index, plant] of plants.entries()) this.#due.push([plant.index, results[index]!]);
       ended.resolve(results);
     }
   }
@@ -300,15 +261,20 @@ class Simulation {
 
   /** Checks the state after a step and its consequences. */
   #check(): void {
-    for (const { index, result, due } of this.#waiting) {
-      const isCorrect = result === due || JSON.stringify(result) === JSON.stringify(due);
-      assert.ok(isCorrect, `plant ${index} gets ${JSON.stringify(result)} instead of ${JSON.stringify(due)}`);
+    assert.deepEqual(this.#results, this.#due, 'each caller has the result of its own plant');
+    this.#results = [];
+    this.#due = [];
+    if (this.#batches.length < this.#commitsInFlightMax) {
+      // Those that have just arrived wait for the end of the iteration.
+      const now = this.#scheduler.now();
+      const free = this.#free()
+        .values()
+        .filter(({ queuedAt }) => queuedAt < now);
+      const plantsMin = this.#batches.length === 0 ? 1 : this.#lastBatchPlants;
+      assert.ok([...free].length < plantsMin, 'a batch waits that is due');
     }
-    this.#waiting = this.#waiting.filter(({ due }) => due === undefined);
-    const hasRoom = this.#inFlight.length < this.#commitsInFlightMax;
-    assert.ok(!hasRoom || this.#dispatchesDue > 0 || !this.#isDue(), 'a batch waits that is due');
-    assert.equal(this.#groupCommit.statistics.plantsInFlight, this.#waiting.length);
-    assert.equal(this.#isClosed, this.#isClosing && this.#waiting.length === 0);
+    assert.equal(this.#groupCommit.statistics.plantsInFlight, this.#plantsInFlight);
+    assert.equal(this.#isClosed, this.#isClosing && this.#plantsInFlight === 0);
   }
 }
 
@@ -316,10 +282,17 @@ function loadOf(seed: number, scheduler: Scheduler): Load {
   // Only slow batches let plants be rejected for the rate.
   const slow = { pauseMsMax: 1_000, commitMsMax: 3_000, textLengths: [0, 1] };
   if (seed % SLOW_RUN_INTERVAL === 0) return { ...slow, arrivals: 4, burstPlants: 2 * QUEUE_PLANTS_MAX };
-  if (seed % 40 === 20) return { ...slow, arrivals: 12, burstPlants: 2 * IN_FLIGHT_PLANTS_MIN };
+  if (seed % 40 === 20)
+    return { ...slow, arrivals: 12, burstPlants: scheduler.pick(0.75, 2) * IN_FLIGHT_PLANTS_MIN };
   const [pauseMsMax, commitMsMax] = [scheduler.pick(0, 5, 100, 1_000), scheduler.pick(0, 5, 100, 3_000)];
   if (seed % SLOW_RUN_INTERVAL === SLOW_RUN_INTERVAL / 2)
-    return { pauseMsMax: 5, commitMsMax: 1_000, arrivals: 24, burstPlants: 1, textLengths: LONG_TEXTS };
+    return {
+      pauseMsMax: scheduler.pick(5, 500),
+      commitMsMax: 1_000,
+      arrivals: 30,
+      burstPlants: 1,
+      textLengths: LONG_TEXTS,
+    };
   const burstPlants = scheduler.pick(1, 3, 20);
   const isOneAtATime = burstPlants === 1 && scheduler.happens(50);
   return { pauseMsMax, commitMsMax, arrivals: 30, burstPlants, textLengths: [0, 10], isOneAtATime };
@@ -335,10 +308,6 @@ function resultOf({ index }: Plant): WriteResult {
   if (index % 7 === 5) return { kind: 'rejected', error: 'plantChanged', revision: index };
   if (index % 7 === 6) return { kind: 'rejected', error: 'idTaken' };
   return { kind: 'confirmed', outcome: 'created', revision: index + 1 };
-}
-
-function textLengthOf(plants: readonly Plant[]): number {
-  return plants.reduce((sum, { textLength }) => sum + textLength, 0);
 }
 
 export const groupCommit: Part = {

@@ -1,4 +1,6 @@
 import { EventEmitter } from 'node:events';
+import type { IntactRevision } from '../../src/core/commit/plant-revision.ts';
+import { decide, type LatestRevision, storedResult } from '../../src/core/commit/write-decision.ts';
 import type { CheckpointProgress } from '../../src/engines/sqlite/checkpoints/checkpoint-thread.ts';
 import { type PackedBatch, packResults, unpackWrites } from '../../src/engines/sqlite/packed-batch.ts';
 import type { CommittedBatch } from '../../src/engines/sqlite/revision-table.ts';
@@ -27,9 +29,7 @@ const DAMAGED = 11;
 /** The longest short reply is 256 bytes. */
 const SEARCH_REPLY_LENGTHS = [1, 200, 300];
 
-interface ModelRevision {
-  name: string;
-  recordedBy: number;
+interface ModelRevision extends IntactRevision {
   storedAt: number;
   /** Position in the order of all commits. */
   commit: number;
@@ -278,23 +278,16 @@ function commit(model: ModelSqlite, batch: PackedBatch): CommittedBatch {
   const { scheduler, disk } = model;
   const number = ++model.commits;
   const committed: CommittedBatch = { results: [], flushMs: scheduler.pick(0.1, 5) };
-  for (const { plant, recordedBy, ifRevision } of unpackWrites(batch)) {
-    const revisions = disk.getOrInsertComputed(plant.id, () => []);
-    const latest = revisions.at(-1);
-    const revision = { name: plant.name, recordedBy, storedAt: scheduler.timestamp(), commit: number };
-    const isSame = latest?.name === plant.name;
-    if (!isSame && ifRevision !== undefined && ifRevision !== revisions.length) {
-      committed.results.push({ kind: 'rejected', error: 'plantChanged', revision: revisions.length });
-      continue;
-    }
-    const isTaken = latest !== undefined && !isSame && plant.id % 7n === 0n;
-    if (isTaken) {
-      committed.results.push({ kind: 'rejected', error: 'idTaken' });
-      continue;
-    }
-    if (!isSame) revisions.push(revision);
-    const outcome = isSame ? 'unchanged' : latest ? 'revised' : 'created';
-    committed.results.push({ kind: 'confirmed', outcome, revision: revisions.length });
+  for (const write of unpackWrites(batch)) {
+    const { id } = write.plant;
+    const revisions = disk.getOrInsertComputed(id, () => []);
+    const stored = revisions.at(-1);
+    const latest: LatestRevision = stored === undefined ? { kind: 'none' } : { kind: 'stored', stored };
+    const decision = decide(write, latest, id % 7n === 0n ? 'reject' : 'revise', scheduler.wallNow());
+    if (decision.kind === 'insert') {
+      revisions.push({ ...decision.revision, storedAt: scheduler.timestamp(), commit: number });
+      committed.results.push(storedResult(decision.revision));
+    } else committed.results.push(decision.result);
   }
   return committed;
 }

@@ -4,7 +4,7 @@ import type { Confirmed, PlantQueue } from '../../src/core/commit/plant-commits.
 import { StoreInternalError, StoreUnavailable } from '../../src/core/commit/store-errors.ts';
 import { SqliteEngine } from '../../src/engines/sqlite/sqlite-engine.ts';
 import { CalledThread } from '../../src/engines/sqlite/threads/called-thread.ts';
-import type { HistoryRequest, HistoryRevision } from '../harness/linearizable.ts';
+import type { HistoryRequest } from '../harness/linearizable.ts';
 import { FAILS, ModelSqlite, TERMINATED } from './model-sqlite.ts';
 import { count, type Happened, type Part } from './part.ts';
 import { Scheduler } from './scheduler.ts';
@@ -71,7 +71,7 @@ class Simulation {
     await scheduler.runUntil(endMs, () => this.#check());
     assert.ok(hasEnded && this.#pending === 0, 'something waits for ever');
     assert.equal(this.#model.running.size, 0, 'a thread runs after the end');
-    this.#sent.check(this.#storedRevisions());
+    this.#sent.check([...this.#model.disk.values()].flat());
     return scheduler.steps;
   }
 
@@ -295,17 +295,6 @@ class Simulation {
     const isIdle = this.#pending === 0;
     if (isIdle && this.#queue) assert.equal(this.#queue.statistics.plantsInFlight, 0, 'a queue is not empty');
     if (isIdle && this.#queue) assert.equal(this.#queue.statistics.batchesInFlight, 0);
-  }
-
-  #storedRevisions(): HistoryRevision[] {
-    return [...this.#model.disk].flatMap(([id, revisions]) =>
-      revisions.map(({ name, recordedBy, storedAt }, index) => ({
-        plant: { id, name },
-        revision: index + 1,
-        recordedBy,
-        storedAt,
-      })),
-    );
   }
 }
 

@@ -24,8 +24,7 @@ export interface UsedWal extends UsedFile {
 /**
  * The folder of a database. Creating, deleting or replacing a file changes the ctime of its folder,
  * which no program can set (https://man7.org/linux/man-pages/man7/inode.7.html). While the ctime is
- * the same, one `stat` of the folder replaces the checks of four files. These checks took 8 % of a
- * create of one sender (2026-11-29, `npm run bench -- --against FOLDER`).
+ * the same, one `stat` of the folder replaces the checks of four files (docs/performance.md).
  */
 export class DatabaseFolder {
   readonly #path: string;
@@ -64,8 +63,7 @@ function isSame(one: fs.BigIntStats, other: fs.BigIntStats): boolean {
  *
  * It checks the name that Linux has for the descriptor, because `stat` makes commits slower. After
  * a `stat`, the next write changes the time of the file, and the next flush writes this time, too
- * (https://docs.kernel.org/filesystems/multigrain-ts.html). With `stat`, a create of one sender
- * took 9 % longer (2026-11-26, `npm run bench -- --against FOLDER`).
+ * (https://docs.kernel.org/filesystems/multigrain-ts.html); docs/performance.md has what it takes.
  *
  * @throws an error of the file system, such as ENOENT
  */
