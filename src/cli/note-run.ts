@@ -13,9 +13,7 @@ export type Finding =
   /** `repaired` is the damage that the store knew of when the command began. */
   | { kind: 'sound'; repaired?: DamageRecord | undefined }
   /** `fault` is the first one. */
-  | { kind: 'damaged'; fault: string }
-  /** The command failed, and its fault shows no damage of the store. */
-  | { kind: 'failed'; fault: string };
+  | { kind: 'damaged'; fault: string };
 
 /** What to store of a command that has ended. */
 interface EndedRun {

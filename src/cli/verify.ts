@@ -66,14 +66,12 @@ async function verify(options: VerifyOptions): Promise<void> {
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   const verified = await verifyStore(database, earlier);
   const { faults, structure, seal, comparison, aheadOfClock } = verified;
-  const unfit = earlier && comparison && unfitSeal(earlier, comparison);
-  const all = [...faults, ...(unfit === undefined ? [] : [unfit.fault])];
+  const difference = earlier && comparison && differenceText(earlier, comparison);
+  const all = difference === undefined ? faults : [...faults, difference];
   reportFaults([...all, ...structure.map(each => `structure: ${each}`)], aheadOfClock);
-  const [fault] = faults;
+  const [fault] = all;
   const finding: Finding =
-    fault === undefined
-      ? (unfit ?? { kind: 'sound', repaired: verified.knownDamage })
-      : { kind: 'damaged', fault };
+    fault === undefined ? { kind: 'sound', repaired: verified.knownDamage } : { kind: 'damaged', fault };
   const isSound = finding.kind === 'sound';
   if (isSound && seal !== undefined) {
     if (options.seal !== undefined) {
@@ -125,18 +123,14 @@ async function verifyStore(database: DatabaseAddress, earlier: Seal | undefined)
   }
 }
 
-/** What a seal that does not fit says of the store. @returns undefined if it fits */
-function unfitSeal(
-  { until }: Seal,
-  comparison: SealComparison,
-): Exclude<Finding, { kind: 'sound' }> | undefined {
+/** How the store differs from an earlier seal. @returns undefined if the seal fits */
+function differenceText({ until }: Seal, comparison: SealComparison): string | undefined {
   if (comparison.kind === 'fits') return undefined;
   const { kind, counts } = comparison;
   const time = new Date(until).toISOString();
-  if (kind === 'changed')
-    return { kind: 'damaged', fault: `the store does not hold exactly what it held on ${time}: ${counts}` };
-  const why = 'so the seal is of another store, or the newest revisions are lost';
-  return { kind: 'failed', fault: `the store has no intact revision from ${time}, ${why}: ${counts}` };
+  if (kind === 'changed') return `the store does not hold exactly what it held on ${time}: ${counts}`;
+  // Lost revisions are worse than a false alarm, which the next `verify` ends.
+  return `the store has no intact revision from ${time}, so the newest revisions are lost, or the seal is of another store: ${counts}`;
 }
 
 /** @throws {StoreDamaged} if SQLite or PostgreSQL cannot read all revisions */

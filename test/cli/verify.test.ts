@@ -149,7 +149,7 @@ for (const engine of [sqlite, postgres]) {
 }
 
 for (const engine of [sqlite, postgres]) {
-  test(`a seal of another store shows no damage on ${engine.name}, and a seal of this store does`, async () => {
+  test(`a seal of another store counts as damage on ${engine.name} until verify passes`, async () => {
     const database = await storeWithRows(engine);
     const otherStore = `plant-store seal 1 2026-11-22T10:00:00.000Z 3 plants 4 revisions sha256:${'5'.repeat(64)}`;
     const foreign = await verify(database, '--against', otherStore);
@@ -159,17 +159,11 @@ for (const engine of [sqlite, postgres]) {
     );
     assert.equal(foreign.stdout, '');
     assert.match(
-      (await lastRun(database))!,
-      /^FAULTS FOUND: the store has no intact revision from 2026-11-22T/,
+      (await knownDamage(database))!.foundBy,
+      /^verify: the store has no intact revision from 2026/,
     );
+    await verify(database);
     assert.equal(await knownDamage(database), undefined);
-
-    await changeRows(engine, database, lose('id = 7010'));
-    await verify(database, '--against', SEAL_FILE);
-    const known = await knownDamage(database);
-    assert.match(known!.foundBy, /^verify: the store does not hold exactly what it held on 1970-01-01T/);
-    await verify(database, '--against', otherStore);
-    assert.deepEqual(await knownDamage(database), known);
   });
 }
 
